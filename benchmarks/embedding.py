@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from tokenizers import Tokenizer
 
-from memstory_reference.adapters.cache_folder import cache_folder
+from memstory.contract.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import minilm, minilm_graph, weights
 from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
 from memstory_reference.ports import Purpose
@@ -42,7 +42,7 @@ WORDS = "memory user project deadline coffee language database meeting budget cl
 class ChromaOverOurGraph(ONNXMiniLM_L6_V2):  # type: ignore[misc]  (chromadb is not typed)
     """chromadb's function with our weights: all that is its own, but the session."""
 
-    def __init__(self, found: weights.Weights) -> None:
+    def __init__(self, found: weights.WeightsFolder) -> None:
         super().__init__()
         self._session = _hidden_session(found)
         self._tokenizer = Tokenizer.from_file(str(found.tokenizer))
@@ -67,7 +67,7 @@ class ChromaOverOurGraph(ONNXMiniLM_L6_V2):  # type: ignore[misc]  (chromadb is 
         return self._forward(list(texts))
 
 
-def _hidden_session(found: weights.Weights) -> onnxruntime.InferenceSession:
+def _hidden_session(found: weights.WeightsFolder) -> onnxruntime.InferenceSession:
     model, tensors = minilm_graph.build(found.tensors)
     model.graph.output.append(helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["n", "tokens", 384]))
     options = onnxruntime.SessionOptions()  # as chromadb has them: the defaults
@@ -78,7 +78,7 @@ def _hidden_session(found: weights.Weights) -> onnxruntime.InferenceSession:
     return session
 
 
-def chroma_function(found: weights.Weights) -> tuple[Callable[[Sequence[str]], Any], str]:
+def chroma_function(found: weights.WeightsFolder) -> tuple[Callable[[Sequence[str]], Any], str]:
     """Return chromadb's default function, or its code over our graph, and what it is."""
     folder = Path(ONNXMiniLM_L6_V2.DOWNLOAD_PATH) / ONNXMiniLM_L6_V2.EXTRACTED_FOLDER_NAME
     if (folder / "model.onnx").is_file():
@@ -102,7 +102,7 @@ def texts_per_cpu_second(embed: Callable[[Sequence[str]], Any], texts: Sequence[
     return len(texts) / best
 
 
-def compare(found: weights.Weights, repeats: int) -> bool:
+def compare(found: weights.WeightsFolder, repeats: int) -> bool:
     """Print the ratios; return whether they are as wanted."""
     ours = minilm.MiniLmEmbedder(found)
     theirs, name = chroma_function(found)
@@ -144,7 +144,7 @@ class RandomEmbedder(minilm.MiniLmEmbedder):
     """Fills the cache at no cost."""
 
     def __init__(self) -> None:
-        super().__init__(weights.Weights(folder=Path()))
+        super().__init__(weights.WeightsFolder(folder=Path()))
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> NDArray[np.float32]:
         vectors = np.random.default_rng(1).normal(size=(len(texts), 384)).astype(np.float32)
@@ -170,7 +170,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Embedding speed against chromadb's default function.")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each, of which the best counts")
     repeats = parser.parse_args().repeats
-    found = weights.find(cache_folder(os.environ))
+    found = weights.find_weights(cache_folder(os.environ))
     enough = [compare(found, repeats), cache_hits(5 * repeats)]
     return 0 if all(enough) else 1
 

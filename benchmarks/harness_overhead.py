@@ -1,11 +1,12 @@
 """What the harness costs beside the memory that it drives, in CPU.
 
-The goals: at most 100 ms and 4% over calling Chroma directly, for 5,000 memories and 500 queries; at most 150 µs an
-operation on a target that does nothing. Both sides of the first get the same vectors from a table, as from a warm
-cache, write the same batches and keep the same metadata. On the harness's side everything counts: reading the story and
-its corpus, the adapter, recording and judging. Two runs of Chroma differ by more than 5%, as it builds its index in
-several threads; so what is added is measured on a Chroma that answers at once, and compared with the real one.
-Run it with `python benchmarks/harness_overhead.py`; it takes about a minute.
+The goals are ratios of one run: at most 4% over calling Chroma directly, for 5,000 memories and 500 queries; and an
+operation on a target that does nothing at most 15 x what it takes to make JSON of its record and read that. Both sides
+of the first get the same vectors from a table, as from a warm cache, write the same batches and keep the same metadata.
+On the harness's side everything counts: reading the story and its corpus, the adapter, recording and judging. Two runs
+of Chroma differ by more than 5%, as it builds its index in several threads; so what is added is measured on a Chroma
+that answers at once, and compared with the real one. Run it with `python benchmarks/harness_overhead.py`; it takes
+about a minute.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import chromadb
 from chromadb.config import Settings
 
 from memstory.contract.clock import STORY_START, Clock
+from memstory.contract.codec import encode
 from memstory.contract.errors import Mark
 from memstory.contract.target import Environment, Hit, Item, Json, Query, Receipt, Ref, Scope, Target, TargetFactory
 from memstory.language.stories import InvalidStory, load_stories
@@ -37,9 +39,9 @@ from memstory.language.story import Step, Story
 from memstory.playing import play
 from memstory.running.runner import RunOptions
 from memstory.targets.embedders import Embedders, Purpose
-from memstory.targets.vector_stores import chroma
+from memstory.targets.vendors import chroma
 
-GOAL_SECONDS, GOAL_SHARE, GOAL_MICROSECONDS = 0.1, 0.04, 150.0
+GOAL_SHARE, GOAL_RECORDS = 0.04, 15.0
 DIMENSION, K = 384, 10
 PERSISTENT = chromadb.PersistentClient  # another is put in its place for the adapter
 WORDS = [f"word{number}" for number in range(2_000)]
@@ -243,8 +245,8 @@ class NothingFactory(TargetFactory):
         return Nothing(self._hits)
 
 
-def microseconds_a_step(times: int, hits: int) -> float:
-    """Return the CPU of one operation, of add, search and get in turn."""
+def microseconds_a_step(times: int, hits: int) -> tuple[float, float]:
+    """Return the CPU of one operation, of add, search and get in turn, and that of its record to JSON and back."""
     inner = (
         Step(op="add", args={"items": [{"text": "Ana drinks tea"}]}, mark=MARK),
         Step(op="search", args={"query": "what does Ana drink", "top_k": 10}, mark=MARK),
@@ -253,13 +255,20 @@ def microseconds_a_step(times: int, hits: int) -> float:
     repeat = Step(op="repeat", args={"times": times}, mark=MARK, steps=inner)
     story = Story(id="B2", title="t", mark=MARK, digest="", steps=(repeat,))
     with tempfile.TemporaryDirectory() as folder:
+        records: list[Json] = []
 
         async def work() -> None:
             result = await play(story, NothingFactory(hits), Path(folder), target="nothing")
             if result.outcome != "passed":
                 raise RuntimeError(result.reason)
+            records.extend(encode(step) for step in result.trials[0].recording.steps)
 
-        return 1e6 * cpu_seconds(work()) / (times * len(inner))
+        async def to_json_and_back() -> None:
+            for record in records:
+                json.loads(json.dumps(record))
+
+        taken = cpu_seconds(work()), cpu_seconds(to_json_and_back())
+        return 1e6 * taken[0] / (times * len(inner)), 1e6 * taken[1] / (times * len(inner))
 
 
 def main() -> None:
@@ -280,13 +289,16 @@ def main() -> None:
     print(f"Chroma called directly {alone:.2f} s, through the harness {driven:.2f} s: {driven / alone - 1:+.1%}")
     print(f"one that answers at once: directly {bare:.3f} s, through the harness {added:.3f} s")
     print(f"  on all {os.cpu_count()} cores, each call waking another: {spread[0]:.3f} s and {spread[1]:.3f} s")
-    goal = f"at most {GOAL_SECONDS:g} s and {GOAL_SHARE:.0%}"
     where = "on one core " if is_one else ""
+    goal = f"at most {GOAL_SHARE:.0%}"
     print(f"the harness adds {where}{added - bare:.3f} s to {alone:.2f} s: {share:.1%} (goal: {goal})")
-    empty, full = (median(microseconds_a_step(2_000, hits) for _ in range(3)) for hits in (0, 10))
-    print(f"an operation on a target that does nothing: {empty:.0f} µs (goal: at most {GOAL_MICROSECONDS:.0f} µs)")
-    print(f"  the same where each search returns 10 hits: {full:.0f} µs")
-    missed = added - bare > GOAL_SECONDS or share > GOAL_SHARE or max(empty, full) > GOAL_MICROSECONDS
+    missed = share > GOAL_SHARE
+    for hits in (0, 10):
+        rounds = [microseconds_a_step(2_000, hits) for _ in range(3)]
+        step, record = (median(column) for column in zip(*rounds, strict=True))
+        print(f"an operation on a target that does nothing, with {hits} hits: {step:.0f} µs")
+        print(f"  JSON of its record: {record:.0f} µs; ratio {step / record:.1f} (goal: at most {GOAL_RECORDS:g})")
+        missed |= step > GOAL_RECORDS * record
     sys.exit(missed)
 
 

@@ -23,7 +23,7 @@ from statistics import median, quantiles
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.adapters.cache_folder import cache_folder
+from memstory.contract.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import minilm, weights
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.ports import Embedder, Purpose
@@ -92,7 +92,7 @@ def mixed_texts(number: int) -> list[str]:
 
 async def ingestion(folder: Path, repeats: int) -> bool:
     """Print the share of the embedder's own throughput; return whether it is as wanted."""
-    embedder = minilm.MiniLmEmbedder(weights.find(cache_folder(os.environ)))
+    embedder = minilm.MiniLmEmbedder(weights.find_weights(cache_folder(os.environ)))
     texts = mixed_texts(1_000)
     await embedder.embed(texts[:50], Purpose.DOCUMENT)
     alone, together = [], []

@@ -35,7 +35,7 @@ import sqlite_vec
 from langgraph.store.sqlite import SqliteStore
 
 from memstory.bundled import bundled_stories
-from memstory.targets.sqlite_store import loading_driver
+from memstory.targets.vendors.sqlite import loading_driver
 from memstory_reference.composition.embedders import MINILM, make_embedder
 from memstory_reference.composition.turns import open_sqlite_turns
 from memstory_reference.ports import Purpose, Vectors

@@ -19,8 +19,7 @@ from typing import Any
 
 from memstory import parse_stories, play
 from memstory.reporting.writing import write_reports
-from memstory.results.fingerprint import make_fingerprint
-from memstory.results.runs import make_run
+from memstory.results.runs import make_fingerprint, make_run
 from memstory.targets.discovery import load_targets
 
 STORY = """

@@ -6,8 +6,11 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, get_args
@@ -17,7 +20,8 @@ from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.conformance import CHECKED, ELSEWHERE
 from memstory.contract.errors import SetupError
 from memstory.controls import FAULTS
-from memstory.datasets.loading import DATASETS
+from memstory.data_sets import SETS
+from memstory.datasets.loading import BEIR, DATASETS, place_of
 from memstory.language.capabilities import FEATURES, families, operations
 from memstory.language.grammar import grammar, schema_text
 from memstory.language.matchers import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, Check
@@ -28,8 +32,10 @@ from memstory.pytest_plugin.options import add_options
 from memstory.reporting.document import SIGNS
 from memstory.results.derived_schema import results_schema
 from memstory.results.outcomes import HARMS, WORST_FIRST, Outcome
-from memstory.targets.discovery import known_names, load_targets
-from memstory.targets.mapping.table_check import schema as table_schema
+from memstory.targets.discovery import GROUP, known_names, load_targets
+from memstory.targets.embedders import EmbeddingFactory
+from memstory.targets.objects.names import ARGUMENTS, ENDINGS, FIELDS, GIVEN, LISTS, METHODS, PLACES
+from memstory.targets.tables.reading import schema as table_schema
 
 Schema = Mapping[str, Any]
 
@@ -74,6 +80,7 @@ ALIASES = {
     "Json": "None, bool, int, float, str, or lists and mappings with text keys of these.",
 }
 
+ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).parent / "reference"
 SCHEMA = Path(__file__).parents[1] / "harness/memstory/story.schema.json"
 NOTICE = "<!-- made by `python docs/make_reference.py`: change the code, not this page -->"
@@ -188,19 +195,103 @@ OPTIONS_HEAD = """
 
 These are options of pytest and of `memstory run`. Pytest's own options work as usual: `-k`, `-m`, `-x`, `--lf`, `-n 2`.
 A story's tag is a marker.
+
+`--target` is short for `--memstory-target`, and so on for each of them. If the short name is an option of your project
+or of another plugin, it stays theirs, and memstory's is the long one; a line at the end of the run says so. `memstory
+run` always takes the short names for memstory's.
+"""
+NO_TARGET = """
+If neither `--target` nor `memstory_target` is given, stories run on the targets of `pyproject.toml`:
+
+```toml
+[tool.memstory]
+targets = ["my_module:MyFactory"]
+```
+
+If there are none, plain `pytest` runs them on all tables of the project's `memstory.toml` and on what its `conftest.py`
+offers, or else ends with an error; `memstory run` runs them on the reference memories.
 """
 TARGETS_HEAD = """
 # Targets
 
 A target is a memory under test. `--target` takes a name from this table, the name of a group, a name that your own
-package or `conftest.py` offers, or `module:Class` of a factory. [Test your own
-memory](../how-to/test-your-own-memory.md) shows how to write one.
+package or `conftest.py` offers, `module:Class` of a factory, or `module:Name` of [any object](objects.md) with methods
+such as `add` and `search`. [Test your own memory](../how-to/test-your-own-memory.md) shows how to write a factory.
 """
 CAPABILITIES_HEAD = """
 ## Capabilities
 
 What a story needs and a target can. `memstory explain STORY` compares the two. The last column says which test of
 [`TargetContract`](../how-to/test-your-own-memory.md#check-the-adapter) fails where a capability is declared falsely.
+"""
+OBJECTS_HEAD = """
+# Objects
+
+`--target module:Name` takes a class, a function that returns an object (`def make(path) -> Memory:`) or an object, with
+methods as people write them: `def` or `async def`. Names are compared without underscores and case, so that `user_id`
+and `userId` are one. [Test a memory class as it is](../how-to/test-a-class.md) shows a run.
+"""
+OBJECTS_METHODS = """
+## Methods
+
+The first that the object has, and whose parameters are known, does the operation. {endings} may stand behind a name:
+`add_memory`, `search_notes`. An object needs a method for `add` and one for `search`.
+"""
+OBJECTS_ARGUMENTS = """
+## Arguments
+
+What is given to a parameter, by its name. A required parameter of a method with another name takes what is still
+missing, in order: the text or the query, the id, then the new text. A parameter with a default is left alone where a
+story says nothing; a required one gets 10 as the number of hits and `memstory` as the session.
+"""
+OBJECTS_RESULTS = """
+## Results
+
+- A search and a list return hits: a list, a tuple, a generator or an async generator of them, or a mapping that has
+  it under {lists}. A tuple of a list and something else is the list. None is no hit.
+- A hit is a text, a mapping, an object with attributes, or a tuple: `(text, score)`, `(id, text)`, `(id, text, score)`.
+- `add` returns the id, or a mapping or an object with it. If it returns none, the text is looked up in the list, or
+  by a search.
+- `delete` returns whether there was anything; None means yes. `update` of an unknown id raises, returns False, or
+  leaves nothing to get.
+- A `LookupError` (such as `KeyError`), or an error whose name ends with `NotFound`, `NotFoundError` or `DoesNotExist`,
+  means in `get`, `update` and `delete` that the id is unknown. A `ValueError` is a refusal. Any other exception is an
+  error of the object.
+"""
+OBJECTS_PLACES = """
+## A place of its own
+
+Each case has to have a memory of its own. What the constructor takes decides how:
+
+1. A parameter for a file, a folder or a URL gets the case's own: a file that does not exist, with the ending of the
+   default; an empty folder; `sqlite:///FILE`. It is a `Path` where the annotation or the default is one.
+2. A parameter for a server, or a URL whose default is not one of SQLite, means that all cases share one memory. So does
+   `--target-option NAME=PLACE` for a parameter of the first kind, and `--target-option shared=true`. Then each case has
+   users that nobody else has, and nothing is deleted but what these users have.
+3. Otherwise the object lives in a process of its own, whose working folder and `HOME` are an empty folder.
+
+A parameter for a user makes an object for each user. `--target-option NAME=VALUE` fills any other parameter. A restart
+makes the object again, in the same place.
+"""
+OBJECTS_PROMISES = """
+## What the signatures promise
+
+A method promises what it is for, and a parameter too: `delete` deletion, a user in `add` and `search` that users are
+apart, `metadata` that metadata comes back, a filter that a search obeys it, a session that sessions are apart, a place
+that memories outlive a restart, and an `add` of a text that the text is kept as it is (one of `messages` does not). A
+story that needs only this runs, and fails where a promise does not hold.
+
+## What is found out
+
+What nothing promises may hold all the same: that a text comes back letter for letter, that two processes can have the
+memory open. When a story needs such a thing, and a test of [the suite for
+adapters](../how-to/test-your-own-memory.md#check-the-adapter) can tell, a run tries it once on throw-away users. The
+story runs if it holds, and is unsupported if not; the end of the run says what was found. `memstory probe
+module:Name` tries everything, the promises too, and prints what holds, what does not and why. A run does the same for a
+[table](tables.md), beside what it maps.
+
+The attribute `memstory_capabilities` of the class, a list of [capabilities](targets.md#capabilities), says it all
+instead; then nothing is tried.
 """
 CLI_HEAD = """
 # The command line
@@ -362,6 +453,7 @@ class Recorder:
 
 def options_page() -> str:
     """Return the page on options."""
+    places = (BEIR, *map(place_of, SETS))
     recorder = Recorder()
     add_options(recorder)  # type: ignore[arg-type]  # the part of a parser that options need
     return page(
@@ -369,8 +461,9 @@ def options_page() -> str:
         table(["option", "meaning"], recorder.options),
         "In `pytest.ini`, or `[tool.pytest.ini_options]` of `pyproject.toml`:",
         table(["setting", "meaning", "type"], recorder.settings),
+        NO_TARGET,
         "In the environment:",
-        table(["variable", "meaning"], [[code(at.variable), f"where {at.holds} is"] for at, _ in DATASETS.values()]),
+        table(["variable", "meaning"], [[code(at.variable), f"where {at.holds} is"] for at in places]),
     )
 
 
@@ -386,6 +479,28 @@ def targets_page() -> str:
         table(ABLE, able(FEATURES)),
         "Whatever follows the dot is the target's own word:",
         table(ABLE, able({f"{name}.": text for name, text in families().items()})),
+    )
+
+
+def objects_page() -> str:
+    """Return the page on how the parts of somebody's object are known."""
+
+    def listed(named: Mapping[str, Sequence[str]]) -> list[list[str]]:
+        return [[name.replace("_", " "), ", ".join(map(code, names))] for name, names in named.items()]
+
+    given = {role: ", ".join(map(code, (name for name, roles in GIVEN.items() if role in roles))) for role in ARGUMENTS}
+    arguments = [[*row, given[role]] for row, role in zip(listed(ARGUMENTS), ARGUMENTS, strict=True)]
+    return page(
+        OBJECTS_HEAD,
+        OBJECTS_METHODS.format(endings=", ".join(f"`_{ending}`" for ending in ENDINGS)),
+        table(["operation", "names"], listed(METHODS)),
+        OBJECTS_ARGUMENTS,
+        table(["what", "names of parameters", "given to"], arguments),
+        OBJECTS_RESULTS.format(lists=", ".join(map(code, LISTS))),
+        table(["part of a hit", "keys or attributes"], listed(FIELDS)),
+        OBJECTS_PLACES,
+        table(["place", "names of the constructor's parameters"], listed(PLACES)),
+        OBJECTS_PROMISES,
     )
 
 
@@ -414,6 +529,35 @@ def _targets() -> Iterator[list[str]]:
         options = sorted(word.removeprefix("option.") for word in words if word.startswith("option."))
         about = (type(members[name]).__doc__ or "").strip().splitlines()
         yield [code(name), about[0] if about else "", ", ".join(map(code, options))]
+
+
+def _backends() -> Iterator[list[str]]:
+    """Yield a row for each adapter: its library at the version of the pins, and what follows from its capabilities."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    files = [(ROOT / place).read_text("utf-8") for place in ("constraints.txt", "tests/backends/constraints.txt")]
+    pinned = "\n".join([*files, *project["dependency-groups"]["graph"]])
+    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", pinned, re.MULTILINE))
+    for name in sorted(entry.name for entry in entry_points(group=GROUP) if entry.value.startswith("memstory.")):
+        (factory,) = load_targets([name]).values()
+        can = factory.capabilities({})
+        extra = name if name in extras else "reference" if isinstance(factory, EmbeddingFactory) else None
+        library = re.split(r"[^\w.-]", extras[extra][0])[0] if extra else ""
+        yield [
+            code(name),
+            f"{library} {pins[library]}" if library else "comes with Python",
+            code(f".[{extra}]") if extra else "-",
+            "yes" if "persistent" in can else "no",
+            ", ".join(word.removeprefix("get.") for word in ("get.id", "get.key") if word in can) or "-",
+            ", ".join(text for word, text in NOTABLE.items() if word in can),
+        ]
+
+
+def backends_page() -> str:
+    """Return the page on other people's backends with the table of adapters made again."""
+    before, _, rest = BACKENDS.read_text("utf-8").partition(TABLE_BEGINS)
+    after = rest.partition(TABLE_ENDS)[2]
+    return f"{before}{TABLE_BEGINS}\n\n{table(BACKENDS_HEAD, _backends())}\n\n{TABLE_ENDS}{after}"
 
 
 def cli_page() -> str:
@@ -461,8 +605,8 @@ def tables_page() -> str:
 
 def _keys_of_table(part: str) -> str:
     parts = table_schema()["$defs"]
-    shared = parts["target"]["properties"] if part in ("mcpTarget", "httpTarget") else {}
-    keys = {**parts[part].get("properties", {}), **shared}
+    whole = ("server", part, "target") if part in ("mcpTarget", "httpTarget") else (part,)
+    keys = {name: key for one in whole for name, key in parts[one].get("properties", {}).items()}
     rows = [[f"`{name}`", key["description"]] for name, key in keys.items() if key.get("description")]
     return f"## {TABLES[part]}\n\n{table(['key', 'meaning'], rows)}"
 
@@ -497,6 +641,22 @@ def first_line(value: object) -> str:
     return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
 
 
+BACKENDS = ROOT / "docs/how-to/backends.md"
+BACKENDS_HEAD = ["target", "the library, as tested", "install", "keeps on disk", "gets and updates by", "can also"]
+TABLE_BEGINS = "<!-- made by `python docs/make_reference.py` from the adapters -->"
+TABLE_ENDS = "<!-- end of what is made -->"
+NOTABLE = {
+    "search.lexical": "keyword search",
+    "search.where": "filters",
+    "scope.session": "sessions",
+    "search.min_score": "lowest score",
+    "search.explain": "explained scores",
+    "add.batch_atomic": "atomic batches",
+    "context": "the text for a prompt",
+    "add.infer": "a model decides what is kept",
+}
+"""What the table of backends says of a capability."""
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "python": python_page,
     "story": story_page,
@@ -505,6 +665,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "outcomes": outcomes_page,
     "options": options_page,
     "targets": targets_page,
+    "objects": objects_page,
     "tables": tables_page,
     "cli": cli_page,
 }
@@ -514,7 +675,7 @@ def pages() -> Mapping[Path, str]:
     """Return the text of every page by its place, and of the schemas of stories and of results.json."""
     made = {FOLDER / f"{name}.md": f"{NOTICE}\n\n{make()}\n" for name, make in PAGES.items()}
     results = json.dumps(results_schema(), indent=1, ensure_ascii=False)
-    return {**made, SCHEMA: schema_text(), FOLDER / "results.schema.json": f"{results}\n"}
+    return {**made, BACKENDS: backends_page(), SCHEMA: schema_text(), FOLDER / "results.schema.json": f"{results}\n"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -46,6 +46,8 @@ def load_beside(name):
 
 # The fakes of model servers import it by its name.
 load_beside("local_server")
+# All tests that wait for something import it by its name.
+load_beside("waiting")
 
 
 def pytest_generate_tests(metafunc):

@@ -37,6 +37,8 @@ class FakeOpenAi:
     failures: list[tuple[int, str]] = field(default_factory=list)
     """Status and message of the next answers; then it works."""
     delay_seconds: float = 0.0
+    streams: bool = True
+    """Whether it heeds the wish for a stream; else it sends one completion."""
     cut: bool = False
     garbage: bool = False
     embed: Callable[[str], list[float]] = field(default=lambda text: [1.0, float(len(text)), 2.0])
@@ -78,11 +80,13 @@ class _Handler(LocalHandler):
         elif self.path == "/v1/embeddings":
             rows = [{"index": place, "embedding": fake.embed(text)} for place, text in enumerate(body["input"])]
             self.send(200, {"object": "list", "model": fake.model, "data": rows[::-1], "usage": USAGE}, **RETRY)
-        elif body.get("stream"):
+        elif body.get("stream") and fake.streams:
             self.stream(self._pieces(list(self._chunks(fake.deltas if fake.reply is None else fake.reply(body)))))
         else:
             content = "".join(delta.get("content", "") for delta in fake.deltas)
-            choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": fake.finish}
+            calls = [call for delta in fake.deltas for call in delta.get("tool_calls", ())]
+            message = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
+            choice = {"index": 0, "message": message, "finish_reason": fake.finish}
             usage = {"usage": USAGE} if fake.has_usage else {}
             self.send(200, {"id": "c", "model": fake.model, "choices": [choice], **usage}, **RETRY)
 

@@ -5,7 +5,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -75,7 +74,7 @@ def test_the_store_on_the_page_has_forty_lines():
 
 
 def test_a_name_in_a_table_is_a_target(own_memory):
-    (own_memory / "memstory.toml").write_text(block(OWN, "toml", 0), "utf-8")
+    (own_memory / "memstory.toml").write_text(block(OWN, "toml", 1), "utf-8")
     code, said = typed(own_memory, "python", "-m", "pytest", "mine.story.yaml", "--target", "mine", "-k", "MINE1")
     assert (code, "1 passed" in said) == (0, True), said
 
@@ -91,7 +90,7 @@ def test_a_name_of_an_entry_point_is_a_target(own_memory):
     told = own_memory / "my_memory-1.0.dist-info"
     told.mkdir()
     (told / "METADATA").write_text("Metadata-Version: 2.1\nName: my-memory\nVersion: 1.0\n", "utf-8")
-    (group, lines) = re.search(r'entry-points."([\w.]+)"\]\n(.*)', block(OWN, "toml", 1), re.DOTALL).groups()
+    (group, lines) = re.search(r'entry-points."([\w.]+)"\]\n(.*)', block(OWN, "toml", 2), re.DOTALL).groups()
     (told / "entry_points.txt").write_text(f"[{group}]\n{lines.replace(chr(34), '')}", "utf-8")
     words = ["python", "-m", "pytest", "mine.story.yaml", "--target", "mine", "-k", "MINE1"]
     code, said = typed(own_memory, *words, PYTHONPATH=str(own_memory))
@@ -101,32 +100,14 @@ def test_a_name_of_an_entry_point_is_a_target(own_memory):
 @pytest.fixture
 def notes(tmp_path):
     """A folder with what the page on REST says to save, and its server."""
-    port = free_port()
     (tmp_path / "notes_server.py").write_text(block(HTTP, "python"), "utf-8")
-    (tmp_path / "memstory.toml").write_text(block(HTTP, "toml").replace("8765", str(port)), "utf-8")
+    (tmp_path / "memstory.toml").write_text(block(HTTP, "toml"), "utf-8")
     (tmp_path / "test_notes.py").write_text(block(HTTP, "python", 1), "utf-8")
-    command = [sys.executable, "notes_server.py", str(port)]
-    environment = {**os.environ, "NOTES_KEY": "key-for-trying"}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as server:  # noqa: S603
-        try:
-            wait_for(port)
-            yield tmp_path
-        finally:
-            server.kill()
-
-
-def wait_for(port):
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise AssertionError("the page's server did not start")
+    return tmp_path
 
 
 def test_the_page_on_rest_works_word_by_word(notes):
-    export, *commands = block(HTTP, "sh").splitlines()
+    export, *commands = block(HTTP, "sh", -1).splitlines()
     name, _, key = export.removeprefix("export ").partition("=")
     for command, shown in zip(commands, [r"notes +yes", r"\d passed"], strict=True):
         words = [word.strip('"') for word in re.findall(r'"[^"]+"|\S+', command)]
@@ -144,7 +125,9 @@ def test_the_table_on_the_page_keeps_the_contract_of_all_targets(notes):
 
 
 def test_a_server_that_is_not_started_is_told_as_such(tmp_path):
-    (tmp_path / "memstory.toml").write_text(block(HTTP, "toml").replace("8765", str(free_port())), "utf-8")
+    started = re.compile(r"^command = .*$", re.MULTILINE)
+    table = started.sub(f'url = "http://127.0.0.1:{free_port()}"', block(HTTP, "toml"))
+    (tmp_path / "memstory.toml").write_text(table, "utf-8")
     words = ["memstory", "run", "--bundled", "--target", "notes", "-k", "G1"]
     code, said = typed(tmp_path, *words, NOTES_KEY="key-for-trying")
     assert code == 1

@@ -11,14 +11,15 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-MEASURING = {"baseline", "bench", "compare", "lifelines"}  # they tell figures, and have nothing to fail
+MEASURING = {"baseline", "bench", "compare", "exam", "lifelines"}  # they tell figures, and have nothing to fail
 # What needs more than one Python, or a wheel with a model.
-BY_HAND = {"lowest", "model", "pythons"}
+BY_HAND = {"bill", "lowest", "model", "pythons", "walk"}
 SESSIONS = {
     "stories",
     "backends",
     "browser",
     "controls",
+    "dist",
     "docs",
     "harness",
     "long",
@@ -26,6 +27,7 @@ SESSIONS = {
     "lint",
     "types",
     "imports",
+    "walk",
     *BY_HAND,
     *MEASURING,
 }
@@ -64,6 +66,14 @@ def test_the_commit_hook_runs_the_lint_session():
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
     entries = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
     assert entries == ["nox -s lint"]
+
+
+def test_the_rows_of_the_comparison_are_those_of_the_published_page():
+    published = (ROOT / "reports/baseline/report.md").read_text("utf-8").splitlines()
+    part = README.partition("## The comparison, in part\n")[2].partition("\n## ")[0]
+    rows = [line for line in part.splitlines() if line.startswith("|")]
+    assert len(rows) > 5
+    assert [row for row in rows if row not in published] == [], "copy the lines of reports/baseline/report.md"
 
 
 def test_every_link_between_documents_leads_somewhere():

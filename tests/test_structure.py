@@ -7,6 +7,8 @@ import runpy
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,10 +18,15 @@ ROOT = Path(__file__).parents[1]
 SOURCES = (ROOT / "harness/memstory", ROOT / "reference_impl/memstory_reference")
 MODULES = sorted(path for source in SOURCES for path in source.rglob("*.py"))
 BUDGETS: dict[str, int] = tomllib.loads((ROOT / "tests/budgets.toml").read_text("utf-8"))
+IMPORTS = (ast.Import, ast.ImportFrom)
 LINES = SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks/lines.py")))
 SLACK = 30
 """How far a budget may be above the code before it has to fall."""
 SYSTEMS = {path.parent.name for path in (SOURCES[1] / "systems").glob("*/__init__.py")}
+UNLISTED = {"commands", "results", "running"}
+"""Packages of the harness that do not say yet what they give: each leaves this set with its list."""
+SHARED_NAMES = {"Item", "Mark", "Nursery", "Row", "StoryFile", "Table", "Turn"}
+"""Public classes of the harness that still share a name with another one: none may join them."""
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "base", "stuff"}
 
 
@@ -46,6 +53,29 @@ def test_imports_flow_one_way():
     command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603  (fixed words)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages that a module imports, also within functions and for type checkers."""
+    nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {one.partition(".")[0] for one in names}
+
+
+def test_only_adapters_and_clients_of_models_import_what_the_harness_alone_does_not_need():
+    # Of an adapter a test of its own shows that loading it imports nothing of its vendor.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {re.split(r"[^\w.-]", one)[0].lower().replace("_", "-") for one in project["dependencies"]}
+    homes = {
+        package: {one.lower().replace("_", "-") for one in homes} for package, homes in packages_distributions().items()
+    }
+    own = {package for package in homes if needed & homes[package]}
+    free = {"memstory", *own, *sys.stdlib_module_names}
+    apart = {"targets", "models"}
+    modules = [path for path in MODULES if SOURCES[0] in path.parents and not apart & {*path.parts[len(ROOT.parts) :]}]
+    assert {"yaml", "pytest"} <= free
+    assert {name(path): found for path in modules if (found := imported(path) - free)} == {}
 
 
 def test_what_type_checkers_see_of_json_is_a_recursive_alias():
@@ -102,6 +132,128 @@ def test_every_module_says_what_it_is_for():
 def test_every_folder_of_modules_is_a_package():
     folders = {path.parent for path in MODULES}
     assert sorted(name(folder) for folder in folders if not (folder / "__init__.py").is_file()) == []
+
+
+@pytest.mark.parametrize(("source", "shared"), [(SOURCES[0], SHARED_NAMES), (SOURCES[1], set())])
+def test_public_classes_of_one_root_have_names_of_their_own(source, shared):
+    homes = defaultdict(list)
+    for path in sorted(source.rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(name(path))
+    assert len(homes) > 100
+    assert {one: found for one, found in homes.items() if len(found) > 1 and one not in shared} == {}
+    assert [one for one in sorted(shared) if len(homes[one]) < 2] == []
+
+
+def only_forwards(code: str) -> bool:
+    """Whether a module has nothing but imports, `__all__`, and functions that hand their arguments to an import."""
+    tree = ast.parse(code)
+    brought = {
+        alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, IMPORTS) for alias in node.names
+    }
+    return all(isinstance(node, IMPORTS) or _forwards(node, brought) for node in tree.body if not _is_doc(node))
+
+
+def _is_doc(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _forwards(node: ast.stmt, brought: set[str]) -> bool:
+    if isinstance(node, ast.If):  # if TYPE_CHECKING:
+        return all(isinstance(one, IMPORTS) for one in node.body)
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        names_import = isinstance(node.value, ast.Name) and node.value.id in brought
+        return names_import or (isinstance(target, ast.Name) and target.id == "__all__")
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    statements = [one for one in node.body if not _is_doc(one)]
+    value = getattr(statements[0], "value", None) if len(statements) == 1 else None
+    call = value.value if isinstance(value, ast.Await) else value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in brought:
+        return False
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return all(isinstance(one.value if isinstance(one, ast.Starred) else one, ast.Name) for one in given)
+
+
+def test_no_module_only_forwards():
+    modules = [path for path in MODULES if path.name != "__init__.py"]
+    assert [name(path) for path in modules if only_forwards(path.read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ('"""Doc."""\nfrom a import b\n__all__ = ["b"]\n', True),
+        ("from a import b\nc = b\n", True),
+        ("from a import b\ndef c(x, *, y):\n    return b(x, y=y)\n", True),
+        ("from a import b\nasync def c(*x):\n    return await b(*x)\n", True),
+        ("from a import b\ndef c(x):\n    return b(x + 1)\n", False),
+        ("def c(x):\n    return d(x)\n", False),
+        ("from a import b\nLIMIT = 3\n", False),
+    ],
+)
+def test_a_module_forwards_if_it_only_hands_on_what_it_imports(code, expected):
+    assert only_forwards(code) is expected
+
+
+def package_lists() -> dict[str, list[str] | None]:
+    """What each package gives by its `__all__`, by the package's full name; None where it does not say."""
+    lists = dict[str, list[str] | None]()
+    for path in (one for one in MODULES if one.name == "__init__.py"):
+        assigned = {
+            getattr(target, "id", ""): node.value
+            for node in ast.parse(path.read_text("utf-8")).body
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        }
+        given = assigned.get("__all__")
+        lists[dotted(path)] = [one.value for one in given.elts] if isinstance(given, ast.List) else None
+    return lists
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts[1:]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def reached(path: Path) -> set[tuple[str, str]]:
+    """Each package outside of which a module is, below its root, with the name that the module imports from it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            targets = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            targets = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for parts in (target.split(".") for target in targets):
+            packages = ((".".join(parts[:at]), parts[at]) for at in range(2, len(parts)))
+            found |= {one for one in packages if not f"{dotted(path)}.".startswith(f"{one[0]}.")}
+    return found
+
+
+LISTS = package_lists()
+
+
+def is_unlisted(package: str) -> bool:
+    root, _, rest = package.partition(".")
+    return root == "memstory" and rest.partition(".")[0] in UNLISTED
+
+
+def test_every_package_lists_what_it_gives():
+    assert [one for one, given in LISTS.items() if given is None and not is_unlisted(one)] == []
+    silent = {one.split(".")[1] for one, given in LISTS.items() if given is None and is_unlisted(one)}
+    assert silent == UNLISTED
+
+
+def test_modules_import_from_a_package_only_what_it_lists():
+    strays = {
+        (name(path), f"{package}.{wanted}")
+        for path in MODULES
+        for package, wanted in reached(path)
+        if LISTS.get(package) is not None and wanted not in LISTS[package]
+    }
+    assert strays == set()
 
 
 @pytest.mark.parametrize("folder", ["systems", "text"])

@@ -23,6 +23,7 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "validate": "check stories without running them",
         "list": "list stories with what they need",
         "explain": "say what a story needs and which targets can run it",
+        "probe": "find out what a memory can do by trying it, and print the declaration",
         "steps": "list the steps with what they take and return",
         "matchers": "list what a story can assert about a result",
         "schema": "write the JSON Schema by which editors complete and check stories",
@@ -30,17 +31,22 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "running": {
         "run": "run stories with pytest",
+        "explore": "look for faults that no story asks for, with programs drawn from a seed",
         "proxy": "record, replay, count or script the language model of a memory",
+        "data": "fetch the sets of conversations that are known by name, such as locomo",
         "demo": "run five stories on three memories, and look at a failure and the page",
     },
     "results": {
         "show": "show what happened in a recorded case, step by step",
         "rejudge": "judge the recordings of a run again, without the target",
+        "submit": "pack a run, so that somebody else can judge it again",
+        "verify": "judge the recordings of a pack again, and say what cannot be checked",
         "merge": "put the shards of one run together",
         "compare": "put targets and runs side by side",
         "gate": "compare a run with its baseline",
         "report": "write report.md and report.html again, or the report of a run that was killed",
-        "export": "write what was retrieved in files that other tools read",
+        "export": "write a run in files that other tools read, CSV and TREC",
+        "badge": "print a badge: how much leaked and was lost",
     },
 }
 COMMANDS: Final[Mapping[str, str]] = {name: line for group in _GROUPS.values() for name, line in group.items()}

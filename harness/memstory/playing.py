@@ -19,9 +19,8 @@ from memstory.language.story import Story
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording
 from memstory.running.endings import failure_of
-from memstory.running.environments import owner_of
 from memstory.running.runner import CUT_SHORT, RunOptions, run
-from memstory.running.stage import host_folders
+from memstory.running.stage import host_folders, owner_of
 
 USUAL = RunOptions()
 

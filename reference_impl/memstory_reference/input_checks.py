@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memstory_reference.errors import InputError
-from memstory_reference.setting_rules import Rule, count
+from memstory_reference.setting_rules import SettingRule, count_rule
 
 MAX_OWNER_CHARACTERS = 512
 HIGHEST_COUNT = 1_000
@@ -36,13 +36,13 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 
-LIMIT_RULES: Mapping[str, Rule] = {
-    "max_memory_characters": count(10_000_000),
-    "max_query_characters": count(1_000_000),
-    "max_window_characters": count(10_000_000),
-    "max_result_characters": count(1_000_000, 200),
-    "max_prompt_characters": count(10_000_000, 1_000),
-    "max_tool_calls": count(1_000),
+LIMIT_RULES: Mapping[str, SettingRule] = {
+    "max_memory_characters": count_rule(10_000_000),
+    "max_query_characters": count_rule(1_000_000),
+    "max_window_characters": count_rule(10_000_000),
+    "max_result_characters": count_rule(1_000_000, 200),
+    "max_prompt_characters": count_rule(10_000_000, 1_000),
+    "max_tool_calls": count_rule(1_000),
 }
 """What a system's settings allow for each limit that it has."""
 
@@ -112,14 +112,14 @@ def checked_mapping(values: object, what: str) -> Mapping[str, Any]:
 def checked_count(value: object, what: str, low: int = 0, high: int = HIGHEST_COUNT) -> int:
     """Return a whole number within bounds."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InputError(f"{what} {shown(value)} is not allowed; allowed: whole numbers from {low} to {high}")
+        raise InputError(f"{what} {short_repr(value)} is not allowed; allowed: whole numbers from {low} to {high}")
     return value
 
 
 def checked_number(value: object, what: str, low: float, high: float) -> float:
     """Return a finite number within bounds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise InputError(f"{what} {shown(value)} is not allowed; allowed: numbers from {low:g} to {high:g}")
+        raise InputError(f"{what} {short_repr(value)} is not allowed; allowed: numbers from {low:g} to {high:g}")
     return float(value)
 
 
@@ -131,7 +131,9 @@ def checked_moment(value: object, what: str) -> datetime:
             return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         pass  # The message below says what is allowed.
-    raise InputError(f"{what} {shown(value)} is not allowed; allowed: ISO 8601 with an offset or Z, years 1 to 9999")
+    raise InputError(
+        f"{what} {short_repr(value)} is not allowed; allowed: ISO 8601 with an offset or Z, years 1 to 9999"
+    )
 
 
 def is_storable(text: str) -> bool:
@@ -147,7 +149,7 @@ def is_finite(value: object) -> bool:
         return False
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return a value as a message shows it: at most 40 characters."""
     # repr() of a number of thousands of digits raises ValueError.
     if isinstance(value, int) and abs(value) >= 10**40:

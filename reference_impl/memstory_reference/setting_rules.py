@@ -23,22 +23,22 @@ MAX_TEXT_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SettingRule:
     """What a setting allows, in words and as a test."""
 
     allowed: str
     fits: Callable[[Tree], bool]
 
 
-class Ruled:
+class CheckedSettings:
     """Settings as a frozen dataclass, whose every field has a rule."""
 
     __slots__ = ()
-    rules: ClassVar[Mapping[str, Rule]]
+    rules: ClassVar[Mapping[str, SettingRule]]
 
     def changed(self, values: Mapping[str, Tree], where: str) -> Self:
         """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
-        check(values, self.rules, where)
+        check_settings(values, self.rules, where)
         return replace(self, **values)  # type: ignore[type-var]  # each subclass is a dataclass
 
 
@@ -48,29 +48,31 @@ def with_ollama(settings: D) -> D:
     return settings if address is None else replace(settings, ollama_host=address)
 
 
-def number(low: float, high: float, what: str) -> Rule:
+def number_rule(low: float, high: float, what: str) -> SettingRule:
     """Return the rule of a number within bounds."""
 
     def fits(value: Tree) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
 
-    return Rule(f"{what} from {low:g} to {high:g}", fits)
+    return SettingRule(f"{what} from {low:g} to {high:g}", fits)
 
 
-def count(high: int, low: int = 1) -> Rule:
+def count_rule(high: int, low: int = 1) -> SettingRule:
     """Return the rule of a whole number within bounds."""
-    return Rule(f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high)
+    return SettingRule(
+        f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high
+    )
 
 
-SWITCH = Rule("true or false", lambda value: isinstance(value, bool))
+SWITCH = SettingRule("true or false", lambda value: isinstance(value, bool))
 
 
-def or_null(rule: Rule) -> Rule:
+def null_rule(rule: SettingRule) -> SettingRule:
     """Return `rule`, or nothing."""
-    return Rule(f"{rule.allowed}, or null", lambda value: value is None or rule.fits(value))
+    return SettingRule(f"{rule.allowed}, or null", lambda value: value is None or rule.fits(value))
 
 
-def text(what: str, *starts: str) -> Rule:
+def text_rule(what: str, *starts: str) -> SettingRule:
     """Return the rule of a text on one line that begins with one of `starts`."""
 
     def fits(value: Tree) -> bool:
@@ -81,10 +83,10 @@ def text(what: str, *starts: str) -> Rule:
             and value.startswith(starts or "")
         )
 
-    return Rule(what, fits)
+    return SettingRule(what, fits)
 
 
-def check(values: Mapping[str, Tree], rules: Mapping[str, Rule], where: str) -> None:
+def check_settings(values: Mapping[str, Tree], rules: Mapping[str, SettingRule], where: str) -> None:
     """Raise InputError for a value that no rule allows; it names `where`, the key and what is allowed."""
     for key, value in values.items():
         if key not in rules:
@@ -103,7 +105,7 @@ def read_text(file: Path) -> str:
         raise InputError(f"{file}: cannot be read as settings: {error}") from error
 
 
-def mapping(yaml_text: str, where: str) -> dict[str, Tree]:
+def read_mapping(yaml_text: str, where: str) -> dict[str, Tree]:
     """Return the settings in a YAML text."""
     try:
         values = yaml.safe_load(yaml_text)

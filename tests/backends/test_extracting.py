@@ -13,12 +13,12 @@ from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.models.answering import Forwarder, Replayer, RuleAnswerer
 from memstory.models.proxy import Proxy
 from memstory.models.proxy_recording import Recorder, read_calls
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 from memstory.targets.embedders import Embedders
-from memstory.targets.extracting.agno_memories import AgnoFactory
-from memstory.targets.extracting.langmem import LangmemFactory
-from memstory.targets.extracting.llamaindex_facts import LlamaindexFactsFactory
-from memstory.targets.frameworks.mem0 import Mem0Factory
+from memstory.targets.vendors.agno import AgnoFactory
+from memstory.targets.vendors.langmem import LangmemFactory
+from memstory.targets.vendors.llamaindex import LlamaindexFactsFactory
+from memstory.targets.vendors.mem0 import Mem0Factory
 
 STORIES = {one.id: one for one in load_stories(Path(__file__).parents[2] / "stories/inferred/inferred.yaml")}
 ANN = Scope(user="ann", session="one")

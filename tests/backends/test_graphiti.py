@@ -7,7 +7,7 @@ import pytest
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.embedders import Embedders
-from memstory.targets.extracting.graphiti import GraphitiFactory
+from memstory.targets.vendors.graphiti import GraphitiFactory
 
 vendor = "graphiti_core"
 ANN, BOB = Scope(user="ann"), Scope(user="bob.b")

@@ -5,7 +5,7 @@ import pytest
 from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import Item, Query, Scope
 from memstory.targets.embedders import Embedders
-from memstory.targets.frameworks.llamaindex import LlamaindexFactory
+from memstory.targets.vendors.llamaindex import LlamaindexFactory
 
 vendor = "llama_index"
 ANN = Scope(user="ann", session="one")

@@ -19,12 +19,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from memstory.conformance import TargetContract
+from memstory.contract.cache_folder import cache_folder
 from memstory.contract.errors import SetupError, TargetError
-from memstory.targets.discovery import load_targets
-from memstory.targets.mapping.table_reading import parse_table
-from memstory.targets.services.mcp_target import McpFactory
-from memstory.targets.table_targets import bundled_tables
-from memstory_reference.adapters.cache_folder import cache_folder
+from memstory.targets.discovery import bundled_tables, load_targets
+from memstory.targets.tables.mcp import McpFactory
+from memstory.targets.tables.reading import parse_table
 from memstory_reference.adapters.embedding import minilm_graph, weights
 
 pytestmark = pytest.mark.slow
@@ -47,7 +46,7 @@ def or_skipped():
 
 def home_with_model(home):
     """Put the model where both servers look for it below HOME, so that nothing is downloaded."""
-    folder = weights.find(cache_folder(os.environ)).folder
+    folder = weights.find_weights(cache_folder(os.environ)).folder
     model = as_exported(*minilm_graph.build(folder / "model.safetensors"))
     for place in PLACES:
         target = home / place / MODEL

@@ -1,25 +1,28 @@
 """Adapters to libraries that are too heavy for every run keep what targets promise; `nox -s backends` installs them."""
 
 import json
+import re
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from memstory.conformance import TEXTS, TargetContract
-from memstory.targets.embedders import Embedders
-from memstory.targets.extracting.agno_memories import AgnoFactory
-from memstory.targets.extracting.langmem import LangmemFactory
-from memstory.targets.extracting.llamaindex_facts import LlamaindexFactsFactory
-from memstory.targets.frameworks.llamaindex import LlamaindexFactory
-from memstory.targets.frameworks.mem0 import Mem0Factory
-from memstory.targets.vector_stores.lancedb import LancedbFactory
-from memstory.targets.vector_stores.qdrant import QdrantFactory
-from memstory.targets.vector_stores.txtai import TxtaiFactory
-from memstory_reference.targets.offered import minilm
+from memstory.targets.discovery import GROUP
+from memstory.targets.embedders import Embedders, load_embedder
+from memstory.targets.vendors.agno import AgnoFactory
+from memstory.targets.vendors.langmem import LangmemFactory
+from memstory.targets.vendors.llamaindex import LlamaindexFactory, LlamaindexFactsFactory
+from memstory.targets.vendors.mem0 import Mem0Factory
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+HEAVY = set(re.findall(r"[\w-]+", " ".join(one for one in PROJECT["dependency-groups"]["backends"] if "[" in str(one))))
 
 
 def embedders():
-    return Embedders({"minilm": minilm()})
+    return Embedders({"minilm": load_embedder("minilm")})
 
 
 class TestMem0(TargetContract):
@@ -51,6 +54,8 @@ class TestMem0Inferring(TestMem0):
         super().test_a_search_goes_by_the_vectors_of_the_story()
 
 
+# Its own dependency imports what LangGraph has renamed.
+@pytest.mark.filterwarnings("ignore:Importing Send")
 class TestLangmem(TargetContract):
     vendor = "langmem"
     factory = staticmethod(lambda: LangmemFactory(embedders()))
@@ -113,16 +118,10 @@ class TestLlamaindex(TargetContract):
         super().test_users_are_apart()
 
 
-class TestQdrant(TargetContract):
-    vendor = "qdrant_client"
-    factory = staticmethod(lambda: QdrantFactory(embedders()))
-
-
-class TestLancedb(TargetContract):
-    vendor = "lancedb"
-    factory = staticmethod(lambda: LancedbFactory(embedders()))
-
-
-class TestTxtai(TargetContract):
-    vendor = "txtai"
-    factory = staticmethod(lambda: TxtaiFactory(embedders()))
+PECULIAR = {"agno", "graphiti", "langmem", "llamaindex", "llamaindex-facts", "mem0"}
+CONTRACTS = {
+    f"Test_{entry.name}": type(f"Test_{entry.name}", (TargetContract,), {"factory": entry.load(), "extra": entry.name})
+    for entry in entry_points(group=GROUP)
+    if entry.name in HEAVY - PECULIAR
+}
+TestOffered = type("TestOffered", (), CONTRACTS)

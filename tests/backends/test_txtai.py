@@ -5,7 +5,7 @@ import pytest
 from memstory.contract.errors import Refused
 from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.embedders import Embedders
-from memstory.targets.vector_stores.txtai import TxtaiFactory
+from memstory.targets.vendors.txtai import TxtaiFactory
 
 vendor = "txtai"
 ANN, BOB = Scope(user="ann", session="one"), Scope(user="bob", session="one")

@@ -1,60 +1,28 @@
-"""Every target of this project keeps what targets promise."""
+"""Every target that is installed here keeps what targets promise; `tests/backends` has those with heavy libraries."""
 
+import re
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from memstory.conformance import TargetContract
 from memstory.controls import OracleFactory
-from memstory.targets.embedders import Embedders
-from memstory.targets.frameworks.langgraph import LanggraphFactory
-from memstory.targets.frameworks.langgraph_postgres import LanggraphPostgresFactory
-from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
-from memstory.targets.vector_stores.chroma import ChromaFactory
-from memstory.targets.vector_stores.chroma_server import ChromaServerFactory
-from memstory.targets.vector_stores.pgvector_store import PgvectorFactory
-from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
-from memstory.targets.words.bm25 import Bm25Factory
-from memstory.targets.words.fts5 import Fts5Factory
-from memstory_reference.targets.layers.target import LayersFactory
-from memstory_reference.targets.manager.target import ManagerFactory
-from memstory_reference.targets.observations.target import ObservationsFactory
-from memstory_reference.targets.offered import minilm
-from memstory_reference.targets.pipeline.target import PipelineFactory
-from memstory_reference.targets.topics.target import TopicsFactory
+from memstory.targets.discovery import GROUP
 from memstory_reference.targets.turns.target import TurnsFactory
 
-
-def embedders():
-    return Embedders({"minilm": minilm()})
-
-
-class TestOracle(TargetContract):
-    factory = OracleFactory
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+EXTRAS = set(PROJECT["project"]["optional-dependencies"])
 
 
-class TestFts5(TargetContract):
-    factory = Fts5Factory
+def extras_of(group):
+    """The extras that are installed with a dependency group."""
+    return set(re.findall(r"[\w-]+", " ".join(one for one in PROJECT["dependency-groups"][group] if "[" in str(one))))
 
 
-class TestBm25(TargetContract):
-    factory = Bm25Factory
-
-
-class TestChroma(TargetContract):
-    factory = staticmethod(lambda: ChromaFactory(embedders()))
-
-
-class TestChromaServer(TargetContract):
-    factory = staticmethod(lambda: ChromaServerFactory(embedders()))
-
-
-class TestLanggraph(TargetContract):
-    factory = staticmethod(lambda: LanggraphFactory(embedders()))
-
-
-class TestLanggraphSqlite(TargetContract):
-    factory = staticmethod(lambda: LanggraphSqliteFactory(embedders()))
+LIGHT = extras_of("run")
 
 
 class OnPostgres(TargetContract):
@@ -64,45 +32,44 @@ class OnPostgres(TargetContract):
         cls.options = {"postgres": postgres_url}
 
 
-class TestLanggraphPostgres(OnPostgres):
-    factory = staticmethod(lambda: LanggraphPostgresFactory(embedders()))
-
-
-class TestPgvector(OnPostgres):
-    factory = staticmethod(lambda: PgvectorFactory(embedders()))
-
-
-class TestSqliteVec(TargetContract):
-    factory = staticmethod(lambda: SqliteVecFactory(embedders()))
-
-
-class TestTopics(TargetContract):
-    factory = TopicsFactory
-
-
-class TestObservations(TargetContract):
-    factory = ObservationsFactory
-
-
-class TestManager(TargetContract):
-    factory = ManagerFactory
-
+class OfManager(TargetContract):
     def test_sessions_are_apart_where_asked_to(self):
         self.kind = "conversation"  # a fact belongs to no session: it is known in all of them
         super().test_sessions_are_apart_where_asked_to()
 
 
-class TestLayers(TargetContract):
-    factory = LayersFactory
-
-
-class TestPipeline(TargetContract):
-    factory = PipelineFactory
+class OfPipeline(TargetContract):
     kind = "working"  # only what is about now belongs to its session
 
 
-class TestTurns(TargetContract):
-    factory = TurnsFactory
+PECULIAR = {
+    "langgraph-postgres": OnPostgres,
+    "manager": OfManager,
+    "pgvector": OnPostgres,
+    "pipeline": OfPipeline,
+}
+
+
+def contract(entry):
+    return type(f"Test_{entry.name}", (PECULIAR.get(entry.name, TargetContract),), {"factory": entry.load()})
+
+
+CONTRACTS = {
+    f"Test_{entry.name}": contract(entry)
+    for entry in entry_points(group=GROUP)
+    if entry.name != "reference" and (entry.name in LIGHT or entry.name not in EXTRAS)
+}
+TestOffered = type("TestOffered", (), CONTRACTS)
+
+
+def test_every_target_with_a_library_is_in_a_group_that_is_tested():
+    offered = {entry.name for entry in entry_points(group=GROUP)} & EXTRAS
+    # Graphiti is installed without dependencies; `tests/backends/test_graphiti.py` is all that tests it.
+    assert offered - LIGHT - extras_of("backends") == {"graphiti"}
+
+
+class TestOracle(TargetContract):
+    factory = OracleFactory
 
 
 class TestTurnsOnPostgres(TargetContract):

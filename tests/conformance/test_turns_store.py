@@ -11,13 +11,12 @@ import pytest
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking.pool import NOBODY, Pool
-from memstory_reference.systems.turns.ranking.signs import signs_of
+from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN, NOBODY, Pool
+from memstory_reference.systems.turns.stores import postgres_store
 from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
-from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.stores.store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
-from memstory_reference.text.stems import stems
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST, NORTH, WEST = (np.array(row, np.float32) for row in ((1, 0), (0, 1), (-1, 0)))
@@ -57,7 +56,7 @@ async def store(opening):
 
 def written(identifier, text="tea", *, vector=EAST, **fields):
     turn = checked_turn(NewTurn(text=text, **fields), identifier, NOON)
-    return Written(turn=turn, vector=vector, stems=stems(text))
+    return IndexedTurn(turn=turn, vector=vector, stems=turn.stems)
 
 
 def ids(found):
@@ -148,7 +147,7 @@ async def test_the_pool_says_of_each_turn_what_is_ranked(store):
         "ann",
         [
             written("a", texts["a"], **told),
-            written("b", texts["b"], **told | {"speaker": "Ben"}),
+            written("b", texts["b"], **told | {"speaker": "assistant"}),
             written("n", texts["n"], vector=NORTH),
         ],
     )
@@ -156,12 +155,32 @@ async def test_the_pool_says_of_each_turn_what_is_ranked(store):
     assert list(rows) == ["a", "b", "n"]
     assert pool.times.tolist() == [[1, 0, 3], [0, 0, 0]]
     assert pool.words.tolist() == [5, 2, 5]
-    assert pool.signs.tolist() == [signs_of(texts[name], is_dated=name != "n") for name in "abn"]
-    assert pool.speakers.tolist() == [pool.named["Ann"], pool.named["Ben"], NOBODY]
+    assert pool.signs.tolist() == [IS_DATED, IS_DATED | BY_ASSISTANT | IS_FOREIGN, 0]
+    assert pool.speakers.tolist() == [pool.named["Ann"], pool.named["assistant"], NOBODY]
     assert pool.sessions[0] == pool.sessions[1] != pool.sessions[2] == NOBODY
     assert pool.moments.tolist()[:2] == [1704621600000001] * 2
     assert pool.moments.tolist()[2] == 1767268800000000
     assert pool.vectors.tolist() == [[1, 0], [1, 0], [0, 1]]
+
+
+async def test_a_turn_is_compared_with_half_of_those_beside_it_in_the_pool_or_not(store):
+    told = [("a", NORTH, "s"), ("b", EAST, "s"), ("c", NORTH, "s"), ("d", NORTH, "t")]
+    await store.put("ann", [written(name, vector=row, speaker="Ann", session=session) for name, row, session in told])
+    pool, rows = await candidates(store, EAST, [], 1, ANY)
+    assert list(rows) == ["a", "b", "c"]
+    assert pool.contexts[rows["b"]] == pytest.approx(1 / 2**0.5)
+    assert pool.contexts[[rows["a"], rows["c"]]].tolist() == pytest.approx([0.5 / 1.25**0.5] * 2, abs=1e-6)
+    alone = Conditions(where={"n": 1})
+    await store.put("ann", [written("b", vector=EAST, speaker="Ann", session="s", metadata={"n": 1})])
+    pool, rows = await candidates(store, EAST, [], 1, alone)
+    assert (list(rows), pool.contexts.tolist()) == (["b"], [1.0])  # nothing is known of what is not admitted
+
+
+async def test_a_long_text_is_found_by_its_first_words_alone(store):
+    await store.put("ann", [written("long", "boiler " * 119 + "radiator kettle"), written("short", "kettle")])
+    pool, rows = await candidates(store, EAST, ["boiler", "radiat", "kettl"], 5, ANY)
+    assert pool.holding == {"boiler": 1, "radiat": 1, "kettl": 1}
+    assert (pool.words[rows["long"]], pool.times[:, rows["long"]].tolist()) == (120, [119, 1, 0])
 
 
 async def test_a_turn_that_moves_to_another_session_is_there_in_its_place(store):
@@ -267,6 +286,19 @@ async def test_a_store_opened_again_holds_the_same_and_another_model_is_refused(
     with pytest.raises(StoreConflictError, match="fixed-2"):
         async with opening(model="other"):
             pass
+
+
+async def test_a_schema_of_the_first_version_keeps_the_first_words_of_its_long_turns(tmp_path, request, monkeypatch):
+    long, whole = written("a", "boiler " * 119 + "radiator kettle"), written("b", "radiator " * 120)
+    with monkeypatch.context() as older:
+        older.setattr(postgres_store, "MIGRATIONS", postgres_store.MIGRATIONS[:1])
+        async with postgres(tmp_path, request) as store:
+            await store.put("ann", [replace(long, stems=[*long.stems, "kettl"]), whole, written("c", "tea")])
+    async with postgres(tmp_path, request) as store:
+        pool, rows = await candidates(store, EAST, ["boiler", "radiat", "kettl"], 5, ANY)
+        assert pool.holding == {"boiler": 1, "radiat": 2}
+        assert pool.words.tolist() == [120, 120, 1]
+        assert pool.times[:, rows["a"]].tolist() == [119, 1, 0]
 
 
 @pytest.mark.parametrize("owner", ["../up", "Ann", "ann", "a%", "ö" * 100, "a'b", " ann"])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.chroma import open_chroma
@@ -27,11 +28,11 @@ STORES = ("memory", "sqlite", "chroma index", "chroma server")
 
 
 async def opened_server(port):
-    async with asyncio.timeout(60):
-        while True:
-            with contextlib.suppress(UnavailableError):
-                return await open_chroma_server("127.0.0.1", port, model="fixed")
-            await asyncio.sleep(0.1)
+    async def opened():
+        with contextlib.suppress(UnavailableError):
+            return await open_chroma_server("127.0.0.1", port, model="fixed")
+
+    return await eventually(opened, seconds=60)
 
 
 @pytest.fixture(scope="session")

@@ -169,8 +169,18 @@ def test_the_closed_circle_is_what_its_digest_says(lifelines):
         for line in (lifelines.folder / name).read_bytes().splitlines(keepends=True):
             if b'"circle": 2' in line:
                 digest.update(line)
-    (written,) = re.findall(r"\b[0-9a-f]{64}\b", (lifelines.folder / "README.md").read_text("utf-8"))
-    assert digest.hexdigest() == written, "circle two is closed: nobody mends it"
+    closed, _ = re.findall(r"\b[0-9a-f]{64}\b", (lifelines.folder / "README.md").read_text("utf-8"))
+    assert digest.hexdigest() == closed, "circle two is closed: nobody mends it"
+
+
+def test_the_card_has_the_digest_of_the_files_and_a_line_for_each_language(lifelines):
+    card = (lifelines.folder / "README.md").read_text("utf-8")
+    (command,) = re.findall(r"`cat (.*) \| sha256sum`", card)
+    whole = b"".join((lifelines.folder / name).read_bytes() for name in command.split())
+    _, written = re.findall(r"\b[0-9a-f]{64}\b", card)
+    assert hashlib.sha256(whole).hexdigest() == written, "other data are another version"
+    spoken = {row["language"] for row in lifelines.ledger if "language" in row}
+    assert set(re.search(r"language: \[(.*)\]", card)[1].split(", ")) == {"en", *spoken}
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import socket
 from itertools import count
 
 import pytest
+from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
@@ -28,9 +29,11 @@ def talk_on(bus, thread, user="ann"):
 
 async def facts_are(talk, number):
     """Wait until so many facts are kept: what a turn leaves is decided after its reply, in whichever process."""
-    async with asyncio.timeout(SOON):
-        while (await talk.status())["counts"]["semantic"] != number:  # noqa: ASYNC110  (the others have no event for us)
-            await asyncio.sleep(0.05)
+
+    async def are_kept():
+        return (await talk.status())["counts"]["semantic"] == number
+
+    await eventually(are_kept)
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 """Agent, tools and memory in separate processes: each is killed in turn, and the others live on."""
 
 import asyncio
+import contextlib
 from itertools import count
 
 import pytest
+from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.bus.calls import Caller
@@ -53,9 +55,11 @@ TOOLS = {
 
 async def until_tools(talk):
     """Wait until the agent knows every tool: an announcement is not a reply."""
-    async with asyncio.timeout(SOON):
-        while set((await talk.agent.call("status", "ann"))["tools"]) != TOOLS:  # noqa: ASYNC110  (it has no event)
-            await asyncio.sleep(0.05)
+
+    async def are_known():
+        return set((await talk.agent.call("status", "ann"))["tools"]) == TOOLS
+
+    await eventually(are_known)
 
 
 async def saved(talk, number):
@@ -130,13 +134,12 @@ async def test_the_bus_goes_away_and_everybody_finds_back(processes, talk, nats)
     with pytest.raises(UnavailableError, match="does not answer now"):
         await say(talk, "Hello?")
     nats.start()
-    async with asyncio.timeout(SOON):
-        while True:
-            try:
-                if COLORS[0] in await recalled(talk):
-                    break
-            except UnavailableError:
-                await asyncio.sleep(0.2)
+
+    async def is_back():
+        with contextlib.suppress(UnavailableError):
+            return COLORS[0] in await recalled(talk)
+
+    await eventually(is_back)
     assert [one.poll() for one in begun] == [None, None, None]
 
 

@@ -8,11 +8,10 @@ import pytest
 
 from memstory.contract.codec import decode
 from memstory.language.matchers.means import scores_of
-from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.results_file import results_text
 from memstory.results.outcomes import CaseResult, Score, TrialResult, Verdict
 from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
-from memstory.results.runs import NamedRun, Run, make_run
+from memstory.results.runs import NamedRun, Run, make_fingerprint, make_run
 from memstory.results.totals import with_totals
 
 NEEDS = {
@@ -20,17 +19,18 @@ NEEDS = {
     "models/test_ollama_chat.py": "ollama",
     "models/test_openai_chat.py": "openai",
     "models/test_unusable_models.py": "openai",
-    "targets/services/test_http_target.py": "httpx",
-    "targets/services/test_http_transport.py": "httpx",
-    "targets/services/test_mcp_target.py": "mcp",
-    "targets/test_langgraph_databases.py": "langgraph",
     "targets/test_odd_values.py": "langgraph",
-    "targets/test_sqlite_store.py": "pysqlite3",
-    "targets/test_table_target.py": "pysqlite3",
-    "targets/test_vendor_faults.py": "langgraph",
-    "targets/test_vendors.py": "langgraph",
-    "targets/vector_stores/test_chroma_server.py": "chromadb",
-    "targets/vector_stores/test_sqlite_vec.py": "sqlite_vec",
+    "targets/tables/test_http_target.py": "httpx",
+    "targets/tables/test_http_transport.py": "httpx",
+    "targets/tables/test_own_rest_server.py": "httpx",
+    "targets/tables/test_mcp_target.py": "mcp",
+    "targets/vendors/test_langgraph.py": "langgraph",
+    "targets/vendors/test_langgraph_factory.py": "langgraph",
+    "targets/vendors/test_sqlite.py": "pysqlite3",
+    "targets/vendors/test_vendor_faults.py": "langgraph",
+    "targets/vendors/test_vendors.py": "langgraph",
+    "targets/vendors/test_chroma_server.py": "chromadb",
+    "targets/vendors/test_sqlite_vec.py": "sqlite_vec",
 }
 """By file of tests the library of an extra that it speaks with."""
 

@@ -9,8 +9,7 @@ import pytest
 
 from memstory.cli import COMMANDS, load_command, main
 from memstory.reporting.writing import write_reports
-from memstory.results.fingerprint import make_fingerprint
-from memstory.results.runs import make_run
+from memstory.results.runs import make_fingerprint, make_run
 
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
 
@@ -29,20 +28,26 @@ commands:
     validate  check stories without running them
     list      list stories with what they need
     explain   say what a story needs and which targets can run it
+    probe     find out what a memory can do by trying it, and print the declaration
     steps     list the steps with what they take and return
     matchers  list what a story can assert about a result
     schema    write the JSON Schema by which editors complete and check stories
     mcp       look at the tools of an MCP server, and draft a target from them
     run       run stories with pytest
+    explore   look for faults that no story asks for, with programs drawn from a seed
     proxy     record, replay, count or script the language model of a memory
+    data      fetch the sets of conversations that are known by name, such as locomo
     demo      run five stories on three memories, and look at a failure and the page
     show      show what happened in a recorded case, step by step
     rejudge   judge the recordings of a run again, without the target
+    submit    pack a run, so that somebody else can judge it again
+    verify    judge the recordings of a pack again, and say what cannot be checked
     merge     put the shards of one run together
     compare   put targets and runs side by side
     gate      compare a run with its baseline
     report    write report.md and report.html again, or the report of a run that was killed
-    export    write what was retrieved in files that other tools read
+    export    write a run in files that other tools read, CSV and TREC
+    badge     print a badge: how much leaked and was lost
 
 examples:
   memstory demo                                  see a leak found, in a few seconds
@@ -124,17 +129,24 @@ def test_help_imports_neither_pytest_nor_the_grammar_nor_any_target():
 def test_a_run_imports_once_what_runs_and_reports(tmp_path):
     # pytest is a child of the command: what both import is paid for twice.
     (tmp_path / "a.story.yaml").write_text("story: A\ntitle: t\nsteps: [{add: tea}, {search: tea}]\n")
-    watch = "import sys; from memstory.cli import main; main(['run', 'a.story.yaml', '--target', 'fts5', '-p', 'seen'])"
     parent = {"yaml", "tabulate", "jinja2", "pytest", "memstory.language", "memstory.reporting"}
     child = {"deepdiff", "jsonschema", "chromadb", "numpy", "langsmith", "anyio", "memstory_reference"}
-    seen = f"import sys\ndef pytest_unconfigure(): print('child', {child} & set(sys.modules))"
-    (tmp_path / "seen.py").write_text(seen)
+    # No plugin tells it: where one is named, pytest gets all the others too.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, sys\n"
+        "def show():\n"
+        "    is_child = 'memstory.pytest_plugin' in sys.modules\n"
+        f"    name, watched = ('child', {child}) if is_child else ('parent', {parent})\n"
+        "    print(name, sorted(watched & {*sys.modules}))\n"
+        "atexit.register(show)\n"
+    )
+    watch = "from memstory.cli import main; main(['run', 'a.story.yaml', '--target', 'fts5'])"
     done = subprocess.run(  # noqa: S603  (our own interpreter)
-        [sys.executable, "-c", f"{watch}\nprint('parent', {parent} & set(sys.modules))"],
-        capture_output=True, text=True, check=True, cwd=tmp_path,
+        [sys.executable, "-c", watch],
+        capture_output=True, text=True, check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert "memstory: 1 passed" in done.stdout
-    assert done.stdout.splitlines()[-2:] == ["child set()", "parent set()"]
+    assert done.stdout.splitlines()[-2:] == ["child []", "parent []"]
 
 
 def test_report_makes_the_report_again_and_says_where(tmp_path, capsys):

@@ -12,7 +12,7 @@ from memstory.conformance import CHECKED, ELSEWHERE, TargetContract
 from memstory.contract.errors import MemstoryError, Refused
 from memstory.contract.target import Hit, Query, Receipt, Ref, Scope, ToolCall
 from memstory.controls import MUTANTS, Oracle, OracleFactory
-from memstory.controls.matching import is_over
+from memstory.controls.matching import is_past
 from memstory.language.capabilities import FEATURES, families, operations
 from memstory.targets.discovery import load_spec
 
@@ -246,12 +246,12 @@ class KeepsTrash(Oracle):
 
 class HasTimeForever(Oracle):
     def _is_over(self, one, now):
-        return is_over(one.hit.metadata.get("expires_at"), now)
+        return is_past(one.hit.metadata.get("expires_at"), now)
 
 
 class ReadsNoDates(Oracle):
     def _is_over(self, one, now):
-        return is_over(one.until, now)
+        return is_past(one.until, now)
 
 
 class ReadsOnlyAfterwards(Oracle):

@@ -12,16 +12,16 @@ import time
 from pathlib import Path
 
 import pytest
+from memstory_tests_waiting import wait_until
 
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import TargetError
 from memstory.contract.target import Environment, Item, Request, Scope, Target
 from memstory.language.stories import load_stories
 from memstory.playing import play
-from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.results_file import results_text
 from memstory.results.folder.spool import Spool
-from memstory.results.runs import make_run
+from memstory.results.runs import make_fingerprint, make_run
 from memstory.running import stage
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.runner import RunOptions
@@ -205,10 +205,10 @@ RAISED = {
     "recursion": "RecursionError: too deep",
 }
 STUCK = {
-    "hangs in open": "timed out after 2 s in opening the target",
-    "hangs in add": "timed out after 2 s in step 1",
-    "hangs in settle": "timed out after 2 s in step 1",
-    "hangs in search": "timed out after 2 s in step 2",
+    "hangs in open": "opening the target",
+    "hangs in add": "step 1",
+    "hangs in settle": "step 1",
+    "hangs in search": "step 2",
 }
 
 
@@ -226,7 +226,7 @@ def judge(tmp_path, monkeypatch):
         from hostile_backend import ForkedFactory, HostileFactory  # noqa: PLC0415  (written a moment ago)
 
         factory = ForkedFactory() if hosted == "forked" else HostileFactory()
-        work = tmp_path / f"work-{how.replace(' ', '-')}-{hosted}"
+        work = tmp_path / f"work-{how.replace(' ', '-')}-{hosted}-{seconds:g}"
         options = RunOptions(target={"how": how}, case_seconds=seconds, hosted=bool(hosted))
         return await play(story, factory, work, target="hostile", options=options)
 
@@ -276,12 +276,20 @@ async def test_a_malformed_answer_and_an_odd_error_are_errors_in_plain_words(jud
         assert (await judge("friendly", hosted=False)).outcome == "passed"
 
 
+async def cut_off(judge, how, place, *, hosted):
+    """Return the result of a story that is cut off at `place`; a busy machine needs more time to come so far."""
+    for seconds in (2, 10, 60):
+        result = await judge(how, hosted=hosted, seconds=float(seconds))
+        if f"timed out after {seconds} s in {place}" in result.reason:
+            return result
+    pytest.fail(f"never cut off in {place}: {result.reason}")
+
+
 @pytest.mark.parametrize("hosted", [False, True])
 @pytest.mark.parametrize("how", STUCK)
 async def test_what_hangs_is_cut_off_where_it_hangs(judge, how, hosted):
-    result = await judge(how, hosted=hosted, seconds=2.0)
+    result = await cut_off(judge, how, STUCK[how], hosted=hosted)
     assert result.outcome == "error"
-    assert STUCK[how] in result.reason
 
 
 @pytest.mark.parametrize("hosted", [False, True])
@@ -304,21 +312,28 @@ async def test_a_target_that_does_not_close_is_an_error_although_all_was_right(j
     [
         ("dies", "the target's process ended with exit code 7; it last printed: last words"),
         ("aborts", "the target's process ended by signal 6 (Aborted)"),
-        ("blocks in add", "timed out after 2 s in step 1"),
     ],
 )
 @pytest.mark.parametrize("hosted", ["cold", "forked"])
-async def test_a_process_that_dies_or_blocks_is_an_error_with_its_last_words(judge, monkeypatch, how, said, hosted):
-    monkeypatch.setattr(stage, "CLOSING_SECONDS", 0.5)
-    result = await judge(how, hosted=hosted, seconds=2.0)
+async def test_a_process_that_dies_is_an_error_with_its_last_words(judge, how, said, hosted):
+    result = await judge(how, hosted=hosted)
     assert (result.outcome, said in result.reason) == ("error", True), result.reason
+    assert (await judge("friendly", hosted=hosted)).outcome == "passed"
+
+
+@pytest.mark.parametrize("hosted", ["cold", "forked"])
+async def test_a_process_that_blocks_is_an_error(judge, monkeypatch, hosted):
+    monkeypatch.setattr(stage, "CLOSING_SECONDS", 0.5)
+    result = await cut_off(judge, "blocks in add", "step 1", hosted=hosted)
+    assert result.outcome == "error"
     assert (await judge("friendly", hosted=hosted)).outcome == "passed"
 
 
 @pytest.mark.parametrize("hosted", ["cold", "forked"])
 async def test_what_a_dead_backend_has_started_ends_with_it(judge, tmp_path, hosted):
     assert (await judge("grandchild dies", hosted=hosted)).outcome == "error"
-    assert ended_within(int((tmp_path / "grandchild.pid").read_text()), 5)
+    child = int((tmp_path / "grandchild.pid").read_text())
+    wait_until(lambda: not is_running(child))
 
 
 @pytest.mark.usefixtures("judge")
@@ -366,7 +381,7 @@ def test_a_blocked_child_does_not_outlive_a_parent_that_was_killed(tmp_path):
         time.sleep(1)
         parent.kill()
     assert is_running(child)
-    assert ended_within(child, 40)
+    wait_until(lambda: not is_running(child), seconds=40)
 
 
 def is_running(pid):
@@ -375,15 +390,6 @@ def is_running(pid):
     except FileNotFoundError:
         return False
     return state != "Z"
-
-
-def ended_within(pid, seconds):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if not is_running(pid):
-            return True
-        time.sleep(0.2)
-    return False
 
 
 FACTORIES = """
@@ -431,7 +437,7 @@ def project(pytester):
     quick = "import memstory.pytest_plugin.worker as worker\nworker.START_SECONDS = worker.STOP_SECONDS = 1.0\n"
     pytester.makeconftest(quick + "worker._PATIENCE_SECONDS = 0.5\n")
 
-    def go(*factories, arguments=(), seconds=2):
+    def go(*factories, arguments=(), seconds=10):
         targets = [word for name in factories for word in ("--target", name)]
         return pytester.runpytest_subprocess(
             "-p", "no:cacheprovider", *targets, "--case-timeout", str(seconds), *arguments, timeout=120
@@ -465,10 +471,10 @@ def test_a_factory_that_does_not_stop_costs_no_report_and_is_told(project, pytes
 
 
 def test_a_call_that_blocks_the_process_is_interrupted_and_the_others_go_on(project, pytester):
-    result = project("hostile_backend:HostileFactory", arguments=["--target-option", "how=blocks in add"])
+    result = project("hostile_backend:HostileFactory", arguments=["--target-option", "how=blocks in add"], seconds=5)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     outcome, reason = outcomes(pytester.path)["HostileFactory"]
-    assert (outcome, "the target blocked the whole process for 2.5 s; --isolate" in reason) == ("error", True), reason
+    assert (outcome, "the target blocked the whole process for 5.5 s; --isolate" in reason) == ("error", True), reason
 
 
 @pytest.mark.slow
@@ -484,7 +490,7 @@ def test_isolated_cases_survive_a_backend_that_ends_its_process(project, pyteste
     (pytester.path / "h.story.yaml").write_text(
         STORY.replace("title:", "options: {how: dies}\ntitle:") + "---\n" + STORY.replace("H1", "H2")
     )
-    project("hostile_backend:HostileFactory", arguments=["--isolate"], seconds=30)
+    project("hostile_backend:HostileFactory", arguments=["--isolate"], seconds=60)
     document = json.loads((pytester.path / "reports/latest/results.json").read_text())
     assert [(case["story"], case["outcome"]) for case in document["cases"]] == [("H1", "error"), ("H2", "passed")]
 

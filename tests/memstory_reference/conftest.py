@@ -13,8 +13,8 @@ from types import ModuleType
 
 import pytest
 
+from memstory.contract.cache_folder import cache_folder
 from memstory.contract.errors import SetupError
-from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import weights
 
 
@@ -38,10 +38,10 @@ def kill_writers() -> Callable[[str, Path, int], dict[str, int]]:
 
 
 @pytest.fixture(scope="session")
-def minilm_weights() -> weights.Weights:
+def minilm_weights() -> weights.WeightsFolder:
     """The real weights; the test is skipped where they are not."""
     try:
-        return weights.find(cache_folder(os.environ))
+        return weights.find_weights(cache_folder(os.environ))
     except SetupError as problem:
         pytest.skip(str(problem))
 

@@ -72,7 +72,7 @@ RESPONSE_GENERATION | bus.subjects:RESPONSE_GENERATION
 OBSERVATIONS = """
 get_context(task, top_k) | .service:ObservationService.get_context
 extract_keywords | text.keywords:extract_keywords
-rank_and_merge | .ordering:ordered | candidates come merged by id: ranking them is what is left
+rank_and_merge | .ordering:rank_candidates | candidates come merged by id: ranking them is what is left
 format_context | .injection:injection | makes the text for any planner, from observations alone
 _rank_score(sim) | .quality:rank | public, and returns the three numbers of the rank too
 sim = 1.0 - (dist / 2.0) | .quality:similarity | the description has the expression without a name
@@ -83,7 +83,7 @@ compress_and_store model | composition.observations:open_observations | the mode
 COMPRESS_PROMPT | .compression:compression_prompt | OF-13: the described template cannot be formatted
 generate_run_id | adapters.random_ids:random_id | OF-15: one source of ids for all; a run may bring its own
 store_sqlite | .service:ObservationService.store | OF-16: both indexes are written by one operation
-Plan.prior_work | .research:Plan.prior_work
+Plan.prior_work | .research:ResearchPlan.prior_work | layers plan writes, and no two classes share a name
 memory.py | command observations list | one program for all memories: the action lists
 memory.py --search | command observations search | one program for all memories: the action searches
 inspect_run.py --rate | command observations rate | one program for all memories: the action rates
@@ -93,11 +93,11 @@ PIPELINE = """
 ingest(text, user_id, session_id, memory_type_hint) | .service:PipelineService.ingest
 recall(query, user_id, top_k, token_budget, memory_types) | .service:PipelineService.recall
 include_compressed | parameter .service:PipelineService.recall
-MemoryType | .memory:MemoryType
-MemoryType.SEMANTIC | .memory:MemoryType.SEMANTIC
-MemoryType.EPISODIC | .memory:MemoryType.EPISODIC
-MemoryType.PROCEDURAL | .memory:MemoryType.PROCEDURAL
-MemoryType.WORKING | .memory:MemoryType.WORKING
+MemoryType | .memory:ChunkType | the manager has a `MemoryType`, and no two classes share a name
+MemoryType.SEMANTIC | .memory:ChunkType.SEMANTIC | the manager has a `MemoryType`, and no two classes share a name
+MemoryType.EPISODIC | .memory:ChunkType.EPISODIC | the manager has a `MemoryType`, and no two classes share a name
+MemoryType.PROCEDURAL | .memory:ChunkType.PROCEDURAL | the manager has a `MemoryType`, and no two classes share a name
+MemoryType.WORKING | .memory:ChunkType.WORKING | the manager has a `MemoryType`, and no two classes share a name
 MemoryChunk(content, memory_type, importance, compressed) | .memory:MemoryChunk
 RecallResult(memories, total_tokens, budget_used) | .memory:RecallResult
 encode_batch(texts) | ports:Embedder.embed | one embedder for all memories, which only takes batches
@@ -171,9 +171,9 @@ clear_context_window | .window:ContextWindow.clear | each session has a window o
 search_memories(query, memory_type, limit) | .memory_tools:SEARCH
 store_memory(content, memory_type, metadata) | .memory_tools:STORE
 forget_memory(memory_id) | .memory_tools:FORGET
-ReachyAgentLoop | .loop:AgentLoop | Reachy is the product of the description, not ours
+ReachyAgentLoop | .loop:ManagerAgent | Reachy is the product of the description, not ours
 startup | .housekeeping:Housekeeping.start | the first cleanup and the hourly ones are one thing
-process(user_input) | .loop:AgentLoop.process
+process(user_input) | .loop:ManagerAgent.process
 path | setting of manager
 context_window_size | setting of manager
 embedding_model | setting of manager

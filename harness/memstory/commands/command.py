@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Final
+
+from memstory.contract.target import Tree
 
 OK: Final = 0
 FINDINGS: Final = 1
@@ -50,6 +53,25 @@ def _wrapped(text: str) -> str:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON for programs instead of a table")
+
+
+def add_target_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--target-option NAME=VALUE`, as often as one likes: pairs."""
+    parser.add_argument(
+        "--target-option", action="append", default=[], type=option_pair, metavar="NAME=VALUE",
+        help="option for the targets, such as embedder=words; VALUE is JSON or plain text",
+    )  # fmt: skip
+
+
+def option_pair(text: str) -> tuple[str, Tree]:
+    """Return name and value of `NAME=VALUE`, where the value is JSON or plain text; anything else ends the command."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE, such as top_k=5")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def add_story_paths(parser: argparse.ArgumentParser) -> None:

@@ -30,6 +30,12 @@ def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def say_aside(text: str) -> None:
+    """Print `text` as a line on stderr, so that a result can go into a file."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
 def in_colour(text: str, colour: str) -> str:
     """Return `text` in a colour where pytest would use one: NO_COLOR, then FORCE_COLOR, then whether it is a screen."""
     is_screen = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from memstory.bundled import bundled_stories
+from memstory.bundled import PREFIX, bundled_stories, shown_path
 from memstory.commands.ini_setting import story_folders
 from memstory.contract.errors import SetupError
 from memstory.contract.texts import nearest
+from memstory.data_sets import SETS, set_story
 
 ENDINGS: Final = (".story.yaml", ".story.yml")
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
@@ -38,7 +39,7 @@ def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[Stor
     Raises:
         SetupError: a path that is not there or is not YAML, or no story file at all.
     """
-    chosen = [in_bundled(name) for name in named] if bundled else named
+    chosen = [in_bundled(name) if bundled or is_set(name) else name for name in named]
     root = bundled_stories().resolve()
     all_bundled = bundled and not any(Path(name).resolve().is_relative_to(root) for name in chosen)
     places = [*chosen, *([str(bundled_stories())] if all_bundled else [])] or ["."]
@@ -46,28 +47,30 @@ def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[Stor
     found: dict[Path, StoryFile] = {}
     for place in places:
         for path in _below(Path(place), roots):
-            found.setdefault(path.resolve(), StoryFile(path=path, display=displayed(path)))
+            found.setdefault(path.resolve(), StoryFile(path=path, display=shown_path(path, Path.cwd())))
     if not found:
         raise SetupError(
             f"no story file in {', '.join(places)}. A file of stories ends in .story.yaml, is in a folder of the ini "
-            "setting memstory_stories, or is named itself; --bundled names those that come with memstory"
+            "setting memstory_stories, or is named itself; --bundled names those that come with memstory, and "
+            "'memstory data list' the sets of conversations"
         )
     return tuple(found.values())
 
 
 def in_bundled(name: str) -> str:
-    """Return `name` as a path below the bundled stories, where it is there and not here; `::ID` at its end stays."""
+    """Return `name` as a path below the bundled stories, where it is there and not here; `::ID` at its end stays.
+
+    It may begin with `bundled/`, as the ids that runs print do, or be the name of a set of data.
+    """
     path, mark, node = name.partition("::")
-    there = bundled_stories() / path
+    there = set_story(path) or bundled_stories() / path.removeprefix(PREFIX)
     return f"{there}{mark}{node}" if path and not Path(path).exists() and there.exists() else name
 
 
-def displayed(path: Path) -> str:
-    """Return `path` as seen from the current folder, where it is below it."""
-    try:
-        return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
-    except ValueError:
-        return path.as_posix()
+def is_set(name: str) -> bool:
+    """Whether `name` is that of a set of data with stories, and of nothing that is here."""
+    path = name.partition("::")[0]
+    return set_story(path) is not None and not Path(path).exists()
 
 
 def _below(place: Path, roots: Sequence[Path]) -> Iterator[Path]:
@@ -103,5 +106,7 @@ def _near(missing: Path) -> str:
     if near:
         return f" Did you mean '{missing.parent / near}'?"
     bundled = [path.name for path in bundled_stories().iterdir() if path.name != "corpora"]
+    if near := nearest(str(missing), [name for name in SETS if set_story(name)]):
+        return f" Did you mean '{near}', a set of data?"
     near = nearest(str(missing), bundled)
     return f" Did you mean '--bundled {near}'?" if near else ""

@@ -16,18 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from memstory.conformance.declarations import Declarations
-from memstory.conformance.elsewhere import ELSEWHERE
-from memstory.conformance.keeping import Keeping
-from memstory.conformance.lifetime import Lifetime
-from memstory.conformance.offers import Offers
-from memstory.conformance.recall import Recall
-from memstory.conformance.removal import Removal
-from memstory.conformance.samples import CHESS, HARBOUR, TEXTS, VIOLIN
-from memstory.conformance.scopes import Scopes
+from memstory.conformance.declarations import ELSEWHERE, Declarations, Offers
+from memstory.conformance.reading import Recall, Scopes
+from memstory.conformance.target_tests import CHESS, HARBOUR, TEXTS, VIOLIN
+from memstory.conformance.writing import Keeping, Lifetime, Removal
 from memstory.contract.target import Capability
 
-__all__ = ["CHECKED", "CHESS", "ELSEWHERE", "HARBOUR", "TEXTS", "VIOLIN", "TargetContract"]
+__all__ = ["CHECKED", "CHESS", "ELSEWHERE", "HARBOUR", "TEXTS", "VIOLIN", "TargetContract", "probe"]
 
 
 class TargetContract(Declarations, Keeping, Recall, Removal, Scopes, Lifetime, Offers):

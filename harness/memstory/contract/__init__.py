@@ -3,4 +3,16 @@
 The one part of the harness that a memory system may import; it imports nothing of either root.
 """
 
-__all__ = ["clock", "codec", "errors", "local_requests", "models", "secrets", "target", "texts", "values"]
+__all__ = [
+    "cache_folder",
+    "clock",
+    "codec",
+    "errors",
+    "installation",
+    "local_requests",
+    "models",
+    "secrets",
+    "target",
+    "texts",
+    "values",
+]

@@ -32,13 +32,6 @@ class Mark:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-def install_command(extras: str, package: str = "memstory") -> str:
-    """Return what to type for the extras of a package; no index has memstory itself."""
-    if package == "memstory":
-        return f"pip install '.[{extras}]' (in a clone of memstory)"
-    return f"pip install '{package}[{extras}]'"
-
-
 class MemstoryError(Exception):
     """The root of every error that memstory raises on purpose."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, Protocol
 
 from memstory.contract.errors import UnavailableError
@@ -31,6 +31,21 @@ class Message:
     tool: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a model is asked: a conversation, and the tools that it may call.
+
+    `purpose` says which part of a memory asks. With a `response_schema` the reply is JSON that fits it.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSchema] = ()
+    _: KW_ONLY
+    purpose: str = REPLY
+    temperature: float | None = None
+    response_schema: Mapping[str, Json] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What a model said: words, tool requests, or both; tokens as its server counts them, None if it counts none."""
@@ -54,16 +69,8 @@ class ChatModel(Protocol):
 
     name: str
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
-    ) -> Reply:
-        """Return the model's next message; `purpose` says which part of a memory asks.
+    async def chat(self, request: ChatRequest) -> Reply:
+        """Return the model's next message.
 
         Raises:
             ChatModelUnavailableError: it cannot answer now.

@@ -70,6 +70,7 @@ __all__ = [
     "ToolSchema",
     "Tree",
     "Turn",
+    "Usage",
 ]
 
 Answer = TypeVar("Answer")
@@ -116,6 +117,27 @@ def hints(op: str) -> Mapping[str, Any]:
     return get_type_hints(getattr(Target, op))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What an open memory has used: seconds of its embedder and calls of its language model, None if not counted.
+
+    `requests` are the last requests to its server, a line each and without secrets.
+    """
+
+    embedding_seconds: float | None = None
+    model: ModelUse | None = None
+    requests: Sequence[str] = ()
+
+    def since(self, before: Usage) -> Usage:
+        """Return the use since `before`, of which the requests have been taken."""
+        seconds, model = self.embedding_seconds, self.model
+        return Usage(
+            embedding_seconds=None if seconds is None else seconds - (before.embedding_seconds or 0.0),
+            model=None if model is None else model.since(before.model),
+            requests=self.requests,
+        )
+
+
 class Connection(Protocol):
     """An open memory as the harness talks to it, in this process or in another."""
 
@@ -125,11 +147,9 @@ class Connection(Protocol):
 
     async def perform(self, request: Request[Answer]) -> Answer: ...
 
-    @property
-    def embedding_seconds(self) -> float | None: ...
-
-    @property
-    def model_use(self) -> ModelUse | None: ...
+    def usage(self) -> Usage:
+        """Return what was used so far, and take the requests: the next call returns those after this one."""
+        ...
 
 
 class Target:
@@ -150,6 +170,16 @@ class Target:
     def model_use(self) -> ModelUse | None:
         """Calls of its language model so far; None if it has none or does not count them."""
         return None
+
+    def take_requests(self) -> Sequence[str]:
+        """Return the last requests to a server since this was last asked, a line each and without secrets."""
+        return ()
+
+    def usage(self) -> Usage:
+        """Return what was used so far, and take the requests; an adapter overrides the three above instead."""
+        return Usage(
+            embedding_seconds=self.embedding_seconds, model=self.model_use, requests=tuple(self.take_requests())
+        )
 
     async def open(self, env: Environment, clock: Clock) -> None:
         """Open the memory of `env`; opening the same environment again finds what was durable."""
@@ -281,9 +311,17 @@ class TargetFactory:
         """Return `shares_server`; override this if it depends on the options."""
         return self.shares_server
 
+    def isolates(self, options: Mapping[str, Tree]) -> bool:
+        """Whether every target needs a process of its own, whose working folder and HOME are its workspace."""
+        return False
+
     def suited(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
         """Return `options`, or others by which a story that needs only these capabilities costs less."""
         return options
+
+    def remark(self, options: Mapping[str, Tree]) -> str:
+        """Return what a run says of this target at its end, in a few sentences; usually nothing."""
+        return ""
 
     async def start(self, folder: Path) -> None:
         """Start what all targets of this worker share; `folder` belongs to the worker."""

@@ -26,7 +26,7 @@ STAND_IN: Final = "stand-in"
 """Part of the name of every chat model that follows fixed rules."""
 
 
-def made_quickly(cls: type[Made]) -> type[Made]:
+def quick_init(cls: type[Made]) -> type[Made]:
     """Construct a frozen keyword-only dataclass with slots in two thirds of the time, for documents and hits.
 
     Its own `__init__` sets each field by name, around the `__setattr__` that refuses; this one has the slots at hand.
@@ -76,9 +76,11 @@ class ModelUse:
         )
 
     def __str__(self) -> str:
-        tokens = [str("?" if one is None else one) for one in (self.prompt_tokens, self.answer_tokens)]
+        counts = (self.prompt_tokens, self.answer_tokens)
+        tokens = " + ".join("?" if one is None else str(one) for one in counts)
+        counted = "" if counts == (None, None) else f", tokens {tokens}"
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"model: calls {self.calls}{failed}, tokens {' + '.join(tokens)}, {self.seconds:.2f} s"
+        return f"model: calls {self.calls}{failed}{counted}, {self.seconds:.2f} s"
 
     def since(self, before: ModelUse | None) -> ModelUse:
         """Return the use since `before`; None means since the beginning."""
@@ -104,7 +106,7 @@ class Scope:
     session: str | None = None
 
 
-@made_quickly
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One thing to remember.
@@ -135,7 +137,7 @@ class Ref:
     durable: bool = False
 
 
-@made_quickly
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A ranked retrieval; the backend's default applies to everything that is None or empty.
@@ -153,7 +155,7 @@ class Query:
     as_of: str | None = None
 
 
-@made_quickly
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One retrieved memory; a higher `score` is better, None if the backend returns none."""
@@ -168,7 +170,7 @@ class Hit:
     explain: Mapping[str, Json] | None = None
 
 
-@made_quickly
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptItem:
     """What happened to one item (or to one piece that the backend made of it).

@@ -65,17 +65,17 @@ def fingerprints(text: str) -> frozenset[str]:
     return frozenset(blake2b(one.encode(), digest_size=8).hexdigest() for one in told)
 
 
-def digest_of(text: str) -> str:
+def text_digest(text: str) -> str:
     """Return what tells a text from any other."""
     return sha256(text.encode()).hexdigest()
 
 
-def is_same(one: Json, other: Json) -> bool:
+def is_same_json(one: Json, other: Json) -> bool:
     """Return whether two values are equal and of one kind: `1` is not `true`."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def is_over(written: Json, now: datetime) -> bool:
+def is_past(written: Json, now: datetime) -> bool:
     """Return whether a moment, ISO 8601, has come; what is not a text is not a time."""
     if not isinstance(written, str):
         return False

@@ -298,7 +298,7 @@ class Oracle(Target):
         return digest == self._seal(text)
 
     def _seal(self, text: str) -> str:
-        return matching.digest_of(text)
+        return matching.text_digest(text)
 
     def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return self._visible(scope)
@@ -315,7 +315,7 @@ class Oracle(Target):
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
         own = hit.metadata
-        return all(name in own and matching.is_same(own[name], value) for name, value in where.items())
+        return all(name in own and matching.is_same_json(own[name], value) for name, value in where.items())
 
     def _in(self, scope: Scope) -> Sequence[Memory]:
         return [
@@ -329,7 +329,7 @@ class Oracle(Target):
         return [one for one in self._memories if now is None or not self._is_over(one, now)]
 
     def _is_over(self, one: Memory, now: datetime) -> bool:
-        return matching.is_over(one.hit.metadata.get(EXPIRES_AT), now) or matching.is_over(one.until, now)
+        return matching.is_past(one.hit.metadata.get(EXPIRES_AT), now) or matching.is_past(one.until, now)
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         # An id or a key names one thing, in whatever session it was said.
@@ -379,7 +379,7 @@ class Oracle(Target):
         text = json.dumps({"made": self._count, **kept})
         draft = self._path.with_suffix(".tmp")
         draft.write_text(f"{self._seal(text)}\n{text}", encoding="utf-8")
-        self._path.with_name("oracle.index").write_text(matching.digest_of(text), encoding="utf-8")
+        self._path.with_name("oracle.index").write_text(matching.text_digest(text), encoding="utf-8")
         self._export()
         os.replace(draft, self._path)  # noqa: PTH105  (a rename is whole or not at all, even if we are killed)
         self._turns.note()

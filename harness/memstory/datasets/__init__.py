@@ -1,9 +1,22 @@
-"""Retrieval tasks from files: a corpus with its queries, or a known dataset that the user has.
+"""Retrieval tasks from files: a corpus with its queries, or a known dataset that the user has or fetches.
 
-Loaders read and check; they never guess a label and never download anything.
+Loaders read and check; they never guess a label.
 """
 
-from memstory.datasets.loading import load_distractors, load_task
+from memstory.datasets.loading import load_distractors, load_task, place_of, read_set
+from memstory.datasets.set_copies import SetCopy, add_set, checked_copy, fetch_set, set_copy, sets_folder
 from memstory.datasets.story_paths import Bounds
 
-__all__ = ["Bounds", "load_distractors", "load_task"]
+__all__ = [
+    "Bounds",
+    "SetCopy",
+    "add_set",
+    "checked_copy",
+    "fetch_set",
+    "load_distractors",
+    "load_task",
+    "place_of",
+    "read_set",
+    "set_copy",
+    "sets_folder",
+]

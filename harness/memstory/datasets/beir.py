@@ -13,9 +13,9 @@ from typing import Final
 
 from memstory.contract.errors import Mark, SetupError
 from memstory.contract.target import Tree
-from memstory.datasets.jsonl import lines, refuse, usable
+from memstory.datasets.jsonl import numbered_lines, raise_line_error, usable_questions
 from memstory.language.story import Retrieval
-from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask, digest_of
+from memstory.tasks.retrieval import Collection, Document, FileValues, Question, RetrievalTask, digest_of
 
 USUAL_SPLIT: Final = "test"
 
@@ -38,8 +38,8 @@ def read_beir(folder: Path, retrieval: Retrieval) -> RetrievalTask:
     if len(known) < count:
         raise SetupError(f"{corpus} uses an id twice: {count} documents have {len(known)} ids")
     asked = tuple(_questions(queries, grades, retrieval.mark))
-    questions, unusable = usable(asked, frozenset(known))
-    collection = Collection(id=folder.name, documents=Reread(count, documents), questions=questions)
+    questions, unusable = usable_questions(asked, frozenset(known))
+    collection = Collection(id=folder.name, documents=FileValues(count, documents), questions=questions)
     return RetrievalTask(
         name=folder.name,
         collections=(collection,),
@@ -68,13 +68,15 @@ def _grades(path: Path, mark: Mark) -> Grades:
             if not cells or (number == 1 and not cells[-1].lstrip("-").isdigit()):
                 continue  # the header
             if len(cells) not in {3, 4} or not cells[-1].lstrip("-").isdigit():
-                refuse(path.name, number, f"found {line.strip()!r}, allowed is: question, document, grade", mark)
+                raise_line_error(
+                    path.name, number, f"found {line.strip()!r}, allowed is: question, document, grade", mark
+                )
             grades.setdefault(cells[0], {})[cells[-2]] = int(cells[-1])
     return grades
 
 
 def _documents(path: Path, mark: Mark) -> Iterator[Document]:
-    for number, row in lines(path, mark):
+    for number, row in numbered_lines(path, mark):
         id_, text = _id_and_text(row, path, number, mark)
         whole = f"{row.get('title') or ''} {text}".strip()
         # A few corpora have documents without a word, which nobody can find.
@@ -83,7 +85,7 @@ def _documents(path: Path, mark: Mark) -> Iterator[Document]:
 
 
 def _questions(path: Path, grades: Grades, mark: Mark) -> Iterator[Question]:
-    for number, row in lines(path, mark):
+    for number, row in numbered_lines(path, mark):
         id_, text = _id_and_text(row, path, number, mark)
         if id_ in grades:
             relevant = tuple(document for document, grade in grades[id_].items() if grade > 0)
@@ -107,5 +109,5 @@ def _unasked(asked: tuple[Question, ...], grades: Grades) -> Iterator[str]:
 
 def _id_and_text(row: Tree, path: Path, number: int, mark: Mark) -> tuple[str, str]:
     if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in ("_id", "text")):
-        refuse(path.name, number, "a row is an object with the texts '_id' and 'text'", mark)
+        raise_line_error(path.name, number, "a row is an object with the texts '_id' and 'text'", mark)
     return row["_id"], row["text"]

@@ -19,7 +19,7 @@ from typing import Final, NoReturn, TypeVar
 from memstory.contract.errors import Mark, StoryError
 from memstory.contract.target import Tree
 from memstory.contract.texts import did_you_mean
-from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask, digest_of
+from memstory.tasks.retrieval import Collection, Document, FileValues, Question, RetrievalTask, digest_of
 
 FIELDS: Final = ("category", "wording", "kind", "key")
 """What `where` may name beside `metadata`."""
@@ -43,7 +43,7 @@ def is_selected(row: Document | Question, where: Mapping[str, Tree]) -> bool:
     return True
 
 
-def fields_of(row: Document | Question) -> frozenset[str]:
+def filterable_fields(row: Document | Question) -> frozenset[str]:
     """Return the fields of this row that `where` could name."""
     return frozenset(name for name in FIELDS if _field(row, name) is not _ABSENT) | frozenset(row.metadata)
 
@@ -121,8 +121,8 @@ def _read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree
         if not found:
             what = "line that 'where' selects" if where else "line"
             raise StoryError(f"{path.name} holds no {what}: allowed is one JSON object per line", mark)
-    questions, unusable = usable(asked, known)
-    large = Reread(len(known), partial(_selected, Document, corpus, mark, where))
+    questions, unusable = usable_questions(asked, known)
+    large = FileValues(len(known), partial(_selected, Document, corpus, mark, where))
     collection = Collection(id=corpus.stem, documents=large if len(held) > HELD else held, questions=questions)
     return RetrievalTask(
         name=queries.stem.removesuffix(".queries"),
@@ -137,7 +137,7 @@ def read_documents(path: Path, mark: Mark) -> tuple[Document, ...]:
     return tuple(_checked(Document, path, mark, {}, set()))
 
 
-def usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
+def usable_questions(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     """Leave gold ids out that no document has; a question that had only such ids cannot be judged."""
     questions, unusable = [], []
     for question in asked:
@@ -159,7 +159,7 @@ def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree],
         if first.setdefault(row.id, number) != number:
             _note_id(row.id, first, path.name, number, mark)
         if where:
-            fields |= fields_of(row)
+            fields |= filterable_fields(row)
         if not where or is_selected(row, where):
             yield row
 
@@ -204,7 +204,7 @@ def _plain_documents(raws: Sequence[bytes]) -> Sequence[dict[str, Tree]] | None:
 def _row(make: type[Row], tree: Tree, file: str, number: int, mark: Mark) -> Row:
     known, required = _FORMS[make]
     if problem := _problem(tree, known, required):
-        refuse(file, number, problem, mark)
+        raise_line_error(file, number, problem, mark)
     for name in [name for name, value in tree.items() if type(value) is list]:
         tree[name] = tuple(tree[name])
     return make(**tree)
@@ -225,11 +225,11 @@ def _faults(make: type[Row], path: Path, mark: Mark) -> Iterator[str]:
 
 def _note_id(row: str, first: dict[str, int], file: str, number: int, mark: Mark) -> None:
     if row in first:
-        refuse(file, number, f"the id {row!r} was used in line {first[row]} already", mark)
+        raise_line_error(file, number, f"the id {row!r} was used in line {first[row]} already", mark)
     first[row] = number
 
 
-def lines(path: Path, mark: Mark) -> Iterator[tuple[int, Tree]]:
+def numbered_lines(path: Path, mark: Mark) -> Iterator[tuple[int, Tree]]:
     """Yield the number and the value of each line of a file; `mark` is the story that named the file."""
     # Bytes are split, since the line ends that str.splitlines knows are legal inside a JSON text.
     name = path.name
@@ -245,11 +245,11 @@ def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Tree:
         tree, end = _DECODER.raw_decode(text)
         return tree if end == len(text) else _DECODER.decode(text)
     except UnicodeDecodeError as error:
-        refuse(file, number, f"byte {error.start + 1} is not UTF-8", mark)
+        raise_line_error(file, number, f"byte {error.start + 1} is not UTF-8", mark)
     except RecursionError:
-        refuse(file, number, "the values are nested too deep", mark)
+        raise_line_error(file, number, "the values are nested too deep", mark)
     except ValueError as error:
-        refuse(file, number, f"not a JSON object: {error}", mark)
+        raise_line_error(file, number, f"not a JSON object: {error}", mark)
 
 
 def _problem(tree: Tree, fields: Mapping[str, str], required: Sequence[str]) -> str | None:
@@ -292,6 +292,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no
 """Made once: a corpus has thousands of lines."""
 
 
-def refuse(file: str, number: int, problem: str, mark: Mark) -> NoReturn:
+def raise_line_error(file: str, number: int, problem: str, mark: Mark) -> NoReturn:
     """Raise what is wrong with one line of a file, at the place of the story that named the file."""
     raise StoryError(f"{file}:{number}: {problem}", mark)

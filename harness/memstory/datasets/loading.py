@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from memstory import bundled
 from memstory.bundled import bundled_stories
-from memstory.contract.errors import NotSupported, SetupError, StoryError
+from memstory.contract.errors import Mark, NotSupported, SetupError, StoryError
 from memstory.contract.texts import did_you_mean, nearest
+from memstory.data_sets import SETS
+from memstory.datasets.beam import read_beam
 from memstory.datasets.beir import read_beir
 from memstory.datasets.jsonl import read_documents, read_task
-from memstory.datasets.locomo import read_locomo
+from memstory.datasets.locomo import read_audit, read_locomo
 from memstory.datasets.longmemeval import read_longmemeval
+from memstory.datasets.set_copies import SetCopy, checked_copy, hash_of, pin_of, set_copy
 from memstory.datasets.story_paths import OPTION, Bounds, root_around
 from memstory.language.story import Retrieval
 from memstory.tasks.retrieval import Document, RetrievalTask
@@ -26,18 +29,22 @@ class Place:
     """Where one data set may be; `holds` says in words what is there, `get` how to come by it."""
 
     name: str
-    variable: str
     holds: str
     get: str
     is_folder: bool = False
     beside: Path | None = None
 
+    @property
+    def variable(self) -> str:
+        """The variable that names a copy."""
+        return f"MEMSTORY_{self.name.replace('-', '_').upper()}"
+
     def find(self, named: str | None, base: Path, environ: Mapping[str, str]) -> Path:
-        """Return where the story says, else where the variable says, else where it is beside the checkout.
+        """Return where the story says, else the variable, else where the set is kept, else it is beside the checkout.
 
         Raises:
             NotSupported: it is not on this machine; the reason says what to do.
-            SetupError: the variable names something else.
+            SetupError: the variable names something else, or what is kept was changed.
         """
         if named:
             path = base / Path(named).expanduser()
@@ -49,15 +56,17 @@ class Place:
             if self._is_there(Path(variable)):
                 return Path(variable)
             raise SetupError(f"{self.variable} names {variable}, which is not a {self._kind}: correct it or unset it")
+        if kept := checked_copy(self.name, environ):
+            return kept.path
         around = (Path(bundled.__file__).parents[2], Path.cwd()) if self.beside else ()
         for path in (folder.parent / (self.beside or "") for folder in around):
             if self._is_there(path):
                 return path
+        raise NotSupported(f"dataset.{self.name}", f"{self.holds} is not on this machine: {self._how_to_get()}")
+
+    def _how_to_get(self) -> str:
         or_beside = f", or put it at {Path('..') / self.beside}" if self.beside else ""
-        reason = (
-            f"{self.holds} is not on this machine: {self.get} and set {self.variable} to the {self._kind}{or_beside}"
-        )
-        raise NotSupported(f"dataset.{self.name}", reason)
+        return f"{self.get}, or set {self.variable} to the {self._kind}{or_beside}"
 
     @property
     def _kind(self) -> str:
@@ -67,35 +76,44 @@ class Place:
         return path.is_dir() if self.is_folder else path.is_file()
 
 
-LOCOMO: Final = Place(
-    name="locomo",
-    variable="MEMSTORY_LOCOMO",
-    holds="LoCoMo",
-    get="download its JSON (snap-research/locomo, CC BY-NC 4.0)",
-    beside=Path("shared", "data", "locomo-dev.json"),
-)
-LONGMEMEVAL: Final = Place(
-    name="longmemeval",
-    variable="MEMSTORY_LONGMEMEVAL",
-    holds="LongMemEval",
-    get="download one of its JSON files (xiaowu0162/longmemeval-cleaned, MIT)",
-)
 BEIR: Final = Place(
-    name="beir",
-    variable="MEMSTORY_BEIR",
-    holds="a folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels)",
-    get="make one",
-    is_folder=True,
+    name="beir", holds="a folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels)", get="make one", is_folder=True
 )
+LOCOMO: Final = "locomo"
+AUDIT: Final = "locomo-audit"
+_BESIDE: Final = {LOCOMO: Path("shared", "data", "locomo-dev.json")}
+
+
+def place_of(name: str) -> Place:
+    """Return where the set of that name may be."""
+    one = SETS[name]
+    return Place(
+        name=name,
+        holds=f"{one.title} ({one.licence})",
+        get=f"'memstory data get {name}' fetches it, 'memstory data add {name} PATH' takes your copy",
+        is_folder=one.file is None,
+        beside=_BESIDE.get(name),
+    )
 
 
 DISTRACTORS: Final = Path("corpora", "distractors.jsonl")
-DATASETS: Final[Mapping[str, tuple[Place, Callable[[Path, Retrieval], RetrievalTask]]]] = {
-    "beir": (BEIR, read_beir),
-    "locomo": (LOCOMO, read_locomo),
-    "longmemeval": (LONGMEMEVAL, read_longmemeval),
+DATASETS: Final[Mapping[str, Callable[[Path, Retrieval], RetrievalTask]]] = {
+    "beam": read_beam,
+    "beir": read_beir,
+    "locomo": read_locomo,
+    "longmemeval": read_longmemeval,
 }
-"""Where each data set is, and what reads it."""
+"""What reads each data set."""
+
+
+def _set_of(retrieval: Retrieval) -> str:
+    """Return the name of the set that a story means: `longmemeval` with the split `m` is `longmemeval-m`."""
+    name = f"{retrieval.dataset}-{retrieval.split}".lower() if retrieval.split else str(retrieval.dataset)
+    if name in SETS:
+        return name
+    splits = [one.partition("-")[2] for one in SETS if one.startswith(f"{retrieval.dataset}-")]
+    known = ", ".join(splits) or "it has none"
+    raise StoryError(f"{retrieval.dataset} has no split {retrieval.split!r}. Known: {known}.", retrieval.mark)
 
 
 def load_task(
@@ -128,10 +146,42 @@ def load_task(
     if retrieval.dataset not in DATASETS:
         hint = did_you_mean(retrieval.dataset, DATASETS)
         raise StoryError(f"unknown dataset {retrieval.dataset!r}. Known: {', '.join(DATASETS)}.{hint}", retrieval.mark)
-    place, read = DATASETS[retrieval.dataset]
     bounds = Bounds(base=base, workspace=base, anywhere=anywhere)
     bounds.check("retrieval: path", retrieval.path, retrieval.mark)
-    return read(place.find(retrieval.path, base, environ), retrieval)
+    read = DATASETS[retrieval.dataset]
+    if retrieval.dataset == BEIR.name:
+        return read(BEIR.find(retrieval.path, base, environ), retrieval)
+    name = _set_of(retrieval)
+    path = place_of(name).find(retrieval.path, base, environ)
+    if retrieval.labels is None:
+        return with_origin(read(path, retrieval), name, path, environ)
+    if name != LOCOMO:
+        raise StoryError(f"{name} has no audit of its labels: 'labels' goes with {LOCOMO}", retrieval.mark)
+    audit = place_of(AUDIT).find(None, base, environ)
+    task = with_origin(read_locomo(path, retrieval, audit), name, path, environ)
+    return with_origin(task, AUDIT, audit, environ)
+
+
+def read_set(name: str, path: Path) -> None:
+    """Go through a set at `path` once; SetupError where it is not of the set's form."""
+    if name == AUDIT:
+        read_audit(path)
+    else:
+        dataset = name.partition("-")[0]
+        DATASETS[dataset](path, Retrieval(mark=Mark("", 0, 0), dataset=dataset))
+
+
+def with_origin(task: RetrievalTask, name: str, path: Path, environ: Mapping[str, str]) -> RetrievalTask:
+    """Return a task that says what vouches for the data at `path`."""
+    kept = set_copy(name, environ)
+    if kept is not None and kept.path == path:
+        return replace(task, notes=(*task.notes, str(kept)))
+    if not path.is_file():
+        return replace(task, notes=(*task.notes, f"{name}: unpinned, the folder {path}"))
+    found = hash_of(path)
+    pin = pin_of(SETS[name], {SETS[name].file or "": found}, is_at_commit=False)
+    copy = SetCopy(name=name, folder=path.parent, hashes={path.name: found}, pin=pin, origin=path.as_uri())
+    return replace(task, notes=(*task.notes, str(copy)))
 
 
 def load_distractors(retrieval: Retrieval, base: Path, *, anywhere: bool = False) -> tuple[Document, ...]:

@@ -8,7 +8,6 @@ The file is read one question at a time: the larger ones have gigabytes.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -17,11 +16,11 @@ from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
+from memstory.datasets.json_list import list_elements
 from memstory.language.story import Retrieval
-from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask, digest_of
+from memstory.tasks.retrieval import Collection, Document, FileValues, Question, RetrievalTask, digest_of
 
 ABSTENTION: Final = "abstention"
-_CHUNK: Final = 1 << 22
 
 
 def read_longmemeval(path: Path, retrieval: Retrieval) -> RetrievalTask:
@@ -43,7 +42,7 @@ def read_longmemeval(path: Path, retrieval: Retrieval) -> RetrievalTask:
     digest = digest_of(counted())
     return RetrievalTask(
         name=f"longmemeval-{retrieval.unit}",
-        collections=Reread(count["collections"], collections),
+        collections=FileValues(count["collections"], collections),
         apart=(ABSTENTION,),
         unusable=tuple(unusable),
         digest=digest,
@@ -52,7 +51,7 @@ def read_longmemeval(path: Path, retrieval: Retrieval) -> RetrievalTask:
 
 def _collections(path: Path, unit: str) -> Iterator[Collection]:
     try:
-        for entry in _entries(path):
+        for entry in list_elements(path):
             yield _collection(entry, unit)
     except UnicodeDecodeError as error:
         raise SetupError(f"{path} is not UTF-8: {error}. Give the dataset's own file, unchanged.") from error
@@ -61,28 +60,6 @@ def _collections(path: Path, unit: str) -> Iterator[Collection]:
         raise SetupError(
             f"{path} does not have LongMemEval's format ({found}). Give the dataset's own file."
         ) from error
-
-
-def _entries(path: Path) -> Iterator[Tree]:
-    """Yield the elements of the file's one list, each as soon as all of it is read."""
-    decoder, text, begun = json.JSONDecoder(), "", False
-    with path.open(encoding="utf-8") as file:
-        while chunk := file.read(_CHUNK):
-            text += chunk
-            while text := text.lstrip(" \t\r\n," if begun else " \t\r\n"):
-                if not begun:
-                    if text[0] != "[":
-                        raise ValueError(f"it begins with {text[:20]!r}, not with a list")
-                    begun, text = True, text[1:]
-                    continue
-                try:
-                    entry, end = decoder.raw_decode(text)
-                except ValueError:
-                    break  # the rest of it is in the next chunk
-                yield entry
-                text = text[end:]
-    if text.strip() != "]":
-        raise ValueError(f"the list does not end: {text[:40]!r}")
 
 
 def _collection(entry: Mapping[str, Tree], unit: str) -> Collection:
@@ -97,6 +74,8 @@ def _collection(entry: Mapping[str, Tree], unit: str) -> Collection:
         category=ABSTENTION if abstains else entry["question_type"],
         judged=abstains or bool(gold),
         asked_at=entry.get("question_date"),
+        cluster=id_,
+        answer=str(entry["answer"]) if "answer" in entry else None,
     )
     return Collection(id=id_, documents=tuple(document for document, _ in found), questions=(question,))
 

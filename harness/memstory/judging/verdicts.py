@@ -35,7 +35,7 @@ def owners_of(records: Iterable[StepRecord]) -> Owners:
     return found
 
 
-def strangers(record: StepRecord, owners: Owners) -> list[str]:
+def foreign_texts(record: StepRecord, owners: Owners) -> list[str]:
     """Return the texts among the hits of `record` that only other users were acknowledged."""
     if record.error is not None or "hits" not in WORDS[record.op].results:
         return []
@@ -96,7 +96,7 @@ def step_verdicts(story: Story, recording: Recording) -> tuple[Verdict, ...]:
         verdicts += _of_record(step, record, contents, recording.tools)
         verdicts += (
             _bare(place.step, record, "hits", OF_ANOTHER, f"hits have a memory of another user: {text!r:.60}")
-            for text in strangers(record, owners)
+            for text in foreign_texts(record, owners)
         )
     if recording.failure is None:
         verdicts += _left_out(story, records)
@@ -246,7 +246,9 @@ def score_verdicts(story: Story, recording: Recording, scores: Sequence[Score]) 
 def _surplus(story: Story, task: RetrievalRecord) -> Iterator[Verdict]:
     found = [question.surplus for question in task.questions if question.surplus]
     if found:
-        reason = f"{len(found)} of {len(task.questions)} searches gave more than k = {task.k}, up to {max(found)} more"
+        reason = (
+            f"{len(found)} of {len(task.questions)} searches gave more than k = {task.depth}, up to {max(found)} more"
+        )
         yield Verdict(passed=False, field="retrieval", check="limit", where=str(story.mark), reason=reason)
 
 

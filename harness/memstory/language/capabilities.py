@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from memstory.contract.target import Capability
+from memstory.contract.target import OPERATIONS, Capability
 from memstory.language.story import Step, Story
 from memstory.language.words import WORDS
 
@@ -23,6 +23,7 @@ FEATURES: Final[Mapping[Capability, str]] = {
     "add.exact": "gives every text back letter for letter, white space and invisible characters too",
     "add.import": "takes memories as they were exported",
     "add.infer": "decides itself what of a text to remember",
+    "add.key.apart": "finds what has a key by its key and in lists, not by searching",
     "add.turns": "takes speaker, session and said_at of a turn apart from its text, which then holds the words alone",
     "add.verbatim": "keeps every text that it is given, as it is",
     "async_ingest": "remembers in the background",
@@ -92,8 +93,40 @@ def meaning(capability: Capability) -> str:
 LACKS: Final = " does not support "
 """What is in the reason of a case between a target's name and the capabilities that it lacks."""
 
+IS_SHARED: Final = ", which other cases use too,"
+"""What stands before that where the target shares its server."""
 
-def reasons(story: Story) -> Mapping[Capability, Sequence[str]]:
+NEEDS_ITS_OWN: Final = frozenset(
+    {"clock", "crash", "delete.erases", "integrity", "other_process", "restart", "restart.embedder", "scope.names"}
+)
+"""What no target can do that shares its server, whatever its adapter declares."""
+
+_METHODS: Final = frozenset({"chat", "delete.scope", "get.id", "get.key"})
+_PARTS: Final = ("embedder.", "fault.", "inspect.", "job.", "llm.", "option.")
+
+
+def is_of_one_memory(capability: Capability) -> bool:
+    """Return whether `capability` speaks of a part that only the memory has for which its stories were written.
+
+    >>> is_of_one_memory("job.compress"), is_of_one_memory("list")
+    (True, False)
+    """
+    return capability.startswith(_PARTS)
+
+
+def remedy(capability: Capability, parameters: Mapping[Capability, str]) -> str:
+    """Return what to do for a memory that lacks `capability`; `parameters` name what would promise it in signatures.
+
+    >>> [remedy(name, {"scope.user": "user_id"}) for name in ("list", "scope.user", "add.verbatim")]
+    ['add a method', 'add a parameter user_id', 'declare it if it holds']
+    """
+    if capability in parameters:
+        return f"add a parameter {parameters[capability]}"
+    is_method = capability in _METHODS or capability.replace(".", "_") in OPERATIONS
+    return "add a method" if is_method else "declare it if it holds"
+
+
+def needs_of_story(story: Story) -> Mapping[Capability, Sequence[str]]:
     """Return each capability that `story` needs with the parts of the story that call for it.
 
     What `story.needs` has beside them is what somebody has typed.

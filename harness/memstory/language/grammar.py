@@ -16,12 +16,12 @@ from memstory.language.registry import Registry
 from memstory.language.words import WORDS
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.language.words.times import DURATION
-from memstory.language.words.word import VECTOR, Schema, keys
+from memstory.language.words.word import VECTOR, Schema, mapping_of
 
 _WIDTH: Final = 150
 
 
-def changes() -> tuple[int, ...]:
+def grammar_version() -> tuple[int, ...]:
     """Return what tells whether the grammar is still as it was."""
     registries: tuple[Registry[Any], ...] = (WORDS, MATCHERS, HIT_CHECKS, CALL_CHECKS, EXPECTABLE, METRICS)
     return tuple(registry.changes for registry in registries)
@@ -29,7 +29,7 @@ def changes() -> tuple[int, ...]:
 
 def grammar() -> Mapping[str, Tree]:
     """Return the JSON Schema of a story, with what the registries hold now."""
-    return _grammar(changes())
+    return _grammar(grammar_version())
 
 
 @lru_cache(maxsize=1)
@@ -64,17 +64,19 @@ def _step_parts() -> Schema:
         },
         "vector": VECTOR,
         "duration": DURATION,
-        "step": keys("step", {**MODIFIERS, **words}, description="One operation, with modifiers."),
-        "expect": keys("expected field", expected, type="object", minProperties=1),
+        "step": mapping_of("step", {**MODIFIERS, **words}, description="One operation, with modifiers."),
+        "expect": mapping_of("expected field", expected, type="object", minProperties=1),
     }  # fmt: skip
 
 
 def _expectation_parts() -> Schema:
     return {
-        "hits": keys("check of hits", _described(HIT_CHECKS), type="object", minProperties=1),
-        "hit_fields": keys("field of a hit", dict(HIT_FIELDS), minProperties=1),
-        "tool_calls": keys("check of tool calls", _described(CALL_CHECKS), type=["array", "object"], minProperties=1,
-                           items={"$ref": "#/$defs/call"}),
+        "hits": mapping_of("check of hits", _described(HIT_CHECKS), type="object", minProperties=1),
+        "hit_fields": mapping_of("field of a hit", dict(HIT_FIELDS), minProperties=1),
+        "tool_calls": mapping_of(
+            "check of tool calls", _described(CALL_CHECKS),
+            type=["array", "object"], minProperties=1, items={"$ref": "#/$defs/call"},
+        ),
         "call": CALL,
         "textual": {"type": ["string", "object"], "$ref": "#/$defs/matchers"},
         "number": {"type": ["number", "object"], "$ref": "#/$defs/matchers"},

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 
-def faults_of(value: Tree, schema: Mapping[str, Tree]) -> Iterator[ValidationError]:
+def schema_faults(value: Tree, schema: Mapping[str, Tree]) -> Iterator[ValidationError]:
     """Yield all that `schema` has against `value`."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415  (takes 0.1 s, and most runs need none)
 
     yield from Draft202012Validator(schema).iter_errors(value)
 
 
-def fault_of_schema(schema: Tree) -> str | None:
+def invalid_schema_message(schema: Tree) -> str | None:
     """Return what keeps `schema` from being a JSON Schema."""
     from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415  (the same)
 
@@ -37,7 +37,7 @@ def violations_of_schema(calls: Sequence[Mapping[str, Tree]], announced: Sequenc
         if name not in schemas:
             yield f"'{name}' was called, but only {', '.join(sorted(schemas))} were announced"
             continue
-        for error in faults_of(call.get("args") or {}, schemas[name]):
+        for error in schema_faults(call.get("args") or {}, schemas[name]):
             place = ".".join(map(str, error.absolute_path))
             yield f"'{name}' was called against its schema: {f'{place}: ' if place else ''}{error.message:.160}"
 
@@ -45,6 +45,6 @@ def violations_of_schema(calls: Sequence[Mapping[str, Tree]], announced: Sequenc
 def faulty_schemas(tools: Sequence[Mapping[str, Tree]]) -> Iterator[str]:
     """Yield the announced tools whose parameters are not a JSON Schema."""
     for tool in tools:
-        fault = fault_of_schema(tool.get("parameters") or {})
+        fault = invalid_schema_message(tool.get("parameters") or {})
         if fault:
             yield f"'{tool.get('name')}' was announced with parameters that are not a JSON Schema: {fault:.160}"

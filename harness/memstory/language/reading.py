@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from memstory.contract.errors import Mark, StoryError
 from memstory.contract.target import Tree
 from memstory.language.references import REFERENCE
-from memstory.language.registry import nearest
+from memstory.language.registry import suggestion
 
 COUNTER = "i"
 """The name that counts the passes of `repeat` and `parallel`."""
@@ -23,7 +23,7 @@ TreePath: TypeAlias = tuple[str | int, ...]
 Place: TypeAlias = tuple[int, int]
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return a regular expression that somebody wrote; ValueError says what is wrong with it."""
     try:
         with warnings.catch_warnings():
@@ -34,13 +34,13 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise ValueError(f"'{pattern:.60}' is not a valid regular expression: {error}") from error
 
 
-def our_fault(error: Exception, mark: Mark) -> StoryError:
+def internal_error(error: Exception, mark: Mark) -> StoryError:
     """Return the error of a document for an exception that reading it should not have raised."""
     return StoryError(f"{type(error).__name__}: {error}: {OUR_FAULT}", mark)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class StoryDocument:
     """One YAML document: its tree, the places of its values and keys by path, and all that was wrong with it.
 
     `tree` is None where the syntax was broken. Places are (line, column) in the file, from 1.
@@ -77,7 +77,7 @@ class Reading:
     `given` are the names that stand for values before the story runs, each with the key that gives it one.
     """
 
-    document: Document
+    document: StoryDocument
     errors: list[StoryError]
     broken: Sequence[TreePath] = ()
     given: Mapping[str, str] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Reading:
         """Make it a fault that no step before has saved `name`."""
         if name not in self.saved:
             known = f"saved before: {', '.join(sorted(self.saved))}" if self.saved else "nothing is saved before"
-            self.fault(path, f"no earlier step saves '{name}'.{nearest(name, self.saved)} ({known})")
+            self.fault(path, f"no earlier step saves '{name}'.{suggestion(name, self.saved)} ({known})")
 
     def known_references(self, value: Tree, path: TreePath, *, counting: bool) -> None:
         """Make each `${name}` within `value` a fault whose name stands for nothing; `counting` knows `${i}`."""
@@ -128,7 +128,7 @@ class Reading:
                 hint = " (${i} counts inside `repeat` and `parallel`)" if name == COUNTER else ""
                 self.fault(
                     inner,
-                    f"unknown name ${{{name}}}{hint}.{nearest(name, known)} A name comes from `save:` of an earlier "
+                    f"unknown name ${{{name}}}{hint}.{suggestion(name, known)} A name comes from `save:` of an earlier "
                     "step, `vars:`, `defaults:` or a row of `parametrize:`",
                 )
 

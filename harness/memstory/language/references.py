@@ -14,22 +14,22 @@ REFERENCE: Final = re.compile(rf"(?<!\$){_NAME}")
 _EITHER: Final = re.compile(rf"\$?{_NAME}")
 
 
-def written(text: str, value_of: Callable[[str], object]) -> str:
+def fill_references(text: str, value_of: Callable[[str], object]) -> str:
     """Return `text` with the value of each name in its place, and without the mark of what is not a reference.
 
-    >>> written("${a} costs $${a}", {"a": 5}.get)
+    >>> fill_references("${a} costs $${a}", {"a": 5}.get)
     '5 costs ${a}'
     """
     return _EITHER.sub(lambda found: found[0][1:] if found[0].startswith("$$") else str(value_of(found[1])), text)
 
 
-def unmarked(text: str) -> str:
+def unmark(text: str) -> str:
     """Return `text` where no name is looked up any more.
 
-    >>> unmarked("$${a} and ${b}")
+    >>> unmark("$${a} and ${b}")
     '${a} and ${b}'
     """
-    return written(text, lambda name: f"${{{name}}}")
+    return fill_references(text, lambda name: f"${{{name}}}")
 
 
 def substitute(value: Tree, names: Mapping[str, Tree]) -> Tree:
@@ -44,7 +44,7 @@ def substitute(value: Tree, names: Mapping[str, Tree]) -> Tree:
         whole = REFERENCE.fullmatch(value)
         if whole:
             return _saved(whole[1], names)
-        return written(value, lambda name: _saved(name, names))
+        return fill_references(value, lambda name: _saved(name, names))
     if isinstance(value, Mapping):
         return {key: substitute(inner, names) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -55,27 +55,35 @@ class Registry(dict[str, Entry]):
         self.changes += 1
 
 
-def nearest(found: str, known: Iterable[str]) -> str:
+def suggestion(found: str, known: Iterable[str]) -> str:
     """Return ` Did you mean 'x'?` for the known name that is probably meant, or an empty text.
 
-    >>> nearest("contians", ["contains", "equals"])
+    >>> suggestion("contians", ["contains", "equals"])
     " Did you mean 'contains'?"
-    >>> nearest("zzz", ["contains"])
+    >>> suggestion("zzz", ["contains"])
     ''
     """
-    name = meant(found, known)
+    name = intended_name(found, known)
     return f" Did you mean '{name}'?" if name else ""
 
 
-def meant(found: str, known: Iterable[str]) -> str | None:
-    """Return the known name that other tools call `found`, or that looks like it."""
+def intended_name(found: str, known: Iterable[str]) -> str | None:
+    """Return the known name that other tools call `found`, or that looks like it.
+
+    >>> intended_name("recal@3", ["mrr", "recall@5"])
+    'recall@3'
+    """
     names = {name.casefold(): name for name in known}
     other = OTHER_WORDS.get(found.casefold(), "")
     close = [other] if other in names else difflib.get_close_matches(found.casefold(), names, n=1, cutoff=0.6)
-    return names[close[0]] if close else None
+    if not close:
+        return None
+    name, (_, at, k) = names[close[0]], found.partition("@")
+    # A metric is known for any k: what was written stays.
+    return f"{name.partition('@')[0]}@{k}" if at and k.isdigit() and "@" in name else name
 
 
-def unknown(found: str, noun: str, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
+def unknown_name_message(found: str, noun: str, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
     """Return the message for an unknown name: what was found, what is near, what is known.
 
     `unlisted` names may be near too, but are not listed; of more than `LISTED` known names only the nearest are.
@@ -85,10 +93,10 @@ def unknown(found: str, noun: str, known: Iterable[str], unlisted: Iterable[str]
     if len(names) > LISTED:
         close = difflib.get_close_matches(found, names, n=NEAREST, cutoff=0)
         listed = f"Known are {len(names)}, the nearest: {', '.join(close)}."
-    return f"unknown {noun} '{shortened(found)}'.{nearest(found, [*names, *unlisted])} {listed}"
+    return f"unknown {noun} '{shorten(found)}'.{suggestion(found, [*names, *unlisted])} {listed}"
 
 
-def shortened(text: str, limit: int = 60) -> str:
+def shorten(text: str, limit: int = 60) -> str:
     """Return `text` on one line, cut to `limit` characters."""
     text = " ".join(text.split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -17,12 +17,12 @@ from typing import Any
 
 from memstory.contract.errors import Mark, StoryError
 from memstory.contract.target import Tree
-from memstory.language.capabilities import FEATURES, is_known, operations, reasons
+from memstory.language.capabilities import FEATURES, is_known, needs_of_story, operations
 from memstory.language.grammar import grammar
-from memstory.language.matchers.check import fields, group
-from memstory.language.reading import Document, Reading, TreePath, our_fault
-from memstory.language.references import REFERENCE, unmarked
-from memstory.language.registry import unknown
+from memstory.language.matchers.check import read_fields, read_group
+from memstory.language.reading import Reading, StoryDocument, TreePath, internal_error
+from memstory.language.references import REFERENCE, unmark
+from memstory.language.registry import unknown_name_message
 from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.text import documents
 from memstory.language.violations import violations
@@ -37,7 +37,7 @@ _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class StoryRow:
     """The tree of one row; `name` is None where the story has no `parametrize`.
 
     `given` are the names that were replaced in it, each with the key that gave it its value.
@@ -48,7 +48,7 @@ class Row:
     given: Mapping[str, str]
 
 
-def rows(document: Document, errors: list[StoryError]) -> Iterator[Row]:
+def expand_rows(document: StoryDocument, errors: list[StoryError]) -> Iterator[StoryRow]:
     """Yield one tree for each row; what is wrong with names and values goes to `errors`."""
     tree = document.tree
     constants, defaults = _mapping(tree.get("vars")), _mapping(tree.get("defaults"))
@@ -56,14 +56,14 @@ def rows(document: Document, errors: list[StoryError]) -> Iterator[Row]:
     errors += _clashes(document, "defaults", defaults, constants)
     given = dict.fromkeys(defaults, "defaults") | dict.fromkeys(constants, "vars")
     if not isinstance(listed, list) or not listed:
-        yield Row(name=None, tree=_filled(document, {**defaults, **constants}, errors), given=given)
+        yield StoryRow(name=None, tree=_filled(document, {**defaults, **constants}, errors), given=given)
         return
     names = _row_names(document, listed, errors)
     for index, values in enumerate(listed):
         own = {name: value for name, value in _mapping(values).items() if name != "row"}
         errors += _clashes(document, ("parametrize", index), own, constants)
         tree_of_row = _filled(document, {**defaults, **constants, **own}, errors)
-        yield Row(name=names[index], tree=tree_of_row, given=given | dict.fromkeys(own, "parametrize"))
+        yield StoryRow(name=names[index], tree=tree_of_row, given=given | dict.fromkeys(own, "parametrize"))
 
 
 def _mapping(value: Tree) -> Mapping[str, Tree]:
@@ -71,7 +71,7 @@ def _mapping(value: Tree) -> Mapping[str, Tree]:
 
 
 def _clashes(
-    document: Document, where: str | TreePath, values: Mapping[str, Tree], constants: Mapping[str, Tree]
+    document: StoryDocument, where: str | TreePath, values: Mapping[str, Tree], constants: Mapping[str, Tree]
 ) -> list[StoryError]:
     path = (where,) if isinstance(where, str) else where
     return [
@@ -81,7 +81,7 @@ def _clashes(
     ]  # fmt: skip
 
 
-def _row_names(document: Document, listed: list[Tree], errors: list[StoryError]) -> list[str]:
+def _row_names(document: StoryDocument, listed: list[Tree], errors: list[StoryError]) -> list[str]:
     """Name rows by `row`, else by their first value where that tells them apart, else by number."""
     first = [_NOT_IN_IDS.sub("_", str(next(iter(_mapping(row).values()), ""))).strip("_.")[:40] for row in listed]
     told_apart = all(first) and len(set(first)) == len(first)
@@ -95,7 +95,7 @@ def _row_names(document: Document, listed: list[Tree], errors: list[StoryError])
     return names
 
 
-def _filled(document: Document, names: Mapping[str, Tree], errors: list[StoryError]) -> Tree:
+def _filled(document: StoryDocument, names: Mapping[str, Tree], errors: list[StoryError]) -> Tree:
     is_marked = "$${" in document.text
     if not names and not is_marked:
         return document.tree
@@ -113,10 +113,12 @@ def _unmarked(value: Tree) -> Tree:
         return {key: _unmarked(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_unmarked(inner) for inner in value]
-    return unmarked(value) if isinstance(value, str) else value
+    return unmark(value) if isinstance(value, str) else value
 
 
-def _fill(value: Tree, names: Mapping[str, Tree], document: Document, path: TreePath, errors: list[StoryError]) -> Tree:
+def _fill(
+    value: Tree, names: Mapping[str, Tree], document: StoryDocument, path: TreePath, errors: list[StoryError]
+) -> Tree:
     if isinstance(value, dict):
         return {key: _fill(inner, names, document, (*path, key), errors) for key, inner in value.items()}
     if isinstance(value, list):
@@ -141,14 +143,16 @@ def _written_out(found: re.Match[str], names: Mapping[str, Tree], mark: Mark, er
     return str(value)
 
 
-_BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus", "distractors": "corpus"}
+_BELONGS = {
+    **dict.fromkeys(("path", "split", "unit", "labels"), "dataset"), "where": "corpus", "distractors": "corpus",
+}  # fmt: skip
 """Keys of a retrieval that need another one."""
 
 _OUTCOMES = {"pass": "passed", "fail": "failed"}
 
 
 def story_of(
-    document: Document, row: Row, controls: Collection[str] | None = None
+    document: StoryDocument, row: StoryRow, controls: Collection[str] | None = None
 ) -> tuple[Story | None, Sequence[StoryError]]:
     """Return the story of one row, or None with everything that is wrong with it.
 
@@ -170,10 +174,10 @@ def story_of(
     if every:
         return None, tuple(every)
     story = _story(reading, row, steps, parts)
-    return replace(story, needs=frozenset(reasons(story))), ()
+    return replace(story, needs=frozenset(needs_of_story(story))), ()
 
 
-def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str, Any]) -> Story:
+def _story(reading: Reading, row: StoryRow, steps: Sequence[Step], parts: Mapping[str, Any]) -> Story:
     tree, document = row.tree, reading.document
     text = document.text.strip() + (f"\n# row {row.name}" if row.name else "")
     return Story(
@@ -216,7 +220,9 @@ def _parts(reading: Reading, tree: Mapping[str, Tree]) -> Mapping[str, Any]:
     if reading.sound(("requires",)):
         for index, capability in enumerate(tree.get("requires", ())):
             if not is_known(capability):
-                reading.fault(("requires", index), unknown(capability, "capability", [*operations(), *FEATURES]))
+                reading.fault(
+                    ("requires", index), unknown_name_message(capability, "capability", [*operations(), *FEATURES])
+                )
     return {
         "retrieval": retrieval,
         "trials": _trials(reading, tree),
@@ -243,7 +249,7 @@ def _known_controls(reading: Reading, tree: Mapping[str, Tree], controls: Collec
     usual = [name for name in grammar()["properties"]["control"]["properties"] if name != "because"]
     for name in tree.get("control", {}):
         if name not in (*controls, "because"):
-            reading.fault(("control", name), unknown(name, "control", usual, controls), at_key=True)
+            reading.fault(("control", name), unknown_name_message(name, "control", usual, controls), at_key=True)
 
 
 def _one_purpose(reading: Reading, tree: Mapping[str, Tree]) -> None:
@@ -274,7 +280,8 @@ def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
                 (*path, key), f"'{key}' belongs to a '{owner}', which this retrieval does not have", at_key=True
             )
     within = span_of(reading, task["within"], (*path, "within")) / 1e6 if "within" in task else None
-    return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10)), "within": within})
+    cuts = tuple(map(int, task.get("cuts", ())))
+    return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10)), "within": within, "cuts": cuts})
 
 
 def _trials(reading: Reading, tree: Mapping[str, Tree]) -> Trials:
@@ -305,10 +312,10 @@ def _expectations(reading: Reading, expect: Mapping[str, Tree], retrieval: Retri
         path: TreePath = ("expect", name)
         for metric in value if name == "metrics" and retrieval else ():
             cut = int(metric.partition("@")[2] or 0)
-            if retrieval and cut > retrieval.k:
+            if retrieval and cut > retrieval.depth:
                 reading.fault((*path, metric), f"'{metric}' looks at {cut} results, but 'k' is {retrieval.k}; "
                               f"write {{retrieval: {{k: {cut}}}}} or more", at_key=True)  # fmt: skip
-        matchers = (fields(reading, value, path),) if name == "metrics" else group(reading, value, path)
+        matchers = (read_fields(reading, value, path),) if name == "metrics" else read_group(reading, value, path)
         yield Expectation(field=name, matchers=matchers, mark=reading.mark(path))
 
 
@@ -374,20 +381,20 @@ def _invalid(error: StoryError, mark: Mark) -> InvalidStory:
     return InvalidStory(id="document-1", mark=mark, errors=(error,))
 
 
-def _read(document: Document, controls: Collection[str] | None) -> Sequence[Story | InvalidStory]:
+def _read(document: StoryDocument, controls: Collection[str] | None) -> Sequence[Story | InvalidStory]:
     try:
         return tuple(_stories(document, controls))
     except Exception as error:  # noqa: BLE001  (the other documents and files can be read)
-        return (InvalidStory(id=_id(document), mark=document.mark, errors=(our_fault(error, document.mark),)),)
+        return (InvalidStory(id=_id(document), mark=document.mark, errors=(internal_error(error, document.mark),)),)
 
 
-def _stories(document: Document, controls: Collection[str] | None) -> Iterator[Story | InvalidStory]:
+def _stories(document: StoryDocument, controls: Collection[str] | None) -> Iterator[Story | InvalidStory]:
     errors = list(document.errors)
     stories: list[Story] = []
     if document.tree is not None and not isinstance(document.tree, dict):
         errors.append(StoryError("a story is a mapping that starts with 'story: ID' and 'title: …'", document.mark))
     elif document.tree is not None:
-        for row in rows(document, errors):
+        for row in expand_rows(document, errors):
             story, faults = story_of(document, row, controls)
             errors += faults
             stories += [story] if story else []
@@ -397,7 +404,7 @@ def _stories(document: Document, controls: Collection[str] | None) -> Iterator[S
         yield from stories
 
 
-def _id(document: Document) -> str:
+def _id(document: StoryDocument) -> str:
     tree = document.tree
     own = tree.get("story") if isinstance(tree, dict) else None
     usable = isinstance(own, str) and own.replace("_", "a").replace("-", "a").isalnum() and own.isascii()

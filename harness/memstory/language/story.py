@@ -9,7 +9,7 @@ from typing import Any
 from memstory.contract.errors import Mark
 from memstory.contract.target import Capability, Tree
 from memstory.results.outcomes import Harm
-from memstory.results.secrecy.redaction_level import Level
+from memstory.results.redaction import Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,9 @@ class Retrieval:
     """A retrieval task as the story names it: either `corpus` and `queries`, or a `dataset` with its `path`.
 
     `where` selects rows of a corpus and its queries; `distractors` is a file to draw those from; `split` and `unit`
-    belong to data sets that have such. A target that cannot remember and answer everything `within` so many seconds is
-    left out.
+    belong to data sets that have such, and so does an audit of their `labels`. Beside the first `k`, scores look at
+    each of the `cuts`; as many as the largest are asked for. A target that cannot remember and answer everything
+    `within` so many seconds is left out.
     """
 
     mark: Mark
@@ -97,6 +98,13 @@ class Retrieval:
     split: str | None = None
     unit: str = "turn"
     within: float | None = None
+    cuts: Sequence[int] = ()
+    labels: str | None = None
+
+    @property
+    def depth(self) -> int:
+        """How many results a memory is asked for."""
+        return max(self.k, *self.cuts, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

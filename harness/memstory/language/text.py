@@ -17,11 +17,12 @@ import yaml
 
 from memstory.contract.errors import Mark, StoryError
 from memstory.contract.target import Tree
-from memstory.language.reading import Document, Place, TreePath, our_fault
+from memstory.language.reading import Place, StoryDocument, TreePath, internal_error
+from memstory.language.references import REFERENCE
 
 MAX_CHARACTERS = 2_000_000
 MAX_DEPTH = 32
-_MAX_DIGITS = 18
+_MAX_DIGITS = 100
 
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _LINE_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
@@ -48,7 +49,7 @@ _PLAINER_WORDS = {
 }
 
 
-def documents(text: str, file: str) -> Iterator[Document]:
+def documents(text: str, file: str) -> Iterator[StoryDocument]:
     """Yield the documents of a file that hold anything, one tree at a time; `file` is how messages name it."""
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_CHARACTERS:
@@ -73,8 +74,8 @@ def pieces(text: str) -> Iterator[tuple[int, str]]:
         line += len(_LINE_BREAK.findall(piece))
 
 
-def _broken(file: str, index: int, text: str, error: StoryError) -> Document:
-    return Document(file=file, index=index, text=text, mark=error.mark or Mark(file, 1, 1), errors=(error,))
+def _broken(file: str, index: int, text: str, error: StoryError) -> StoryDocument:
+    return StoryDocument(file=file, index=index, text=text, mark=error.mark or Mark(file, 1, 1), errors=(error,))
 
 
 class _Builder:
@@ -87,7 +88,7 @@ class _Builder:
         self._keys: dict[TreePath, Place] = {}
         self._errors: list[StoryError] = []
 
-    def document(self) -> Document | None:
+    def document(self) -> StoryDocument | None:
         try:
             return self._build()
         except StoryError as error:
@@ -95,9 +96,11 @@ class _Builder:
         except yaml.YAMLError as error:
             return _broken(self._file, self._index, self._text, self._plainer(error))
         except Exception as error:  # noqa: BLE001  (the other documents can be read)
-            return _broken(self._file, self._index, self._text, our_fault(error, Mark(self._file, self._above + 1, 1)))
+            return _broken(
+                self._file, self._index, self._text, internal_error(error, Mark(self._file, self._above + 1, 1))
+            )
 
-    def _build(self) -> Document | None:
+    def _build(self) -> StoryDocument | None:
         strange = _UNPRINTABLE.search(self._text)
         if strange:
             name = f"U+{ord(strange.group()):04X}"
@@ -118,7 +121,7 @@ class _Builder:
         mark = self._mark(event)
         tree = self._node(event, ())
         self._end()
-        return Document(file=self._file, index=self._index, text=self._text, mark=mark, tree=tree,
+        return StoryDocument(file=self._file, index=self._index, text=self._text, mark=mark, tree=tree,
                         values=self._values, keys=self._keys, errors=tuple(self._errors))  # fmt: skip
 
     def _end(self) -> None:
@@ -219,10 +222,24 @@ class _Builder:
         if problem.startswith("found undefined tag handle"):
             problem = "tags are not used in stories"
         mark = Mark(self._file, place.line + self._above + 1, place.column + 1) if place else None
-        if place and (tab := _indenting_tab(_LINE_BREAK.split(self._text), place.line)):
+        lines = _LINE_BREAK.split(self._text)
+        if place and (tab := _indenting_tab(lines, place.line)):
             return StoryError("tab used for indentation; use spaces", Mark(self._file, tab + self._above, 1))
-        return StoryError(f"not YAML: {_PLAINER_WORDS.get(problem, problem)}",
-                          mark or Mark(self._file, self._above + 1, 1))  # fmt: skip
+        said = _PLAINER_WORDS.get(problem, problem)
+        # At the end of a file the place is one line behind the last.
+        if place and place.line < len(lines) and (name := _unquoted_name(lines[place.line], place.column)):
+            said = f'within {{…}} and […] a text with {name} must be in quotes: "{name}"'
+        return StoryError(f"not YAML: {said}", mark or Mark(self._file, self._above + 1, 1))  # fmt: skip
+
+
+def _unquoted_name(line: str, column: int) -> str | None:
+    """Return the `${name}` whose brace is at `column`: within a flow mapping it begins a mapping of its own.
+
+    >>> _unquoted_name("- delete: {id: ${tea}}", 16)
+    '${tea}'
+    """
+    found = REFERENCE.match(line, column - 1) if column else None
+    return found[0] if found else None
 
 
 def _indenting_tab(lines: list[str], place: int) -> int | None:

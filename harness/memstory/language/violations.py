@@ -13,12 +13,13 @@ import jsonschema_rs
 
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Tree
-from memstory.language.grammar import changes, grammar
-from memstory.language.json_schemas import faults_of
+from memstory.language.grammar import grammar, grammar_version
+from memstory.language.json_schemas import schema_faults
 from memstory.language.matchers import MATCHERS
-from memstory.language.reading import Document, TreePath
+from memstory.language.matchers.means import is_metric
+from memstory.language.reading import StoryDocument, TreePath
 from memstory.language.references import REFERENCE
-from memstory.language.registry import meant, nearest, shortened, unknown
+from memstory.language.registry import intended_name, shorten, suggestion, unknown_name_message
 from memstory.language.words.step_parsing import MODIFIERS
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class _Violation:
     told: str
 
 
-def violations(tree: Tree, document: Document) -> Iterator[tuple[TreePath, StoryError]]:
+def violations(tree: Tree, document: StoryDocument) -> Iterator[tuple[TreePath, StoryError]]:
     """Yield all that the grammar has against `tree`, each with the path of the part that is wrong.
 
     What is below a misspelt key is checked as if the key had the name that is probably meant: one correction is enough.
@@ -61,7 +62,7 @@ def violations(tree: Tree, document: Document) -> Iterator[tuple[TreePath, Story
     written: Mapping[TreePath, str] = {}
     corrected: Mapping[TreePath, str] | None = None
     # Nearly every tree fits, and to find that out is all that this costs then.
-    while not _validator(changes()).is_valid(tree):
+    while not _validator(grammar_version()).is_valid(tree):
         typos: dict[TreePath, str] = {}
         for error in _found(tree):
             typos |= _typos(error, tree)
@@ -77,7 +78,7 @@ def violations(tree: Tree, document: Document) -> Iterator[tuple[TreePath, Story
 
 
 def _found(tree: Tree) -> Iterator[_Violation]:
-    for fault in faults_of(tree, grammar()):
+    for fault in schema_faults(tree, grammar()):
         if not _is_saved_value(fault):
             yield _Violation(
                 keyword=str(fault.validator),
@@ -104,7 +105,7 @@ def _typos(error: _Violation, tree: Tree) -> dict[TreePath, str]:
     taken = set(around)
     typos: dict[TreePath, str] = {}
     for key in found:
-        name = None if key in known else meant(key, known)
+        name = None if key in known else intended_name(key, known)
         if name is not None and name not in taken:
             taken.add(name)
             typos[*error.path, key] = name
@@ -140,7 +141,7 @@ def _is_saved_value(fault: ValidationError) -> bool:
 
 
 def _short(value: Tree) -> str:
-    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _shown(value: Tree) -> str:
@@ -185,19 +186,23 @@ def _unknown_keys(error: _Violation) -> Iterator[tuple[TreePath, bool, str]]:
     for key in error.found:
         if key not in named and not any(re.search(pattern, key) for pattern in patterns):
             listed = [name for name in known if name not in beside]
-            yield (*error.path, key), True, unknown(key, "key of a story" if noun == "story" else noun, listed, beside)
+            said = unknown_name_message(key, "key of a story" if noun == "story" else noun, listed, beside)
+            if "metrics" in named and is_metric(key):
+                said = f"'{key}' is a metric: write it under `metrics:`, as in `expect: {{metrics: {{{key}: …}}}}`"
+            yield (*error.path, key), True, said
 
 
 def _wrong_name(error: _Violation) -> str:
     noun = error.schema.get("title", "name")
     if error.keyword == "enum":
-        return unknown(error.found, noun, error.wanted)
+        return unknown_name_message(error.found, noun, error.wanted)
     return f"'{_short(error.found)}' is not a valid {noun}{_examples(error.schema)}"
 
 
 def _examples(schema: Mapping[str, Tree]) -> str:
-    examples = schema.get("examples", ())
-    return f"; write it like {' or '.join(f'{example!r}' for example in examples)}" if examples else ""
+    examples, units = schema.get("examples", ()), schema.get("units")
+    written = f"; write it like {' or '.join(f'{example!r}' for example in examples)}" if examples else ""
+    return f"{written}, with the units {units}" if units else written
 
 
 def _wrong_type(error: _Violation) -> str:
@@ -205,6 +210,8 @@ def _wrong_type(error: _Violation) -> str:
     hint = ""
     if "string" in wanted and isinstance(error.found, (int, float)):
         hint = "; quote it to mean a text"
+    elif "array" in wanted and isinstance(error.found, dict):
+        hint = "; put '- ' before each of its keys"
     words = [_TYPE_WORDS[word] for word in wanted]
     return f"must be {_listed(words)}, but is {_shown(error.found)}{hint}"
 
@@ -215,7 +222,7 @@ def _listed(words: Sequence[str]) -> str:
 
 def _required(error: _Violation) -> str:
     missing = [key for key in error.wanted if key not in error.found]
-    near = "".join(nearest(key, [found for found in error.found if found not in error.schema["properties"]])
+    near = "".join(suggestion(key, [found for found in error.found if found not in error.schema["properties"]])
                    for key in missing)  # fmt: skip
     meaning = error.schema["properties"].get(missing[0], {}).get("description", "")
     gloss = f" ({meaning[0].lower()}{meaning[1:-1]})" if meaning else ""
@@ -224,7 +231,7 @@ def _required(error: _Violation) -> str:
 
 def _enumerated(error: _Violation) -> str:
     allowed = [value if isinstance(value, str) else json.dumps(value) for value in error.wanted if value is not None]
-    near = nearest(error.found, allowed) if isinstance(error.found, str) else ""
+    near = suggestion(error.found, allowed) if isinstance(error.found, str) else ""
     return f"must be one of {', '.join(allowed)}, but is {_shown(error.found)}.{near}"
 
 

@@ -14,6 +14,8 @@ __all__ = [
     "openai_server",
     "proxy",
     "proxy_recording",
+    "question_answers",
     "scripted_chat",
     "shim",
+    "word_vectors",
 ]

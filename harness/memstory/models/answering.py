@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,9 +14,12 @@ import httpx
 
 from memstory.contract.errors import SetupError
 from memstory.contract.local_requests import RefusedRequestError
+from memstory.contract.models import Reply
 from memstory.contract.values import Tree
 from memstory.models.cassette import AGAIN, difference_from_nearest
 from memstory.models.proxy_recording import BlankRequest, RecordedCall, Recorder, blank_request
+from memstory.models.scripted_chat import has_texts, reply_of
+from memstory.models.word_vectors import counted_words
 
 TIMEOUT_SECONDS: Final = 600.0
 ANSWER_BYTES: Final = 64_000_000
@@ -89,10 +90,10 @@ class Forwarder:
                 content = await _whole(got)
             answer = json.loads(content)
         except httpx.HTTPError as error:
-            said = f"the proxy got no answer from {self._url}: {str(error) or type(error).__name__}"
-            return failed(502, said)
+            said = f"no answer from {self._url}: {str(error) or type(error).__name__}"
+            return error_answer(502, said)
         except (ValueError, RecursionError) as error:
-            return failed(502, f"{self._url} answered with what is not JSON: {str(error)[:100]}")
+            return error_answer(502, f"{self._url} answered with what is not JSON: {str(error)[:100]}")
         if got.is_success and self.recorder is not None:
             self.recorder.write(blank_request(path, body), answer)
         wait = got.headers.get("retry-after")
@@ -119,7 +120,7 @@ class Replayer:
         recorded = self._answers.get(request.key)
         if recorded is None:
             # Not 5xx or 409: a client would ask again and again.
-            return failed(404, self._miss(request), how="missed")
+            return error_answer(404, self._miss(request), how="missed")
         place = self._next[request.key]
         self._next[request.key] += 1
         return Answer(status=200, body=request.filled(recorded[min(place, len(recorded) - 1)]), how="replayed")
@@ -156,12 +157,9 @@ class RuleAnswerer:
         said = "\n".join(_text(one) for one in messages if one.get("role") != "tool")
         results = "\n".join(_text(one) for one in messages if one.get("role") == "tool")
         for rule in self._rules:
-            when = rule.get("when") or {}
-            if all(part in said for part in _parts(when.get("contains"))) and all(
-                part in results for part in _parts(when.get("tool_result_contains"))
-            ):
-                return Answer(status=200, body=_completion(body, rule["reply"]), how="scripted")
-        return failed(404, f"no rule under `model:` fits this request:\n{said[-2000:]}", how="missed")
+            if has_texts(rule.get("when") or {}, said, [results]):
+                return Answer(status=200, body=_completion(body, reply_of(rule["reply"])), how="scripted")
+        return error_answer(404, f"no rule under `model:` fits this request:\n{said[-2000:]}", how="missed")
 
     async def close(self) -> None:
         """Release nothing."""
@@ -184,22 +182,6 @@ async def _whole(got: httpx.Response) -> bytes:
     return bytes(content)
 
 
-def hashed(text: str, size: int = DIMENSION) -> list[float]:
-    """Return a unit vector of `size` numbers in which texts that share words are near.
-
-    >>> len(hashed("green tea")), hashed("green tea") == hashed("tea green")
-    (384, True)
-    """
-    digests = (hashlib.sha256(word.encode(errors="replace")).digest() for word in text.lower().split() or [""])
-    counts = Counter(int.from_bytes(digest[:4], "big") % size for digest in digests)
-    length = math.sqrt(sum(count * count for count in counts.values()))
-    # One zero for all places without a word: thousands of vectors take little memory.
-    vector = [0.0] * size
-    for place, count in counts.items():
-        vector[place] = count / length
-    return vector
-
-
 def _embedded(body: Mapping[str, Tree]) -> Tree:
     given = body.get("input")
     texts = [given] if isinstance(given, str) else given
@@ -209,7 +191,7 @@ def _embedded(body: Mapping[str, Tree]) -> Tree:
     if type(size) is not int or not 1 <= size <= MOST_DIMENSIONS:
         raise RefusedRequestError(400, f"`dimensions` is a whole number from 1 to {MOST_DIMENSIONS:,}")
     rows = [
-        {"object": "embedding", "index": place, "embedding": hashed(str(text), size)}
+        {"object": "embedding", "index": place, "embedding": counted_words(str(text), size)}
         for place, text in enumerate(texts)
     ]
     return {"object": "list", "data": rows, "model": body.get("model")}
@@ -224,15 +206,15 @@ def _messages(body: Mapping[str, Tree]) -> Sequence[Mapping[str, Tree]]:
     return messages
 
 
-def _completion(body: Mapping[str, Tree], reply: Tree) -> Tree:
-    calls = [] if isinstance(reply, str) else list(reply.get("tool_calls") or ())
-    message: dict[str, Tree] = {"role": "assistant", "content": reply if isinstance(reply, str) else reply.get("text")}
+def _completion(body: Mapping[str, Tree], reply: Reply) -> Tree:
+    calls = reply.tool_requests
+    message: dict[str, Tree] = {"role": "assistant", "content": reply.content or (None if calls else "")}
     if calls:
         message["tool_calls"] = [
             {
                 "id": f"call_scripted{place}",
                 "type": "function",
-                "function": {"name": one["name"], "arguments": json.dumps(one.get("args") or {})},
+                "function": {"name": one.name, "arguments": json.dumps(one.arguments)},
             }
             for place, one in enumerate(calls)
         ]
@@ -246,7 +228,7 @@ def _completion(body: Mapping[str, Tree], reply: Tree) -> Tree:
     }
 
 
-def failed(status: int, message: str, how: str = "forwarded") -> Answer:
+def error_answer(status: int, message: str, how: str = "forwarded") -> Answer:
     """Return an error as OpenAI's protocol has it."""
     return Answer(status=status, body={"error": {"message": message, "type": "memstory_proxy"}}, how=how)
 
@@ -260,9 +242,3 @@ def _text(message: Mapping[str, Tree]) -> str:
     if isinstance(content, str):
         return content
     return " ".join(str(part.get("text", "")) for part in content or () if isinstance(part, Mapping))
-
-
-def _parts(value: Tree) -> list[str]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else list(value)

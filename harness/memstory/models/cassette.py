@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from memstory.contract.codec import decode, encode
 from memstory.contract.errors import SetupError
-from memstory.contract.models import REPLY, ChatModel, Message, Reply, ToolRequest
-from memstory.contract.values import Json, ToolSchema, Tree
+from memstory.contract.models import ChatModel, ChatRequest, Message, Reply
+from memstory.contract.values import Tree
 
 SCHEMA = "memstory.cassette/1"
 
@@ -46,7 +47,7 @@ class RecordingChat:
         self.name = inner.name
         self._inner = inner
         self._path = path
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, Exchange] = {}
         if path.exists():
             model, self._calls = read_calls(path)
             if model != inner.name:
@@ -54,25 +55,14 @@ class RecordingChat:
                     f"{path} was recorded with {model}, not with {inner.name}. Record to another file, or delete it."
                 )
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
-    ) -> Reply:
-        request = request_of(messages, tools, purpose, temperature, response_schema)
-        known = self._calls.get(request.key)
+    async def chat(self, request: ChatRequest) -> Reply:
+        key = key_of(request)
+        known = self._calls.get(key)
         if known is not None:
             return known.reply
-        reply = await self._inner.chat(
-            messages, tools, purpose=purpose, temperature=temperature, response_schema=response_schema
-        )
-        call = Call(request=request, reply=reply)
-        self._calls[request.key] = call
-        await asyncio.to_thread(write_call, self._path, self.name, call)
+        reply = await self._inner.chat(request)
+        self._calls[key] = Exchange(request, reply)
+        await asyncio.to_thread(write_call, self._path, self.name, self._calls[key])
         return reply
 
 
@@ -86,20 +76,13 @@ class ReplayingChat:
         self.name = f"{model} (replayed)"
         self._path = path
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
-    ) -> Reply:
-        request = request_of(messages, tools, purpose, temperature, response_schema)
-        known = self._calls.get(request.key)
+    async def chat(self, request: ChatRequest) -> Reply:
+        known = self._calls.get(key_of(request))
         if known is None:
-            difference = difference_from_nearest(request.lines, (call.request.lines for call in self._calls.values()))
-            said = f"{self._path} has no recording of this request (purpose {purpose}). {AGAIN}"
+            difference = difference_from_nearest(
+                _lines(request), (_lines(call.request) for call in self._calls.values())
+            )
+            said = f"{self._path} has no recording of this request (purpose {request.purpose}). {AGAIN}"
             raise CassetteMissError("\n".join([said, *difference] if difference else [f"{said} It holds none at all."]))
         return known.reply
 
@@ -120,59 +103,39 @@ def difference_from_nearest(asked: Sequence[str], recorded: Iterable[Sequence[st
     return [*lines[:SHOWN_LINES], *more]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A request to a model as JSON; the order of `tools` does not matter, that of `messages` does."""
-
-    purpose: str
-    messages: Sequence[Tree]
-    tools: Sequence[Tree]
-    temperature: float | None
-    response_schema: Tree
-
-    @property
-    def key(self) -> str:
-        """Return what tells the request from all others: a digest of everything in it."""
-        return _digest([self.purpose, self.messages, self.tools, self.temperature, self.response_schema])
-
-    @property
-    def lines(self) -> list[str]:
-        """Return the request for a reader, the purpose first."""
-        tools = [f"tool: {tool['name']} {_digest(tool)}" for tool in self.tools]
-        said = [line for message in self.messages for line in _said(message)]
-        schema = [] if self.response_schema is None else [f"response schema: {canonical(self.response_schema)}"]
-        return [f"purpose: {self.purpose}", f"temperature: {self.temperature}", *schema, *tools, *said]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+@dataclass(frozen=True, slots=True)
+class Exchange:
     """A request and what the model replied."""
 
-    request: Request
+    request: ChatRequest
     reply: Reply
 
 
-def request_of(
-    messages: Sequence[Message],
-    tools: Sequence[ToolSchema],
-    purpose: str,
-    temperature: float | None,
-    response_schema: Mapping[str, Tree] | None,
-) -> Request:
-    """Return the request that a chat model was given."""
-    announced = [
-        {"name": tool.name, "description": tool.description, "parameters": _plain(tool.parameters)} for tool in tools
-    ]
-    return Request(
-        purpose=purpose,
-        messages=[_message(message) for message in messages],
-        tools=sorted(announced, key=canonical),
-        temperature=temperature,
-        response_schema=None if response_schema is None else _plain(response_schema),
-    )
+def key_of(request: ChatRequest) -> str:
+    """Return what tells a request from all others: a digest, for which the order of the tools does not matter."""
+    return _digest({**encode(request), "tools": _tools(request)})
 
 
-def read_calls(path: Path) -> tuple[str, dict[str, Call]]:
+def _lines(request: ChatRequest) -> list[str]:
+    """Return a request for a reader, the purpose first."""
+    tools = [f"tool: {tool['name']} {_digest(tool)}" for tool in _tools(request)]
+    schema = request.response_schema
+    expected = [] if schema is None else [f"response schema: {canonical(encode(schema))}"]
+    said = [line for message in request.messages for line in _message_lines(message)]
+    return [f"purpose: {request.purpose}", f"temperature: {request.temperature}", *expected, *tools, *said]
+
+
+def _message_lines(message: Message) -> list[str]:
+    who = message.role if message.tool is None else f"{message.role} {message.tool}"
+    called = [f"[{who} calls] {one.name} {canonical(encode(one.arguments))}" for one in message.tool_requests]
+    return [*(f"[{who}] {line}" for line in message.content.splitlines() or [""]), *called]
+
+
+def _tools(request: ChatRequest) -> list[Tree]:
+    return sorted(encode(request.tools), key=canonical)
+
+
+def read_calls(path: Path) -> tuple[str, dict[str, Exchange]]:
     """Return the recorded model and its calls by the keys of their requests."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
@@ -180,7 +143,7 @@ def read_calls(path: Path) -> tuple[str, dict[str, Call]]:
             raise SetupError(f"{path} is of {tree['schema']!r:.60}, and this version reads {SCHEMA}. Record it again.")
         toolsets = dict(tree["toolsets"])
         calls = [_read_call(f"{path}: calls[{number}]", entry, toolsets) for number, entry in enumerate(tree["calls"])]
-        return str(tree["model"]), {call.request.key: call for call in calls}
+        return str(tree["model"]), {key_of(call.request): call for call in calls}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SetupError(
             f"{path} is not a recording of a chat model ({error!r:.200}). Delete it and record it again."
@@ -189,13 +152,13 @@ def read_calls(path: Path) -> tuple[str, dict[str, Call]]:
         raise SetupError(f"the recording {path} cannot be read: {error.strerror}.") from error
 
 
-def write_call(path: Path, model: str, call: Call) -> None:
+def write_call(path: Path, model: str, call: Exchange) -> None:
     """Add `call` to the file, whole or not at all; processes that record to one file wait for each other."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _alone_in(path.parent):
             calls = read_calls(path)[1] if path.exists() else {}
-            _replace(path, _written(model, {**calls, call.request.key: call}))
+            _replace(path, _file_text(model, {**calls, key_of(call.request): call}))
     except OSError as error:
         raise SetupError(f"the recording {path} cannot be written: {error.strerror}.") from error
 
@@ -211,87 +174,46 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _written(model: str, calls: Mapping[str, Call]) -> str:
-    ordered = sorted(
-        calls.values(), key=lambda call: canonical([call.request.purpose, call.request.messages]) + call.request.key
-    )
-    toolsets = {_digest(call.request.tools): call.request.tools for call in ordered}
+def _file_text(model: str, calls: Mapping[str, Exchange]) -> str:
+    entries = {key: _entry(call) for key, call in calls.items()}
+    ordered = sorted(entries, key=lambda key: canonical([entries[key]["purpose"], entries[key]["messages"]]) + key)
+    toolsets = {entry["toolset"]: _tools(calls[key].request) for key, entry in entries.items()}
     tree = {
         "schema": SCHEMA,
         "model": model,
         "toolsets": dict(sorted(toolsets.items())),
-        "calls": [_entry(call) for call in ordered],
+        "calls": [entries[key] for key in ordered],
     }
     return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
 
 
-def _entry(call: Call) -> Tree:
-    request = call.request
+def _entry(call: Exchange) -> dict[str, Tree]:
+    request, reply = call.request, call.reply
     return {
         "purpose": request.purpose,
         "temperature": request.temperature,
-        "response_schema": request.response_schema,
-        "toolset": _digest(request.tools),
-        "messages": request.messages,
-        "reply": {
-            "content": call.reply.content,
-            "tool_requests": [_requested(one) for one in call.reply.tool_requests],
-            "thinking": call.reply.thinking,
-        },
+        "response_schema": encode(request.response_schema),
+        "toolset": _digest(_tools(request)),
+        "messages": [_message(message) for message in request.messages],
+        "reply": encode({"content": reply.content, "tool_requests": reply.tool_requests, "thinking": reply.thinking}),
     }
 
 
-def _read_call(place: str, entry: Tree, toolsets: Mapping[str, Tree]) -> Call:
+def _message(message: Message) -> Tree:
+    """Return a message as JSON, in which only what it has is named."""
+    optional = {"tool": message.tool, "tool_requests": encode(message.tool_requests)}
+    return {"role": message.role, "content": message.content, **{name: one for name, one in optional.items() if one}}
+
+
+def _read_call(place: str, entry: Tree, toolsets: Mapping[str, Tree]) -> Exchange:
+    names = ("purpose", "messages", "temperature", "response_schema")
     try:
-        call = _call(entry, toolsets)
-        texts = [*call.request.lines, call.reply.content, call.reply.thinking or ""]
-        texts += [request.name for request in call.reply.tool_requests]
-        "".join(texts).encode()
-        for request in call.reply.tool_requests:
-            dict(**request.arguments)
+        # What cannot be written as UTF-8 could not be sent either.
+        canonical(entry).encode()
+        request = {name: entry[name] for name in names} | {"tools": toolsets[entry["toolset"]]}
+        return Exchange(decode(ChatRequest, request), decode(Reply, entry["reply"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SetupError(f"{place} is damaged ({error!r:.200}). Delete the file and record it again.") from error
-    return call
-
-
-def _call(entry: Tree, toolsets: Mapping[str, Tree]) -> Call:
-    reply = entry["reply"]
-    request = Request(
-        purpose=entry["purpose"],
-        messages=entry["messages"],
-        tools=toolsets[entry["toolset"]],
-        temperature=entry["temperature"],
-        response_schema=entry["response_schema"],
-    )
-    requests = tuple(ToolRequest(name=one["name"], arguments=one["arguments"]) for one in reply["tool_requests"])
-    return Call(
-        request=request,
-        reply=Reply(content=reply["content"], tool_requests=requests, thinking=reply["thinking"]),
-    )
-
-
-def _message(message: Message) -> Tree:
-    written: dict[str, Tree] = {"role": message.role, "content": message.content}
-    if message.tool is not None:
-        written["tool"] = message.tool
-    if message.tool_requests:
-        written["tool_requests"] = [_requested(request) for request in message.tool_requests]
-    return written
-
-
-def _requested(request: ToolRequest) -> Tree:
-    return {"name": request.name, "arguments": _plain(request.arguments)}
-
-
-def _said(message: Tree) -> list[str]:
-    who = f"{message['role']} {message['tool']}" if "tool" in message else message["role"]
-    called = [f"[{who} calls] {one['name']} {canonical(one['arguments'])}" for one in message.get("tool_requests", ())]
-    return [*(f"[{who}] {line}" for line in message["content"].splitlines() or [""]), *called]
-
-
-def _plain(value: Tree) -> Tree:
-    """Return `value` as it comes back from a file: tuples are lists, mappings are dicts."""
-    return json.loads(json.dumps(value, default=dict))
 
 
 def canonical(value: Tree) -> str:

@@ -7,9 +7,9 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
-from memstory.contract.models import ChatModel, Message, Reply, ToolRequest
+from memstory.contract.models import ChatModel, ChatRequest, Message, Reply, ToolRequest
 from memstory.contract.values import STAND_IN, ModelUse, ToolCall, ToolSchema
 
 ROUNDS: Final = 6
@@ -57,7 +57,7 @@ async def converse(
     messages, outcomes, thoughts = list[Message](), list[ToolCall](), list[str]()
 
     async def ask(offered: Sequence[ToolSchema]) -> Reply:
-        reply = await chat.chat([*prompt, *messages], offered)
+        reply = await chat.chat(ChatRequest([*prompt, *messages], offered))
         thoughts.extend([reply.thinking] if reply.thinking else [])
         return reply
 
@@ -117,7 +117,7 @@ class Windows:
         return window
 
     def forget(self, owner: str) -> None:
-        """Take all that `owner` said so far out of the model's sight."""
+        """Empty all windows of `owner`: the model no longer sees what was said."""
         for (of, _), window in self._windows.items():
             if of == owner:
                 window.turns.clear()
@@ -131,11 +131,11 @@ class CountedChat:
         self.use: ModelUse | None = None if STAND_IN in inner.name.lower() else ModelUse()
         self._inner = inner
 
-    async def chat(self, messages: Sequence[Message], tools: Sequence[ToolSchema] = (), **more: Any) -> Reply:
+    async def chat(self, request: ChatRequest) -> Reply:
         """Return the reply of the model."""
         begun, reply = perf_counter(), None
         try:
-            reply = await self._inner.chat(messages, tools, **more)
+            reply = await self._inner.chat(request)
             return reply
         finally:
             if self.use is not None:

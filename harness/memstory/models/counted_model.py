@@ -6,9 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memstory.contract.errors import SetupError, StoryError, TargetError, install_command
+from memstory.contract.errors import SetupError, StoryError, TargetError
+from memstory.contract.installation import install_command
 from memstory.contract.target import ModelUse, Tree
 from memstory.models.cassette import AGAIN
+from memstory.models.openai_server import DEFAULT, HOW, KEY
 
 if TYPE_CHECKING:
     from memstory.models.proxy import CountedCall, Proxy
@@ -16,10 +18,6 @@ if TYPE_CHECKING:
 SCRIPTED = "scripted"
 """What a model is called whose answers are the rules of a story; reports show by it that no model answered."""
 
-HOW = "MEMSTORY_PROXY"
-"""The variable that says of a proxy before OPENAI_BASE_URL that it replays or scripts: no model answers then."""
-
-DEFAULT_URL = "https://api.openai.com/v1"
 _OURS = 502
 _SAID_LIMIT, _FAILURE_LIMIT = 200, 600
 
@@ -35,7 +33,7 @@ class CountedModel:
         name: str = SCRIPTED,
         *,
         rules: Sequence[Mapping[str, Tree]] = (),
-        server: str = DEFAULT_URL,
+        server: str = DEFAULT,
         key: str | None = None,
     ) -> None:
         self.name = name
@@ -54,7 +52,7 @@ class CountedModel:
     @property
     def use(self) -> ModelUse:
         """What was asked up to now; embeddings are left out."""
-        return sum(map(_use, self._asked()), ModelUse())
+        return sum((one.use for one in self._asked()), ModelUse())
 
     def check(self) -> None:
         """Raise for what the memory was not answered since the last check, whatever it made of that.
@@ -98,8 +96,8 @@ class CountedModel:
         if call.status == _OURS:
             return f"{words}. Start the server, or say where it is: --target-option llm_url=URL"
         advice = {
-            401: "Put the right key into OPENAI_API_KEY.",
-            403: "May the key in OPENAI_API_KEY use this model?",
+            401: f"Put the right key into {KEY}.",
+            403: f"May the key in {KEY} use this model?",
             404: f"Is {self.name!r} the name of a model there? See {self._server}/models",
             429: "Wait, run with fewer workers (-n 0), or look at your quota.",
         }
@@ -115,16 +113,6 @@ def shorten(text: str) -> str:
     """Return the first words of a text as one line."""
     line = " ".join(text.split())
     return line if len(line) <= _SAID_LIMIT else f"{line[:_SAID_LIMIT]}…"
-
-
-def _use(call: CountedCall) -> ModelUse:
-    return ModelUse(
-        calls=1,
-        failed=int(call.failure is not None),
-        prompt_tokens=call.prompt_tokens,
-        answer_tokens=call.answer_tokens,
-        seconds=call.seconds,
-    )
 
 
 def _proxy(rules: Sequence[Mapping[str, Tree]], server: str, key: str | None) -> Proxy:

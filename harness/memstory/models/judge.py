@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from time import perf_counter
 from typing import Final
 
 from memstory.contract.errors import SetupError
-from memstory.contract.models import ChatModel, Message
+from memstory.contract.models import ChatModel, ChatRequest, Message
+from memstory.contract.target import ModelUse
 from memstory.models.loading import close_model
 
 VOTES: Final = 3
@@ -37,8 +39,11 @@ WRONG_AT_MOST: Final = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
-    """An answer of the exam. `kind` is right, detail, stale, evasive, long, unknown, invented or injected."""
+class ExamAnswer:
+    """An answer of the judge's exam, and whether it fits the facts (`gold`).
+
+    `kind` is right, detail, stale, evasive, long, unknown, invented or injected.
+    """
 
     question: str
     gold: str
@@ -70,10 +75,10 @@ class Marks:
 
 
 @cache
-def questions() -> Sequence[Labelled]:
+def questions() -> Sequence[ExamAnswer]:
     """Return the exam."""
     lines = (resources.files(__package__) / "judge_exam.jsonl").read_text("utf-8").splitlines()
-    return [Labelled(**json.loads(line)) for line in lines]
+    return [ExamAnswer(**json.loads(line)) for line in lines]
 
 
 def marks_of(verdicts: Sequence[bool | None]) -> Marks:
@@ -122,7 +127,7 @@ class VoteFile:
 
 
 class Judge:
-    """Judges by `model`; `votes` keeps what it said, so that nothing is asked twice."""
+    """Judges by `model`; `votes` keeps what it said, so that nothing is asked twice, `use` counts what was asked."""
 
     def __init__(self, model: ChatModel, votes: VoteFile) -> None:
         self.name = model.name
@@ -130,6 +135,7 @@ class Judge:
         self._votes = votes
         self._exam: asyncio.Future[Marks] | None = None
         self._turn = asyncio.Semaphore(_AT_ONCE)
+        self.use = ModelUse()
 
     async def sit(self) -> Marks:
         """Sit the exam, once; return the marks.
@@ -170,7 +176,9 @@ class Judge:
         if key not in self._votes:
             messages = [Message(role="system", content=PROMPT), Message(role="user", content=asked)]
             async with self._turn:
-                reply = await self._model.chat(messages, ())
+                begun = perf_counter()
+                reply = await self._model.chat(ChatRequest(messages))
+                self.use += ModelUse.of(reply, perf_counter() - begun)
             self._votes.keep(key, self.name, reply.content)
         return read_vote(self._votes[key])
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, cast
 
-from memstory.contract.errors import SetupError, install_command
+from memstory.contract.errors import SetupError
+from memstory.contract.installation import find_offer, install_command, make_offer
 from memstory.contract.models import ChatModel
-from memstory.contract.texts import did_you_mean
 from memstory.models.ollama_address import ollama_host as usual_ollama_host
 
 GROUP: Final = "memstory.chat_models"
@@ -88,7 +87,7 @@ ollama, openai, record, replay = (partial(_offered_client, kind) for kind in ("o
 
 def check_model_name(name: str) -> None:
     """Raise SetupError where nothing offers the chat model `name`; imports nothing."""
-    _offer(name)
+    find_offer(GROUP, "chat model", name)
 
 
 def load_model(name: str) -> ChatModel:
@@ -97,14 +96,7 @@ def load_model(name: str) -> ChatModel:
     Raises:
         SetupError: nothing offers it, or what it needs is not installed.
     """
-    entry = _offer(name)
-    try:
-        return cast("ChatModel", entry.load()(name.partition(":")[2]))
-    except ImportError as error:
-        raise SetupError(
-            f"the chat model '{name}' needs the package '{error.name}', which is not installed. "
-            f"The stand-in comes with: {install_command('reference')}"
-        ) from error
+    return cast("ChatModel", make_offer(GROUP, "chat model", name, usual="The stand-in"))
 
 
 async def close_model(model: ChatModel) -> None:
@@ -112,12 +104,3 @@ async def close_model(model: ChatModel) -> None:
     close = getattr(model, "close", None)
     if close is not None:
         await close()
-
-
-def _offer(name: str) -> EntryPoint:
-    offered = {entry.name: entry for entry in entry_points(group=GROUP)}
-    head = name.partition(":")[0]
-    if head not in offered:
-        known = ", ".join(sorted(offered)) or "none is installed"
-        raise SetupError(f"no chat model is named '{name}'.{did_you_mean(head, offered)} Known: {known}.")
-    return offered[head]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import httpx
 import ollama
 
-from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest, function_of
-from memstory.contract.values import ToolSchema, Tree
+from memstory.contract.models import (
+    REPLY,
+    ChatModelUnavailableError,
+    ChatRequest,
+    Message,
+    Reply,
+    ToolRequest,
+    function_of,
+)
+from memstory.contract.values import Tree
 from memstory.models.ollama_address import DEFAULT
 
 TIMEOUT_SECONDS = 120.0
@@ -47,20 +55,12 @@ class OllamaChat:
         self._think = think
         self._on_text = on_text
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Tree] | None = None,
-    ) -> Reply:
+    async def chat(self, request: ChatRequest) -> Reply:
         answer = _Answer()
         try:
-            async for part in self._stream(messages, tools, temperature, response_schema):
+            async for part in self._stream(request):
                 answer.take(part)
-                if self._on_text is not None and purpose == REPLY and part.message.content:
+                if self._on_text is not None and request.purpose == REPLY and part.message.content:
                     self._on_text(part.message.content)
         except ollama.ResponseError as error:
             raise self._refused(error, answer) from error
@@ -75,7 +75,7 @@ class OllamaChat:
             raise self._broken_off("it sent a line that is not part of an answer", answer) from error
         if not answer.done:
             raise self._broken_off("the stream ended without its last part", answer)
-        if answer.cut and response_schema is not None:
+        if answer.cut and request.response_schema is not None:
             raise self._broken_off("its length limit was reached before the JSON was complete", answer)
         return answer.reply()
 
@@ -83,23 +83,17 @@ class OllamaChat:
         """Return the names of the models that the server has, in order."""
         return await list_models(self._host, timeout_seconds=self._timeout_seconds)
 
-    async def _stream(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema],
-        temperature: float | None,
-        response_schema: Mapping[str, Tree] | None,
-    ) -> AsyncIterator[ollama.ChatResponse]:
+    async def _stream(self, request: ChatRequest) -> AsyncIterator[ollama.ChatResponse]:
         # Its own client: next to a model's answer it costs nothing, and needs no closing.
         async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds) as client:
             parts = await client.chat(
                 model=self._model,
-                messages=[_written(message) for message in messages],
-                tools=[function_of(tool) for tool in tools] or None,
+                messages=[_ollama_message(message) for message in request.messages],
+                tools=[function_of(tool) for tool in request.tools] or None,
                 stream=True,
                 think=self._think,
-                format=None if response_schema is None else dict(response_schema),
-                options=None if temperature is None else {"temperature": temperature},
+                format=None if request.response_schema is None else dict(request.response_schema),
+                options=None if request.temperature is None else {"temperature": request.temperature},
                 keep_alive=self._keep_alive,
             )
             async for part in parts:
@@ -192,7 +186,7 @@ def _unreachable(host: str) -> ChatModelUnavailableError:
     return ChatModelUnavailableError(f"Ollama does not answer at {host}. Start it with: ollama serve")
 
 
-def _written(message: Message) -> dict[str, Tree]:
+def _ollama_message(message: Message) -> dict[str, Tree]:
     written: dict[str, Tree] = {"role": message.role, "content": message.content}
     if message.tool_requests:
         written["tool_calls"] = [

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import openai
 from openai.types.chat import ChatCompletionChunk
 
-from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest, function_of
-from memstory.contract.values import ToolSchema, Tree
+from memstory.contract.models import (
+    REPLY,
+    ChatModelUnavailableError,
+    ChatRequest,
+    Message,
+    Reply,
+    ToolRequest,
+    function_of,
+)
+from memstory.contract.values import Tree
 from memstory.models.openai_server import OpenAiServer
 
 MAX_CHARACTERS = 200_000
@@ -30,32 +39,26 @@ class OpenAiChat:
         self._server = server
         self._on_text = on_text
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Tree] | None = None,
-    ) -> Reply:
+    async def chat(self, request: ChatRequest) -> Reply:
         answer = _Answer()
-        told: Tree = written(messages)
+        conversation: Tree = openai_messages(request.messages)
+        schema = request.response_schema
         more: Tree = {
             "stream_options": {"include_usage": True},
-            **({"tools": [function_of(tool) for tool in tools]} if tools else {}),
-            **({} if temperature is None else {"temperature": temperature}),
-            **({} if response_schema is None else {"response_format": _schema(response_schema)}),
+            **({"tools": [function_of(tool) for tool in request.tools]} if request.tools else {}),
+            **({} if request.temperature is None else {"temperature": request.temperature}),
+            **({} if schema is None else {"response_format": _schema(schema)}),
         }
         try:
             async with self._server.client() as client:
-                parts = await client.chat.completions.create(model=self._model, messages=told, stream=True, **more)
-                async for part in parts:
-                    said = answer.take(part)
-                    if said and self._on_text is not None and purpose == REPLY:
-                        self._on_text(said)
-                    if answer.size > MAX_CHARACTERS:
-                        raise self._wrong(f"did not end its answer within {MAX_CHARACTERS:,} characters")
+                asked = client.chat.completions.with_streaming_response
+                async with asked.create(model=self._model, messages=conversation, stream=True, **more) as response:
+                    async for part in _parts(response):
+                        said = answer.take(part)
+                        if said and self._on_text is not None and request.purpose == REPLY:
+                            self._on_text(said)
+                        if answer.size > MAX_CHARACTERS:
+                            raise self._wrong(f"did not end its answer within {MAX_CHARACTERS:,} characters")
         except (openai.APIError, ValueError, OSError) as error:
             if answer.size and not isinstance(error, openai.APITimeoutError):
                 said = str(error).rstrip(".")
@@ -64,12 +67,33 @@ class OpenAiChat:
             raise ChatModelUnavailableError(self._server.reason(error, self._model)) from error
         if answer.end is None:
             raise self._wrong("broke off: the stream ended without its last part")
-        if answer.end == "length" and (response_schema is not None or answer.calls):
+        if answer.end == "length" and (schema is not None or answer.calls):
             raise self._wrong("reached its length limit before the JSON was complete")
         return answer.reply(self._wrong)
 
     def _wrong(self, what: str) -> ChatModelUnavailableError:
         return ChatModelUnavailableError(f"{self._model} at {self._server.url} {what}. Try again, or another model.")
+
+
+async def _parts(response: Any) -> AsyncIterator[ChatCompletionChunk]:
+    """Yield the parts of a reply; a server that does not stream sends one completion, which is one part."""
+    if not response.headers.get("content-type", "").startswith("application/json"):
+        async for part in await response.parse():
+            yield part
+        return
+    completion = await response.json()
+    if not isinstance(completion, dict) or not completion.get("choices"):
+        raise ValueError("the reply is no completion: it has no 'choices'")
+    choice = completion["choices"][0]
+    message = choice.get("message") or {}
+    calls = [{**call, "index": place} for place, call in enumerate(message.get("tool_calls") or ())]
+    part = {
+        "index": 0,
+        "delta": {**message, "tool_calls": calls},
+        "finish_reason": choice.get("finish_reason") or "stop",
+    }
+    usual = {"id": "", "created": 0, "model": "", **completion}
+    yield ChatCompletionChunk.model_validate({**usual, "object": "chat.completion.chunk", "choices": [part]})
 
 
 @dataclass(slots=True)
@@ -131,7 +155,7 @@ class _Answer:
         )
 
 
-def written(messages: Sequence[Message]) -> list[dict[str, Tree]]:
+def openai_messages(messages: Sequence[Message]) -> list[dict[str, Tree]]:
     """Return a conversation in OpenAI's form: a tool's answer names its call, by an id that we give to each call."""
     told: list[dict[str, Tree]] = []
     waiting: list[str] = []

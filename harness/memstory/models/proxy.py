@@ -12,6 +12,7 @@ import re
 import secrets
 import socket
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -27,8 +28,8 @@ from starlette.routing import Route
 
 from memstory.contract.errors import SetupError
 from memstory.contract.local_requests import LOCAL_NAMES, RefusedRequestError, check_asker, check_json
-from memstory.contract.values import Tree
-from memstory.models.answering import Answer, Answerer, failed
+from memstory.contract.values import ModelUse, Tree
+from memstory.models.answering import Answer, Answerer, error_answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -66,6 +67,17 @@ class CountedCall:
     seconds: float
     failure: str | None = None
     said: str | None = None
+
+    @property
+    def use(self) -> ModelUse:
+        """The call as use of a model."""
+        return ModelUse(
+            calls=1,
+            failed=int(self.failure is not None),
+            prompt_tokens=self.prompt_tokens,
+            answer_tokens=self.answer_tokens,
+            seconds=self.seconds,
+        )
 
 
 class Proxy:
@@ -124,7 +136,7 @@ class Proxy:
             path = self._admitted(request)
         except RefusedRequestError as refusal:
             self.refused += 1
-            return _json(failed(refusal.status, str(refusal)))
+            return _json(error_answer(refusal.status, str(refusal)))
         try:
             return await self._served(request, path)
         except ClientDisconnect:
@@ -156,7 +168,7 @@ class Proxy:
             bearer = request.headers.get("authorization", "").removeprefix("Bearer ") or None
             answer = await self._answering.answer(name, body, bearer)
         except RefusedRequestError as refusal:
-            answer = failed(refusal.status, str(refusal), how="refused")
+            answer = error_answer(refusal.status, str(refusal), how="refused")
         self._count(name[:_SHOWN_PATH], body, answer, perf_counter() - begun)
         if body.get("stream") and answer.status < 400:  # noqa: PLR2004  (of HTTP)
             wanted = (body.get("stream_options") or {}).get("include_usage", False)
@@ -183,25 +195,19 @@ class Proxy:
 
     def _recent_calls(self, since: str) -> Answer:
         if not re.fullmatch(r"[0-9]{1,9}", since):
-            return failed(400, "`since` is the number of a call")
+            return error_answer(400, "`since` is the number of a call")
         return Answer(status=200, body={"calls": [asdict(one) for one in self.calls[int(since) :]]}, how="told")
 
 
 def totals(calls: Sequence[CountedCall]) -> Sequence[Sequence[Tree]]:
     """Return a row for each path, model and way of answering: calls, tokens of prompts and of answers, seconds."""
-    groups: dict[tuple[str, str, str], list[CountedCall]] = {}
+    groups: defaultdict[tuple[str, str, str], ModelUse] = defaultdict(ModelUse)
     for call in calls:
-        groups.setdefault((call.path, call.model, call.how), []).append(call)
+        groups[call.path, call.model, call.how] += call.use
     return [
-        [*group, len(of), _sum(one.prompt_tokens for one in of), _sum(one.answer_tokens for one in of),
-         f"{sum(one.seconds for one in of):.2f}"]
-        for group, of in sorted(groups.items())
-    ]  # fmt: skip
-
-
-def _sum(numbers: object) -> int | None:
-    known = [number for number in numbers if number is not None]  # type: ignore[attr-defined]
-    return sum(known) if known else None
+        [*group, use.calls, use.prompt_tokens, use.answer_tokens, f"{use.seconds:.2f}"]
+        for group, use in sorted(groups.items())
+    ]
 
 
 def _tokens(usage: Tree, *names: str) -> int | None:

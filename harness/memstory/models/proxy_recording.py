@@ -19,7 +19,7 @@ from typing import Final
 from memstory.contract.errors import SetupError
 from memstory.contract.values import Tree
 from memstory.models.cassette import canonical
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 
 SCHEMA: Final = "memstory.proxy/1"
 _VARYING: Final = re.compile(

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from memstory.contract.errors import MemstoryError
-from memstory.contract.models import REPLY, Message, Reply, ToolRequest
-from memstory.contract.values import ToolSchema, Tree
+from memstory.contract.models import ChatRequest, Message, Reply, ToolRequest
+from memstory.contract.values import Tree
 
 SHOWN_CHARACTERS = 2_000
 
@@ -28,20 +28,12 @@ class ScriptedChat:
     def __init__(self, rules: Sequence[Mapping[str, Tree]]) -> None:
         self._rules = rules
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Tree] | None = None,
-    ) -> Reply:
-        said, results = _split(messages)
+    async def chat(self, request: ChatRequest) -> Reply:
+        said, results = _split(request.messages)
         for rule in self._rules:
-            if _fits(rule.get("when") or {}, purpose, said, results):
-                return _reply(rule["reply"])
-        raise UnscriptedCallError(_unscripted(purpose, said, results, self._rules))
+            if _fits(rule.get("when") or {}, request.purpose, said, results):
+                return reply_of(rule["reply"])
+        raise UnscriptedCallError(_unscripted(request.purpose, said, results, self._rules))
 
 
 def _unscripted(purpose: str, said: str, results: Sequence[str], rules: Sequence[Mapping[str, Tree]]) -> str:
@@ -79,17 +71,21 @@ def _split(messages: Sequence[Message]) -> tuple[str, list[str]]:
 
 
 def _fits(when: Mapping[str, Tree], purpose: str, said: str, results: Sequence[str]) -> bool:
-    if "purpose" in when and when["purpose"] != purpose:
+    if when.get("purpose", purpose) != purpose:
         return False
-    if not all(part in said for part in _texts(when.get("contains"))):
-        return False
+    reads_results = not when or bool(_texts(when.get("tool_result_contains")))
+    return (reads_results or not results) and has_texts(when, said, results)
+
+
+def has_texts(when: Mapping[str, Tree], said: str, results: Sequence[str]) -> bool:
+    """Return whether the texts of a rule's `contains` are in `said`, and those of `tool_result_contains` in results."""
     wanted = _texts(when.get("tool_result_contains"))
-    if wanted:
-        return all(any(part in result for result in results) for part in wanted)
-    return not results or not when
+    is_said = all(part in said for part in _texts(when.get("contains")))
+    return is_said and all(any(part in result for result in results) for part in wanted)
 
 
-def _reply(reply: Tree) -> Reply:
+def reply_of(reply: Tree) -> Reply:
+    """Return the `reply` of a rule: a text, or a mapping with `text`, `tool_calls` and `thinking`."""
     if isinstance(reply, str):
         return Reply(content=reply)
     requests = [

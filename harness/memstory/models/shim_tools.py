@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from memstory.contract.errors import NotSupported, Refused
@@ -70,13 +70,7 @@ _SEARCH_MEMORY = _schema(
     ("query",),
     query="What to look for.",
 )
-_MEMORY_SAVE = _schema(
-    "memory_save",
-    "Remember a preference, a rule or a fact for good, under a topic; it replaces what the topic held.",
-    ("topic", "content"),
-    topic=_TOPIC_TEXT,
-    content="The value to remember.",
-)
+_MEMORY_SAVE = replace(_SAVE_TOPIC, name="memory_save")
 _MEMORY_RECALL = _schema(
     "memory_recall",
     "Look into the memory: with 'topic' for what is remembered under it, or with 'query' to search everything that is "

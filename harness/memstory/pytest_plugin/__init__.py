@@ -8,29 +8,34 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
 
+from memstory.bundled import bundled_stories, shown_path
 from memstory.pytest_plugin import hookspecs
 from memstory.pytest_plugin.options import (
     ENDED,
+    NO_TARGET,
     NOT_RUN,
     OUTCOME,
+    PROJECTS,
     SESSION,
     add_options,
     is_typed,
+    is_worker,
     leave_values_out,
     point_to_models,
     read_short_names,
 )
-from memstory.pytest_plugin.owned import is_story_file
 
 __all__: list[str] = []
 
 _SHOWN = 10
 _SUFFIXES = frozenset({".yaml", ".yml"})
+_ENDINGS = (".story.yaml", ".story.yml")
+_ROOTS: pytest.StashKey[Sequence[Path]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,7 +50,8 @@ def pytest_load_initial_conftests(
     """Understand short names, as soon as plugins and the first conftests have taken those that are theirs."""
     leave_values_out(early_config, args)
     yield
-    read_short_names(parser, args)
+    typed = {word.partition("=")[0] for word in early_config.invocation_params.args}
+    early_config.stash[PROJECTS] = [name for name in read_short_names(parser, args) if name in typed]
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -58,29 +64,49 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "story: a story of memstory; its tags are markers too")
     point_to_models(config)
     if is_typed(config) or config.getini("memstory_target"):
-        from memstory.pytest_plugin.chosen import check_chosen  # noqa: PLC0415  (see the module's docstring)
+        from memstory.pytest_plugin.targets import check_chosen  # noqa: PLC0415  (see the module's docstring)
 
         check_chosen(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect a file of stories; YAML that is not ours is never opened."""
-    if file_path.suffix not in _SUFFIXES or not is_story_file(file_path, parent.session):
+    if file_path.suffix not in _SUFFIXES or not _is_story_file(file_path, parent.session):
         return None
     from memstory.pytest_plugin.collect import StoryFile  # noqa: PLC0415  (see the module's docstring)
 
     # Of a file outside the project, pytest would leave the path out of the id, and with it the end that marks stories.
-    outside = not file_path.is_relative_to(parent.config.rootpath)
-    return StoryFile.from_parent(parent, path=file_path, nodeid=file_path.as_posix() if outside else None)
+    root = parent.config.rootpath
+    outside = not file_path.is_relative_to(root)
+    return StoryFile.from_parent(parent, path=file_path, nodeid=shown_path(file_path, root) if outside else None)
+
+
+def _is_story_file(path: Path, session: pytest.Session) -> bool:
+    """Whether a YAML file is ours: by its ending, by its folder, or because it was named on the command line."""
+    if path.name.endswith(_ENDINGS) or session.isinitpath(path):
+        return True
+    if _ROOTS not in session.config.stash:
+        session.config.stash[_ROOTS] = [bundled_stories(), *session.config.getini("memstory_stories")]
+    return any(path.is_relative_to(root) for root in session.config.stash[_ROOTS])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """End with one error where stories were met and there is no target to run them on."""
+    try:
+        return (yield)
+    finally:
+        if NO_TARGET in session.config.stash and not is_worker(session.config):
+            raise pytest.UsageError(session.config.stash[NO_TARGET])
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the stories of this shard, when everything else has selected."""
-    if config.getoption("memstory_shard") is not None:
-        from memstory.pytest_plugin.sharding import deselect_others  # noqa: PLC0415  (see the module's docstring)
+    """Leave the stories of this shard and put them in order, when everything else has selected."""
+    if SESSION in config.stash or config.getoption("memstory_shard") is not None:
+        from memstory.pytest_plugin.selection import select_stories  # noqa: PLC0415  (see the module's docstring)
 
-        deselect_others(config, items)
+        select_stories(config, items)
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -127,7 +153,7 @@ def pytest_testnodedown(node: object) -> None:
     """Take from a worker what only it knows: the run's shard, and which targets did not stop."""
     config: pytest.Config = node.config  # type: ignore[attr-defined]  # a WorkerController; xdist may not be installed
     if config.getoption("memstory_shard") is not None or SESSION in config.stash:
-        from memstory.pytest_plugin.sharding import hear_worker  # noqa: PLC0415  (see the module's docstring)
+        from memstory.pytest_plugin.selection import hear_worker  # noqa: PLC0415  (see the module's docstring)
 
         hear_worker(config, getattr(node, "workeroutput", {}))
 

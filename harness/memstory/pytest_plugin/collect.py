@@ -6,16 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
+from memstory.bundled import shown_path
 from memstory.case import cases_of
 from memstory.contract.errors import SetupError, StoryError
 from memstory.controls import CONTROLS
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Story
-from memstory.pytest_plugin.chosen import offers
 from memstory.pytest_plugin.failure_text import printable
 from memstory.pytest_plugin.items import InvalidItem, StoryItem, story_function
-from memstory.pytest_plugin.options import NOT_RUN
+from memstory.pytest_plugin.options import NO_TARGET, NOT_RUN, is_worker
 from memstory.pytest_plugin.session import SessionState, state_of
+from memstory.pytest_plugin.targets import offers
 from memstory.results.runs import counted
 from memstory.targets.discovery import check_names
 
@@ -24,10 +25,16 @@ class StoryFile(pytest.File):
     """One file with any number of stories."""
 
     def collect(self) -> Iterable[pytest.Item]:
-        state = state_of(self.config)
         self.add_marker(pytest.mark.story)
+        if NO_TARGET in self.config.stash:
+            return
+        state = state_of(self.config)
         try:
             names = list(state.worker.targets)
+        except SetupError as error:
+            self._end_without_target(str(error))
+            return
+        try:
             stories = load_stories(self.path, self._display(), CONTROLS)
         except (SetupError, StoryError) as error:
             raise self.CollectError(str(error)) from error
@@ -43,6 +50,12 @@ class StoryFile(pytest.File):
                 )
             else:
                 yield from self._items(story, names, state)
+
+    def _end_without_target(self, why: str) -> None:
+        """Let the session end with this error, or a worker of xdist with the same for its first file of stories."""
+        said = self.config.stash[NO_TARGET] = f"{self._display()}: {why}"
+        if is_worker(self.config):
+            raise self.CollectError(said)
 
     def _items(self, story: Story, targets: Sequence[str], state: SessionState) -> Iterator[StoryItem]:
         cases = list(cases_of([story], targets))
@@ -76,10 +89,7 @@ class StoryFile(pytest.File):
         return item
 
     def _display(self) -> str:
-        try:
-            return self.path.relative_to(self.config.rootpath).as_posix()
-        except ValueError:
-            return self.path.as_posix()
+        return shown_path(self.path, self.config.rootpath)
 
 
 def _mark(item: pytest.Item, tags: Sequence[str]) -> None:

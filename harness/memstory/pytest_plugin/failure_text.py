@@ -65,22 +65,24 @@ def _said(reason: str) -> str:
 
 
 def broken_text(
-    case: Case, result: CaseResult, path: Path | None, config: pytest.Config, *, told_by: str | None = None
+    case: Case, result: CaseResult, path: Path | None, config: pytest.Config, *, first_case: str | None = None
 ) -> str:
-    """Return the message of a case whose target broke; the traceback comes with -v or an explicit --tb.
+    """Return the message of a case that ended in an error; the traceback comes with -v or an explicit --tb.
 
-    `told_by` is the case of the same target that has told the same error in full.
+    `first_case` is the case of the same target that has told the same error in full.
     """
     about = f"story {case.id}: {case.story.title}  ({result.where})"
-    if told_by is not None:
+    if first_case is not None:
         return printable(
-            f"{result.where}: the same error as {told_by}: {shorten(sentence(result), _SAME_ERROR)}\n{about}"
+            f"{result.where}: the same error as {first_case}: {shorten(sentence(result), _SAME_ERROR)}\n{about}"
         )
     lines = [result.reason or result.outcome, about]
     in_full = config.get_verbosity() > 0 or config.getoption("tbstyle") not in _QUIET_STYLES
-    for failure in (trial.recording.failure for trial in result.trials):
+    for trial in (trial for trial in result.trials if trial.outcome == "error"):
+        failure = trial.recording.failure
         if failure is None:
-            continue
+            lines += _trial_lines(case.story, trial, path, said=result.reason or "")
+            break
         lines += _step_lines(case.story, failure.step, path)
         if failure.detail and in_full:
             lines += ["", failure.detail.rstrip()]
@@ -179,10 +181,11 @@ def _source(file: Path, begin: Mark, following: Mark | None) -> Iterator[tuple[i
 
 
 def _happened(recording: Recording, path: Sequence[int]) -> Generator[str, None, bool]:
-    """Yield the hits of a step one a line, or its answer and its tool calls; return whether there were hits."""
+    """Yield what was sent and the hits of a step, or its answer and its tool calls; return whether there were hits."""
     record = next((step for step in recording.steps if tuple(step.path) == tuple(path)), None)
     if record is None:
         return False
+    yield from (f"{_INDENT}sent: {_short(request)}" for request in record.requests)
     if record.error is not None:
         yield f"{_INDENT}refused: {record.error}"
     if record.op == "say" and isinstance(record.result, dict):

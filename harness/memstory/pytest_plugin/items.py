@@ -24,9 +24,9 @@ from memstory.pytest_plugin.options import OUTCOME
 from memstory.pytest_plugin.session import SessionState
 from memstory.reporting.sections.scores import headline_score
 from memstory.results.outcomes import CaseResult
-from memstory.results.secrecy.redaction_level import Level
+from memstory.results.redaction import Level
 from memstory.results.totals import run_again
-from memstory.running.endings import told
+from memstory.running.endings import describe_error
 
 
 class BracketedItem(pytest.Item):
@@ -66,8 +66,8 @@ class StoryItem(pytest.Function, BracketedItem):
         if result.outcome == "error":
             # Of a target that cannot start, every case says the same: once is enough to read.
             first = self.state.first_errors.setdefault((self.case.target, sentence(result)), self.name)
-            told_by = None if first == self.name else first
-            text = self.failure(lambda path: broken_text(self.case, result, path, self.config, told_by=told_by))
+            first_case = None if first == self.name else first
+            text = self.failure(lambda path: broken_text(self.case, result, path, self.config, first_case=first_case))
             pytest.fail(text, pytrace=False)
 
     def runtest(self) -> None:
@@ -94,7 +94,7 @@ class StoryItem(pytest.Function, BracketedItem):
         except SetupError as error:  # the disk: what says so may fit where the case did not
             result = broken(self.case, error)
         except Exception as error:  # noqa: BLE001  (the rim: what a target answers may refuse to be written)
-            unwritable = TargetError(f"what the target answered cannot be written: {told(error)}")
+            unwritable = TargetError(f"what the target answered cannot be written: {describe_error(error)}")
             result = broken(self.case, unwritable)
         try:
             return self._with_runs_before(result)

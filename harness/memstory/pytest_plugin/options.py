@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 from collections.abc import MutableMapping, Sequence
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from memstory.commands.command import option_pair
 from memstory.commands.running.option_names import SHORT, spelled_out, values
-from memstory.results.secrecy.redaction_level import DEFAULT_LEVEL, LEVELS, Level
+from memstory.results.redaction import DEFAULT_LEVEL, LEVELS, Level
 
 if TYPE_CHECKING:
     from memstory.contract.target import Tree
@@ -32,9 +32,12 @@ NOT_RUN: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
 ENDED: list[pytest.Session] = []
 """The session that has ended last: its exit code is that of the process."""
 
-DEFAULT_TARGET = "reference"
-OWN_TARGET = "fts5"
-"""Needs no extra: what runs where nobody chose a target and the reference is not installed whole."""
+NO_TARGET: pytest.StashKey[str] = pytest.StashKey()
+"""In the stash of a config: why its stories have no target to run on."""
+
+PROJECTS: pytest.StashKey[list[str]] = pytest.StashKey()
+"""In the stash of a config: the options, typed by their short names, that belong to the project and not to us."""
+
 DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0
 MODEL_SECONDS = 600.0
@@ -58,81 +61,91 @@ def add_options(parser: pytest.Parser) -> None:
     add = group.addoption
     add(
         "--memstory-target",
-        dest="memstory_target",
         action="append",
         metavar="NAME",
         help="memory to test: a name, a group such as 'reference', control:oracle, or module:Class; can be repeated",
     )
     add(
         "--memstory-target-option",
-        dest="memstory_options",
         action="append",
         default=[],
-        type=_pair,
+        type=option_pair,
         metavar="NAME=VALUE",
         help="option for the targets that have it, such as top_k=5; VALUE is JSON or plain text; can be repeated",
     )
     add(
         "--memstory-chat",
-        dest="memstory_chat",
         metavar="MODEL",
         help="chat model for targets that let you choose one, and for the agent that talks for targets without chat",
     )
     add(
         "--memstory-embedder",
-        dest="memstory_embedder",
         metavar="MODEL",
         help="embedder for targets that let you choose one",
     )
     add(
         "--memstory-chat-url",
-        dest="memstory_chat_url",
         metavar="URL",
         help="address for 'openai:MODEL', such as http://127.0.0.1:8080/v1 (default: OPENAI_BASE_URL)",
     )
     add(
         "--memstory-chat-key",
-        dest="memstory_chat_key",
         metavar="VARIABLE",
         help="the environment variable with the key for 'openai:MODEL' (default: OPENAI_API_KEY)",
     )
     add(
         "--memstory-judge",
-        dest="memstory_judge",
         metavar="MODEL",
         help="chat model that decides whether an answer agrees with the facts in `judged:`; it must pass an exam first",
     )
     add(
+        "--memstory-answer",
+        dest="memstory_answer",
+        metavar="MODEL",
+        help="chat model that answers the questions of retrieval stories from what was found; goes with --judge",
+    )
+    add(
         "--memstory-judge-file",
-        dest="memstory_judge_file",
         metavar="FILE",
         help="file of the judge's replies, which are reused (default: judge.jsonl next to the report's folder)",
     )
     add(
         "--memstory-report",
-        dest="memstory_report",
         metavar="DIR",
         help=f"where results.json and report.md go (default: {DEFAULT_REPORT} under the rootdir)",
     )
     add(
         "--memstory-case-timeout",
-        dest="memstory_seconds",
         type=_seconds,
         metavar="SECONDS",
         help=f"how long one case may take (default: {DEFAULT_SECONDS:g}; {MODEL_SECONDS:g} with a language model); "
         "retrieval over real data may take an hour",
     )
-    add("--memstory-trials", dest="memstory_trials", type=_count, metavar="N", help="run every case N times")
+    add("--memstory-trials", type=_count, metavar="N", help="run every case N times")
+    add(
+        "--memstory-sample",
+        type=_count,
+        metavar="N",
+        help="of each retrieval story run N of its histories (conversations), the same in every run",
+    )
+    add(
+        "--memstory-resume",
+        action="store_true",
+        help="go on with the histories that a killed run in the same report folder had done",
+    )
+    add(
+        "--memstory-quick",
+        action="store_true",
+        help="leave out the stories that only measure, such as those on large corpora",
+    )
     add(
         "--memstory-shard",
-        dest="memstory_shard",
         type=parse_shard,
         metavar="I/N",
         help="run part I of N of the selected stories; 'memstory merge' combines the reports of all parts",
     )
     add(
         "--memstory-redact",
-        dest="memstory_redact",
         choices=LEVELS,
         help=(
             "what is taken out before anything is written: 'secrets' such as keys and passwords (the default), 'texts',"
@@ -141,13 +154,11 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add(
         "--memstory-isolate",
-        dest="memstory_isolate",
         action="store_true",
         help="run every case in its own process",
     )
     add(
         "--memstory-any-path",
-        dest="memstory_any_path",
         action="store_true",
         help="let stories use files outside their root and their case's folder: recordings, backups, datasets",
     )
@@ -158,10 +169,12 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("memstory_report", "folder of the reports when no --report is given", type="string", default="")
 
 
-def read_short_names(parser: pytest.Parser, words: list[str]) -> None:
-    """Spell out the short names on the command line that nobody else's option has."""
-    typed = {word.partition("=")[0] for word in words}.intersection(SHORT)
-    words[:] = spelled_out(words, [name for name in typed if _is_free(parser, name)])
+def read_short_names(parser: pytest.Parser, words: list[str]) -> Sequence[str]:
+    """Spell out the short names on the command line that nobody else's option has; return those that are taken."""
+    typed = sorted({word.partition("=")[0] for word in words}.intersection(SHORT))
+    free = [name for name in typed if _is_free(parser, name)]
+    words[:] = spelled_out(words, free)
+    return [name for name in typed if name not in free]
 
 
 def _is_free(parser: pytest.Parser, name: str) -> bool:
@@ -179,20 +192,20 @@ def leave_values_out(config: pytest.Config, words: Sequence[str]) -> None:
             paths.remove(value)
 
 
-def chosen_names(config: pytest.Config) -> list[str]:
-    """Return the targets that were asked for."""
-    return config.getoption("memstory_target") or config.getini("memstory_target") or [DEFAULT_TARGET]
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process is a worker of xdist."""
+    return hasattr(config, "workerinput")
 
 
 def is_typed(config: pytest.Config) -> bool:
     """Whether the command line speaks of targets or their options."""
-    typed = ("memstory_target", "memstory_options", "memstory_chat", "memstory_embedder")
+    typed = ("memstory_target", "memstory_target_option", "memstory_chat", "memstory_embedder")
     return any(config.getoption(name) for name in typed)
 
 
 def chosen_options(config: pytest.Config) -> dict[str, Tree]:
     """Return the target options of this run, `--chat` and `--embedder` among them."""
-    options = dict(config.getoption("memstory_options"))
+    options = dict(config.getoption("memstory_target_option"))
     for name in ("chat", "embedder"):
         value = config.getoption(f"memstory_{name}")
         if value is not None:
@@ -202,11 +215,11 @@ def chosen_options(config: pytest.Config) -> dict[str, Tree]:
 
 def case_seconds(config: pytest.Config) -> float:
     """Return how long one case may take: what was typed, else longer where a language model takes part."""
-    typed: float | None = config.getoption("memstory_seconds")
+    typed: float | None = config.getoption("memstory_case_timeout")
     if typed is not None:
         return typed
     options = chosen_options(config)
-    talks = str(options.get("chat", "offline")) != "offline" or "llm" in options
+    talks = str(options.get("chat", "offline")) != "offline" or bool({"llm", "config"} & {*options})
     return MODEL_SECONDS if talks or config.getoption("memstory_judge") else DEFAULT_SECONDS
 
 
@@ -250,16 +263,6 @@ def redaction_level(config: pytest.Config) -> Level:
     if level not in LEVELS:
         raise pytest.UsageError(f"memstory_redact is {level!r}; allowed: {', '.join(LEVELS)}")
     return level
-
-
-def _pair(text: str) -> tuple[str, Tree]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE, such as top_k=5")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def _seconds(text: str) -> float:

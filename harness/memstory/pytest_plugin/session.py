@@ -14,23 +14,21 @@ import pytest
 from memstory.contract.codec import encode_lean
 from memstory.contract.errors import Mark, SetupError
 from memstory.contract.target import Tree
-from memstory.pytest_plugin.chosen import load_chosen_or_own, options_of
-from memstory.pytest_plugin.ending.guard import QUIET_EXIT, end_undisturbed, interrupt_on_termination, no_quiet_exit
-from memstory.pytest_plugin.ending.leaving import about_to_leave
-from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
+from memstory.pytest_plugin.exit_watch import about_to_leave
+from memstory.pytest_plugin.options import SESSION, chosen_options, is_worker, redaction_level, report_folder
+from memstory.pytest_plugin.process_guard import QUIET_EXIT, end_undisturbed, interrupt_on_termination, no_quiet_exit
+from memstory.pytest_plugin.targets import load_chosen_or_own, options_of, options_of_the_project
 from memstory.pytest_plugin.worker import Worker
 from memstory.reporting.markdown import as_markdown
 from memstory.reporting.terminal import terminal_summary, unsupported_reasons
 from memstory.reporting.writing import PAGE_NAME, PageOptions, begin_reports, first_screen, write_reports
-from memstory.results.fingerprint import make_fingerprint
-from memstory.results.folder.last_run import LastRun
-from memstory.results.folder.selected_cases import ISOLATE, SELECTED_NAME, lost, read_selected, write_selected
-from memstory.results.folder.spool import Spool
+from memstory.results.folder.histories import HISTORIES_NAME, Histories
+from memstory.results.folder.recordings_file import LastRun
+from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, Spool, lost_cases, read_selected, write_selected
 from memstory.results.outcomes import WRONG, CaseResult
-from memstory.results.runs import Part, Run, counted, make_run, some
-from memstory.results.secrecy.redaction import redacted, redacted_together
-from memstory.results.secrecy.redaction_level import Level, stricter
-from memstory.results.secrecy.secret_values import Secrets, known_secrets
+from memstory.results.redaction import Level, redacted, redacted_together, stricter
+from memstory.results.runs import Part, Run, counted, make_fingerprint, make_run, some
+from memstory.results.secret_values import Secrets, known_secrets
 from memstory.running.supervision import REPORT, tell_supervisor
 
 _WIDTH: Final = 80
@@ -43,8 +41,8 @@ STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 LEFT: Final = "memstory_left"
 """Under which a worker of xdist tells what did not stop."""
 
-INSTEAD: Final = "memstory_instead"
-"""Under which it tells that it ran stories on our own target, and why."""
+REMARKS: Final = "memstory_remarks"
+"""Under which it tells what is to be known of its targets, such as that it ran stories on our own, and why."""
 
 SELECTED: Final = "memstory_selected"
 """Under which it tells which cases were selected, where the file with them is gone."""
@@ -64,7 +62,8 @@ class SessionState:
         self.last: LastRun | None = None
         self.shard: Part | None = None
         self.left: list[str] = []
-        self.instead = ""
+        self.remarks = ""
+        self.left_out = 0
         self.before: list[str] = []
         self.first_places: dict[str, Mark] = {}
         self.first_errors: dict[tuple[str, str], str] = {}
@@ -81,9 +80,17 @@ class SessionState:
     def worker(self) -> Worker:
         """Return what runs cases in this process; the targets are loaded with the first story."""
         if self._worker is None:
-            targets, self.instead = load_chosen_or_own(self._config)
-            self._worker = Worker(self._config, targets, options_of(targets, self.options))
+            targets, self.remarks = load_chosen_or_own(self._config)
+            options = options_of(targets, self.options)
+            clean = self._without_secrets_in if self.level != "none" else lambda tree: tree
+            self._worker = Worker(self._config, targets, options, Histories(self.folder, clean))
         return self._worker
+
+    def remark(self) -> None:
+        """Add what is to be known of the targets of this process, now that its cases have run."""
+        if self._worker is not None:
+            said = [fill(one, _WIDTH) for one in self._worker.remarks() if one]
+            self.remarks = "\n".join(filter(None, [self.remarks, *said]))
 
     def select(self, cases: Iterable[tuple[CaseResult, Level]]) -> None:
         """Write down which cases are to run, each with what its story asks to be taken out."""
@@ -113,6 +120,9 @@ class SessionState:
         """Return `text` as it may be shown."""
         return text if self.level == "none" else self.secrets.without(text)[0]
 
+    def _without_secrets_in(self, tree: Tree) -> Tree:
+        return self.secrets.tree_without(tree)[0]
+
     def stop(self) -> None:
         """Stop the targets that this process has started; what does not stop is added to `left`."""
         if self._worker is not None:
@@ -138,7 +148,8 @@ def begin(config: pytest.Config) -> None:
         return  # each worker of xdist calls for it
     try:
         state.last = LastRun.in_folder(state.folder)
-        config.add_cleanup(begin_reports(state.folder, state.before.append).release)
+        resumes = config.getoption("memstory_resume")
+        config.add_cleanup(begin_reports(state.folder, state.before.append, resumes=resumes).release)
         config.add_cleanup(interrupt_on_termination())
         state.begun = True
         tell_supervisor(REPORT, str(state.folder.absolute()))
@@ -166,6 +177,7 @@ def finish(session: pytest.Session) -> None:
     """
     state = session.config.stash[SESSION]
     state.end_copy()
+    state.remark()
     if is_worker(session.config):
         state.stop()
         session.config.workeroutput.update(_for_the_controller(state))  # type: ignore[attr-defined]  # of xdist
@@ -176,8 +188,12 @@ def finish(session: pytest.Session) -> None:
     _leave_out_silent(session.config)
     state.stop()
     state.summary += "".join(f"\n{said}" for said in state.before)
-    if state.instead:
-        state.summary += f"\n{state.instead}"
+    if state.begun:
+        state.summary += "".join(f"\n{said}" for said in options_of_the_project(session.config))
+    if state.left_out:
+        state.summary += f"\n--quick left out {counted(state.left_out, 'case')}, which only measure"
+    if state.remarks:
+        state.summary += f"\n{state.remarks}"
     if state.left:
         state.summary += "".join(f"\ndid not stop: {one}" for one in state.left)
         if session.exitstatus == pytest.ExitCode.OK:
@@ -196,13 +212,13 @@ def _for_the_controller(state: SessionState) -> Mapping[str, Tree]:
     # A target may have removed the file.
     is_gone = not (state.folder / SELECTED_NAME).exists()
     selected = [encode_lean(case) for case in state.selected] if is_gone else []
-    return {LEFT: state.left, INSTEAD: state.instead, SELECTED: selected}
+    return {LEFT: state.left, REMARKS: state.remarks, SELECTED: selected}
 
 
 def _report(session: pytest.Session, state: SessionState) -> None:
     try:
         results = state.spool.read()
-        missing = lost(state.selected or read_selected(state.folder), results, _why_lost(session))
+        missing = lost_cases(state.selected or read_selected(state.folder), results, _why_lost(session))
         cases = [*results, *missing]
         if not cases and state.shard is None:
             return
@@ -210,6 +226,8 @@ def _report(session: pytest.Session, state: SessionState) -> None:
         made = make_run(cases, fingerprint, complete=not missing and not _is_cut_short(session))
         options = _page_options(session, state)
         run = write_reports(state.folder, made, options=options)
+        if run.complete and not run.summary["error"]:
+            (state.folder / HISTORIES_NAME).unlink(missing_ok=True)
     except (OSError, SetupError) as error:
         state.summary = f"the reports could not be written to {state.folder}: {error}"
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -255,11 +273,6 @@ def _page_options(session: pytest.Session, state: SessionState) -> PageOptions:
     )
 
 
-def is_worker(config: pytest.Config) -> bool:
-    """Whether this process is a worker of xdist."""
-    return hasattr(config, "workerinput")
-
-
 def _shown(state: SessionState) -> Mapping[str, Tree]:
     shown = {**state.options, **state.models_at}
     return shown if state.level == "none" else state.secrets.tree_without(shown)[0]
@@ -293,6 +306,8 @@ def _summary(state: SessionState, run: Run, session: pytest.Session, last: Run |
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     width = terminal._tw.fullwidth if terminal else _WIDTH  # noqa: SLF001  (pytest has no public word for it)
     lines = [terminal_summary(run, last=last, verbose=config.get_verbosity() > 0, width=width), *_cut_short(run)]
+    if (state.folder / HISTORIES_NAME).exists():
+        lines.append("What each history gave is kept: the same command with --resume goes on from there.")
     lines += [f"report: {state.folder / 'report.md'}", f"page:   {state.folder / PAGE_NAME}"]
     if all(case.outcome == "unsupported" for case in run.cases):
         lines.append("No story ran: every one that was selected is unsupported here. This counts as a failure.")

@@ -4,40 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from memstory.case import Case
-from memstory.contract.errors import TargetError
+from memstory.conformance.probe import OVER, probe, untold
+from memstory.contract.errors import MemstoryError, TargetError
 from memstory.contract.target import TargetFactory, Tree
 from memstory.models.judge import Judge, VoteFile
 from memstory.models.loading import load_model
+from memstory.models.question_answers import QuestionAnswers
 from memstory.models.shim import Chats
 from memstory.playing import broken, case_of, play
-from memstory.pytest_plugin.ending.guard import no_quiet_exit, nothing_forgotten
-from memstory.pytest_plugin.ending.leaving import watch_the_end
+from memstory.pytest_plugin.exit_watch import watch_the_end
 from memstory.pytest_plugin.options import case_seconds, judge_file
+from memstory.pytest_plugin.process_guard import no_quiet_exit, nothing_forgotten
+from memstory.results.folder.histories import Histories
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording
-from memstory.running.asking import Progress
-from memstory.running.endings import failure_of, told
-from memstory.running.environments import owner_of
+from memstory.running.endings import describe_error, failure_of
 from memstory.running.hosting.guarded import contained
 from memstory.running.own_folder import OwnFolder, clear_dead_folders
+from memstory.running.retrieval import Progress
 from memstory.running.runner import RETRIEVAL_SECONDS, RunOptions
-from memstory.running.stage import CLOSING_SECONDS
+from memstory.running.stage import CLOSING_SECONDS, owner_of
 from memstory.running.supervision import SUPERVISOR
 from memstory.running.watchdog import interrupted_after
+from memstory.targets.discovery import is_table_spec, load_spec, promising_within
+from memstory.targets.promises import ProbeFindings
 
 START_SECONDS = 300.0
 """How long a target's factory may take to start; a first start may fetch much."""
 
+PROBE_SECONDS = 30.0
+"""How long it may take to find out what a class or a table can do beside what it promises."""
+
 STOP_SECONDS = 30.0
+_MINUTES = 90.0
+"""From how many seconds on the time that is left is shown in minutes."""
+
 _PATIENCE_SECONDS = 15.0
 """By which time limits that the event loop keeps have long passed, and what they cut short is closed."""
 
@@ -46,7 +57,11 @@ class Worker:
     """What one process keeps from case to case. A factory is started when its first case comes, and stopped once."""
 
     def __init__(
-        self, config: pytest.Config, targets: Mapping[str, TargetFactory], options: Mapping[str, Mapping[str, Tree]]
+        self,
+        config: pytest.Config,
+        targets: Mapping[str, TargetFactory],
+        options: Mapping[str, Mapping[str, Tree]],
+        histories: Histories,
     ) -> None:
         seconds = case_seconds(config)
         self.targets = targets
@@ -54,6 +69,10 @@ class Worker:
         self._options = options
         self._chats = Chats()
         self._judge = _judge(config)
+        answering: str | None = config.getoption("memstory_answer")
+        self._answers = (
+            QuestionAnswers(load_model(answering), self._judge) if answering and self._judge is not None else None
+        )
         self._usual = RunOptions(
             case_seconds=seconds,
             retrieval_seconds=max(seconds, RETRIEVAL_SECONDS),
@@ -61,6 +80,9 @@ class Worker:
             chats=self._chats,
             any_path=config.getoption("memstory_any_path"),
             judge=self._judge,
+            answers=self._answers,
+            sample=config.getoption("memstory_sample"),
+            histories=histories,
         )
         self._trials: int | None = config.getoption("memstory_trials")
         self._runner = asyncio.Runner()
@@ -82,17 +104,21 @@ class Worker:
         failed = self._start(case.target, folder)
         if failed is not None:
             return broken(case, failed)
+        try:
+            self._probe(case)
+        except Exception as error:  # noqa: BLE001  (the rim: a test of ours that broke is told, and the next case runs)
+            return broken(case, error)
         options = replace(
             self._usual,
             target=self._options[case.target],
             base=base,
-            progress=_progress(case.id, self._config),
             is_named=case.target in (self._config.getoption("memstory_target") or ()),
         )
         seconds = options.seconds(case)
         so_far: list[Recording] = []
         try:
             with interrupted_after(seconds + _PATIENCE_SECONDS) as again:
+                options = replace(options, progress=_progress(case.id, self._config, again))
                 playing = play(case.story, self.targets[case.target], folder, target=case.target,
                                options=options, before_trial=again, so_far=so_far)  # fmt: skip
                 result = self._runner.run(self._watched(playing))
@@ -101,9 +127,27 @@ class Worker:
         except BaseException as error:  # noqa: BLE001  (the rim: whatever a target did, the next case runs)
             # It blocked, stopped or left the event loop where no coroutine of ours was under way.
             self._mend()
-            cause = error if isinstance(error, Exception) else TargetError(f"the target raised {told(error)}")
+            cause = error if isinstance(error, Exception) else TargetError(f"the target raised {describe_error(error)}")
             return broken(case, cause, so_far)
         return result
+
+    def _probe(self, case: Case) -> None:
+        """Find out once what a target that declares nothing can do beside its promises, when a story needs more."""
+        factory, options = self.targets[case.target], self._options[case.target]
+        one = promising_within(factory)
+        if one is None or one.is_declared or one.findings is not None:
+            return
+        lacking = case.story.needs - factory.abilities(options)
+        if lacking and lacking <= untold(factory, options) - one.taken_back:
+            one.findings = ProbeFindings()
+            # A server that cases share lives in their event loop: the tests start one of theirs.
+            tried = load_spec(factory.spec) if factory.spec and is_table_spec(factory.spec) else factory
+            with suppress(MemstoryError):  # The case says the same.
+                found = probe(tried, options, seconds=PROBE_SECONDS, promises=False)
+                one.findings = ProbeFindings(
+                    holds=[each.capability for each in found if each.holds],
+                    not_reached=[each.capability for each in found if each.why == OVER],
+                )
 
     async def _watched(self, playing: Coroutine[Any, Any, CaseResult]) -> CaseResult:
         self._task = asyncio.current_task()
@@ -117,11 +161,17 @@ class Worker:
         except Exception:  # noqa: BLE001  (whatever it is: this loop is of no more use)
             self._runner = asyncio.Runner()
 
+    def remarks(self) -> Sequence[str]:
+        """Return what each target has to say of itself."""
+        return [factory.remark(self._options[name]) for name, factory in self.targets.items()]
+
     def stop(self) -> list[str]:
         """Stop the factories and remove the folder; return what did not stop, each with its reason."""
         started = [name for name, error in self._started.items() if error is None]
         left = [said for name in started if (said := self._stopped(name, self.targets[name].stop))]
         left += [said for said in [self._stopped("the chat models", self._chats.close)] if said]
+        if self._answers is not None:
+            left += [said for said in [self._stopped("the model that answers", self._answers.close)] if said]
         if self._judge is not None:
             left += [said for said in [self._stopped("the judge", self._judge.close)] if said]
         try:
@@ -182,17 +232,35 @@ async def _within(seconds: float, call: Callable[[], Coroutine[Any, Any, None]])
         raise TargetError(f"it took more than {seconds:g} s") from error
 
 
-def _progress(case: str, config: pytest.Config) -> Progress | None:
-    """Return what shows how far a retrieval story is, where a person watches."""
+def time_left(seconds: float) -> str:
+    """Return about how long the rest of a case takes, nothing for less than a second.
+
+    >>> time_left(42.3), time_left(200), time_left(0)
+    ('; about 42 s left', '; about 3 min left', '')
+    """
+    if seconds < 1:
+        return ""
+    return f"; about {seconds:.0f} s left" if seconds < _MINUTES else f"; about {seconds / 60:.0f} min left"
+
+
+def _progress(case: str, config: pytest.Config, again: Callable[[], None]) -> Progress:
+    """Return what gives the next history its time by `again`, and shows where a person watches how far a story is."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
-    if terminal is None or not (terminal.isatty or config.get_verbosity() > 0):
-        return None
     capture = config.pluginmanager.get_plugin("capturemanager")
+    begun = monotonic()
+    skipped: int | None = None
 
     def show(done: int, total: int, what: str) -> None:
+        nonlocal skipped
+        again()
+        if terminal is None or not (terminal.isatty or config.get_verbosity() > 0):
+            return
+        # What a killed run had done before the first took no time.
+        skipped = done - 1 if skipped is None else skipped
+        left = (monotonic() - begun) / (done - skipped) * (total - done)
         # While a test runs, pytest catches all that is written, its own terminal's output too.
         with capture.global_and_fixture_disabled() if capture else nullcontext():
             terminal.ensure_newline()
-            terminal.write_line(f"  {case} {done}/{total}  {what}")
+            terminal.write_line(f"  {case} {done}/{total}  {what}{time_left(left)}")
 
     return show

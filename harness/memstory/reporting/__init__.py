@@ -3,4 +3,15 @@
 A report is a `document`: `sections` make its parts from runs, and `markdown`, `terminal` and `page` print them.
 """
 
-__all__ = ["discrimination", "document", "gate", "markdown", "page", "sections", "terminal", "trec", "writing"]
+__all__ = [
+    "csv_files",
+    "discrimination",
+    "document",
+    "gate",
+    "markdown",
+    "page",
+    "sections",
+    "terminal",
+    "trec",
+    "writing",
+]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 
 class Markup(str):
@@ -18,7 +18,13 @@ class Markup(str):
 
 
 class Sign(str):
-    """How a case ended: a sign in Markdown, the word in a terminal."""
+    """How a case ended: a sign in Markdown, the word in a terminal, the word in its colour on a page."""
+
+    __slots__ = ()
+
+
+class Badge(str):
+    """A word, such as a harm, that a page sets off by a colour of its own."""
 
     __slots__ = ()
 
@@ -31,6 +37,21 @@ SIGNS: Final[Mapping[str, str]] = {
     "error": "💥",
     "invalid": "⚠️",
 }
+
+
+class ShareCell(str):
+    """A share in words, such as `9/12`, which a page shades from bad (0) to good (1); `more` is shown on pointing."""
+
+    __slots__ = ("more", "share")
+
+    def __new__(cls, text: str, share: float | None, more: str) -> Self:
+        """Return the cell; `share` is None where nothing was judged."""
+        cell = super().__new__(cls, text)
+        cell.share, cell.more = share, more
+        return cell
+
+    share: float | None
+    more: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +71,15 @@ class PlaceLink:
     where: str
 
 
-Words: TypeAlias = str | CaseLink | PlaceLink | Sequence[str | CaseLink | PlaceLink]
+Word: TypeAlias = str | CaseLink | PlaceLink
+Words: TypeAlias = Word | Sequence[Word]
 """What stands in a line or a cell: one text, or several joined without a blank."""
 
 TEXT_LIMIT: Final = 300
 """Characters of one text inside a line."""
+
+BLOCK_LIMIT: Final = 4_000
+"""Characters of a block below a line of a list."""
 
 DASH: Final = Markup("-")
 """A cell for what was not asked or not taken."""
@@ -151,7 +176,7 @@ def page_note(page: str, how: str) -> Markup:
     return Markup(f"[{page}]({page}) shows every case, {how}.")
 
 
-def joined(texts: Iterable[str | CaseLink | PlaceLink], by: str = ", ") -> list[str | CaseLink | PlaceLink]:
+def join_words(texts: Iterable[Word], by: str = ", ") -> list[Word]:
     """Return the texts with `by`, which are our own words, between them."""
     return [each for text in texts for each in (Markup(by), text)][1:]
 

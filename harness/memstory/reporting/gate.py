@@ -14,7 +14,7 @@ from memstory.language.matchers.means import metric_of
 from memstory.reporting.sections.columns import JUDGED, shard_name
 from memstory.reporting.sections.differences import Difference, differences, lost_and_won
 from memstory.reporting.sections.outcomes import obligation_changes
-from memstory.results.likeness import differing_stories, what_differs
+from memstory.results.likeness import differing_stories, run_differences
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import NamedRun, counted, some
 from memstory.scoring.statistics import sign_test
@@ -113,7 +113,7 @@ def _unlike(baseline: NamedRun, current: NamedRun) -> Iterator[str]:
         yield "the run was cut short" + (
             f": {counted(len(lost), 'case')} without a result ({some(lost)})" if lost else ""
         )
-    yield from what_differs([baseline, current])
+    yield from run_differences([baseline, current])
 
 
 def _not_in_baseline(cases: Sequence[CaseResult], every: int) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import quote
 
 from memstory.reporting.document import (
+    BLOCK_LIMIT,
     SIGNS,
     TEXT_LIMIT,
     Block,
@@ -37,9 +38,6 @@ from memstory.reporting.document import (
 
 NOTE_LIMIT: Final = 2_000
 """Characters of one text in a paragraph."""
-
-BLOCK_LIMIT: Final = 4_000
-"""Characters of a block below a line."""
 
 FOLDED: Final = 12
 """A table of more rows is folded, where it says that it may be."""
@@ -94,7 +92,7 @@ def inline(text: str, limit: int = TEXT_LIMIT) -> str:
     return _AT_START.sub(lambda found: f"{found[1]}\\{found[2]}" if found[1] else f"\\{found[3]}", safe)
 
 
-def fenced(text: str, limit: int) -> str:
+def code_block(text: str, limit: int) -> str:
     """Return `text` as a block that shows it line by line; the fence is longer than any run of ticks inside."""
     body = visible(shorten(text, limit))
     ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", body)), default=0))
@@ -114,7 +112,7 @@ def _part(part: Part, links: Links) -> str:
         case Items(items):
             return "\n".join(line for item in items for line in _item(item, links))
         case Block(text, limit):
-            return fenced(text, limit)
+            return code_block(text, limit)
         case Fold(title, inner):
             return _folded(_words(title, links), _parts(inner, links))
         case Section(title, inner, level):
@@ -138,7 +136,7 @@ def _table(table: Table, links: Links) -> str:
 def _item(item: Item, links: Links) -> list[str]:
     lines = [f"- {_words(item.text, links)}", *(f"  - {_words(inner, links)}" for inner in item.inner)]
     if item.block:
-        lines += ["", *(f"  {line}" for line in fenced(item.block, BLOCK_LIMIT).split("\n"))]
+        lines += ["", *(f"  {line}" for line in code_block(item.block, BLOCK_LIMIT).split("\n"))]
     return lines
 
 

@@ -24,19 +24,18 @@ from memstory.reporting.document import (
     shorten,
     visible,
 )
-from memstory.reporting.sections.cases import matrix, unlocks_in_words
+from memstory.reporting.sections.cases import matrix, not_tried
 from memstory.reporting.sections.columns import columns_of, headline, stand_ins, targets_of, with_outcome
 from memstory.reporting.sections.outcomes import (
     changes_by_target,
     changes_since,
     short_reason,
     shown_outcomes,
-    target_totals,
 )
 from memstory.reporting.sections.scores import measured, measured_stories, score_table
 from memstory.results.outcomes import KEPT_NOTHING, OUTCOMES
+from memstory.results.redaction import redaction_notice
 from memstory.results.runs import NamedRun, Run, counted
-from memstory.results.secrecy.redaction import told
 
 ALL_ROWS: Final = 40
 """Up to this many stories are all listed; of more, those that neither passed nor were measured everywhere."""
@@ -58,7 +57,8 @@ WORSE: Final = 10
 ALL_ERRORS: Final = 5
 """Reasons for errors that are shown, the most frequent first."""
 
-_HINT: Final = 300
+ADVISED: Final = 3
+"""For up to this many targets it is said what would let more stories run: a run of more is a comparison."""
 
 LEAST_NAME: Final = 12
 """Characters of a target's name that are shown in the narrowest terminal."""
@@ -106,38 +106,37 @@ def _notices(run: Run) -> Iterator[str]:
     if lost:
         yield f"Adds of which nothing was kept after the memory had asked its model: {lost}. See Warnings in report.md."
     if any(run.redacted.values()):
-        yield f"Redacted from all that was written: {told(run.redacted)}."
-    if hint := unlocks_in_words(run):
-        yield _plain(hint, _HINT)
+        yield f"Redacted from all that was written: {redaction_notice(run.redacted)}."
+    advice = not_tried(run)
+    if len(advice) <= ADVISED:
+        yield from (visible(f"{target}, not tried: {said}.") for target, said in advice.items())
 
 
 def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
     """Yield a line for each target: counts, recall, what changed; those of more than some targets are in the report."""
-    totals = target_totals(columns_of([NamedRun(name="", run=run)]))
+    columns = columns_of([NamedRun(name="", run=run)])
     changes, words = changes_since(last, run), changes_by_target(last, run)
-    shown = shown_outcomes(totals, ["passed"])
+    shown = shown_outcomes(columns, ["passed"])
     rows = []
-    for one in totals[:ALL_TARGETS]:
+    for one in columns[:ALL_TARGETS]:
         cells = [f"{one.counts[name]} {name}" for name in shown]
         cells.append(f"R@5 {one.recall:.2f}" if one.recall is not None else "")
         if last is not None:
-            cells.append(f"{words[one.name]} since the last run")
+            cells.append(f"{words[one.title]} since the last run")
         rows.append(cells)
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
-    room = max(LEAST_NAME, width - sum(widths) - 2 * len(widths))
-    names = [_cut(one.name, room) for one in totals[:ALL_TARGETS]]
-    name_width = max(map(len, names), default=0)
-    for name, row in zip(names, rows, strict=True):
-        cells = [cell.rjust(wide) for cell, wide in zip(row, widths, strict=True)]
-        yield "  ".join([name.ljust(name_width), *cells]).rstrip()
+    taken = sum(2 + max(map(len, cells)) for cells in zip(*rows, strict=True))
+    named = [[_cut(one.title, max(LEAST_NAME, width - taken)), *row] for one, row in zip(columns, rows, strict=False)]
+    align = ["left", *("right" for _ in rows[0])] if rows else []
+    table = tabulate(named, tablefmt="plain", disable_numparse=True, colalign=align)
+    yield from (line.rstrip() for line in table.splitlines())
     errors = Counter((case.target, short_reason(case).partition("\n")[0]) for case in with_outcome(run, "error"))
     for (name, reason), count in errors.most_common(ALL_ERRORS):
         yield fill(f"{_cut(name, TITLE_LIMIT)}: {count} error: {_plain(reason)}", width)
     if rest := errors.most_common()[ALL_ERRORS:]:
         others = f"{counted(len(rest), 'other reason')}, all in the report"
         yield f"and {counted(sum(count for _, count in rest), 'more error')} for {others}"
-    if len(totals) > ALL_TARGETS:
-        yield f"and {len(totals) - ALL_TARGETS} more targets, all in the report"
+    if len(columns) > ALL_TARGETS:
+        yield f"and {len(columns) - ALL_TARGETS} more targets, all in the report"
     worse = [each for each in changes if each.was == "passed"]
     for change in worse[:WORSE]:
         yield _cut(f"passed in the last run, now {change.now}: {_plain(change.case)}", width)

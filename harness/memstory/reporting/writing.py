@@ -9,25 +9,25 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from memstory.contract.errors import SetupError
-from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, joined, page_note, where_any
+from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, join_words, page_note, where_any
 from memstory.reporting.markdown import Links, as_markdown
 from memstory.reporting.page.html import PageInput, lines_in, render_page
 from memstory.reporting.sections.cases import (
     by_reason,
+    failure_sections,
     matrix_parts,
+    not_tried_parts,
     repetition,
     requirements,
     slowest,
-    unlocks_parts,
     warnings,
-    went_wrong,
 )
 from memstory.reporting.sections.columns import (
     Column,
     columns_of,
     facts_of,
     headline,
-    stand_ins,
+    stand_in_words,
     with_outcome,
 )
 from memstory.reporting.sections.costs import calls_section, model_calls
@@ -44,21 +44,20 @@ from memstory.reporting.sections.outcomes import (
     models_by_story,
     obligations_by_column,
     obligations_table,
+    question_answers,
     stories_section,
     totals_table,
 )
 from memstory.reporting.sections.scores import measured, retrieval
-from memstory.results.extracts import with_extract
-from memstory.results.fingerprint import make_fingerprint
+from memstory.results.folder.histories import HISTORIES_NAME
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
-from memstory.results.folder.results_file import RESULTS_NAME, read_results, write_results
-from memstory.results.folder.selected_cases import ISOLATE, SELECTED_NAME, lost, read_selected
-from memstory.results.folder.spool import SPOOL_NAME, Spool
+from memstory.results.folder.results_file import RESULTS_NAME, read_results, with_extract, write_results
+from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME, Spool, lost_cases, read_selected
 from memstory.results.folder.whole_files import make_again, write_text
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import NamedRun, Run, counted, make_run
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.runs import NamedRun, Run, counted, make_fingerprint, make_run
+from memstory.results.secret_values import Secrets
 
 REPORT_NAME: Final = "report.md"
 PAGE_NAME: Final = "report.html"
@@ -107,15 +106,16 @@ def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Docume
         Section("What a memory owes", where_any(obligations, Note(OBLIGATIONS_NOTE))),
         Section("By capability", where_any(capabilities)),
         causes_section(causes(columns)),
-        *went_wrong(run, columns),
+        *failure_sections(run, columns),
         Section("Measured", measured(run)),
         Section("Retrieval", retrieval(run)),
         Section("Repeated trials", repetition(run)),
         *model_sections(columns),
         Section("Honest talk", honesty(run)),
+        Section("Answered by a language model", question_answers(run)),
         Section("Judged by a language model", judged_answers(run)),
         Section("Could not run", by_reason(with_outcome(run, "unsupported"))),
-        Section("What one more capability would unlock", unlocks_parts(run)),
+        Section("Not tried, and what would let them run", not_tried_parts(run)),
         Section("Warnings", warnings(run)),
         Section("What it was made with", [Table(["", ""], list(facts_of(run).items()))]),
         Section("Slowest cases", slowest(run)),
@@ -138,29 +138,17 @@ def model_sections(columns: Sequence[Column]) -> list[Section]:
 
 def _head(run: Run, columns: Sequence[Column], last: Run | None, page: str) -> Section:
     words = [lead(run, columns), *([page_note(page, "step by step")] if page else [])]
-    parts: list[Part] = [Note(joined(map(Markup, words), " ")), totals_table(columns, changes_by_target(last, run))]
-    if models := stand_ins(run):
-        named = joined(f"“{model}”" for model in models)
-        parts.append(
-            Note(
-                [
-                    Markup("> **Not a language model:** "),
-                    *named,
-                    Markup(
-                        ". A deterministic stand-in chooses tools and words by fixed rules. Its stories show that the"
-                        " memory and its tools work, not how well a language model uses them."
-                    ),
-                ]
-            )
-        )
+    parts: list[Part] = [Note(join_words(map(Markup, words), " ")), totals_table(columns, changes_by_target(last, run))]
+    parts += [Note([Markup("> "), *words]) for words in stand_in_words([run])]
     return Section(Markup(f"memstory: {headline(run)}"), parts, level=1)
 
 
-def begin_reports(folder: Path, tell: Callable[[str], None] = lambda _: None) -> Hold:
+def begin_reports(folder: Path, tell: Callable[[str], None] = lambda _: None, *, resumes: bool = False) -> Hold:
     """Make `folder` ready for a run, without what an earlier one left: a run killed at once must not seem to be it.
 
-    What a killed run had done is kept in the folder `killed` below it, and told in one line. The folder is held until
-    the run lets go of it; SetupError if another run has it.
+    What a killed run had done is kept in the folder `killed` below it, and told in one line; a run that `resumes` finds
+    the histories of a retrieval that it had done. The folder is held until the run lets go of it; SetupError if another
+    run has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     hold = Hold(folder)
@@ -168,6 +156,8 @@ def begin_reports(folder: Path, tell: Callable[[str], None] = lambda _: None) ->
         if said := _keep_killed(folder, folder / KILLED_NAME):
             tell(said)
         _clear(folder)
+        if not resumes:
+            (folder / HISTORIES_NAME).unlink(missing_ok=True)
     except BaseException:
         hold.release()
         raise
@@ -185,7 +175,7 @@ def _keep_killed(folder: Path, kept: Path) -> str:
         (folder / name).replace(kept / name)
     try:
         done = Spool(kept).load().results
-        missing = len(lost(read_selected(kept), done, ""))
+        missing = len(lost_cases(read_selected(kept), done, ""))
     except SetupError:  # another version wrote it: `memstory report` says so
         return ""
     return (
@@ -240,7 +230,7 @@ def report_from_spool(
 
 def _report_from_spool(folder: Path, why: str) -> str:
     spooled = Spool(folder).load()
-    missing = lost(read_selected(folder), spooled.results, why)
+    missing = lost_cases(read_selected(folder), spooled.results, why)
     if spooled.results or missing:
         cases = [*spooled.results, *missing]
         write_reports(folder, make_run(cases, make_fingerprint(cases), complete=False))
@@ -265,7 +255,7 @@ def _write_page(folder: Path, run: Run, options: PageOptions) -> None:
     columns = columns_of([named := NamedRun(name=folder.name, run=run)])
     page = PageInput(
         title=headline(run),
-        lead=lead(run, columns).replace("**", "").strip(),
+        lead=lead(run, columns),
         facts=facts_of(run),
         lines_of=lines_in(options.roots, options.clean),
         last=options.last,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import NamedRun, natural, some
+from memstory.results.runs import NamedRun, by_key, natural, some
 from memstory.tasks.perturbation import level_name
 
 _DIGEST_SHOWN = 12
@@ -18,7 +18,7 @@ Causes: TypeAlias = Mapping[str, str]
 """Kind of difference -> what differs, in words."""
 
 
-def what_differs(runs: Sequence[NamedRun]) -> list[str]:
+def run_differences(runs: Sequence[NamedRun]) -> list[str]:
     """Return a line for each cause for which numbers may not be compared.
 
     A story that only one of the runs holds is not a difference; if no story is in two runs, that is the one difference.
@@ -34,11 +34,10 @@ def what_differs(runs: Sequence[NamedRun]) -> list[str]:
 
 def by_cause(differing: Mapping[str, Causes]) -> list[str]:
     """Return a line for each kind of difference, with the stories that have it."""
-    stories: dict[str, dict[str, str]] = {}
-    for story in sorted(differing, key=natural):
-        for kind, text in differing[story].items():
-            stories.setdefault(kind, {})[story] = text
-    return [_line(found) for found in stories.values()]
+    kinds = by_key(
+        (kind, (story, text)) for story in sorted(differing, key=natural) for kind, text in differing[story].items()
+    )
+    return [_line(dict(stories)) for stories in kinds.values()]
 
 
 def differing_stories(runs: Sequence[NamedRun]) -> Mapping[str, Causes]:

@@ -1,4 +1,4 @@
-"""The shards of one run -> the whole run. Pure."""
+"""One run of several: the shards of a run, or runs of the same cases. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from memstory.contract.errors import SetupError
 from memstory.results.likeness import by_cause, differing_stories
-from memstory.results.runs import Fingerprint, NamedRun, Part, Run, counted, make_run
+from memstory.results.outcomes import CaseResult
+from memstory.results.runs import Fingerprint, NamedRun, Part, Run, by_key, counted, make_run
 
 _SHOWN = 20
 
@@ -21,7 +22,7 @@ class _Shard:
     part: Part
 
 
-def merged(runs: Sequence[NamedRun]) -> Run:
+def merge_shards(runs: Sequence[NamedRun]) -> Run:
     """Return one run of all cases, as a run without shards gives it; fields for times are those of the shards.
 
     Raises:
@@ -41,13 +42,41 @@ def merged(runs: Sequence[NamedRun]) -> Run:
     )
 
 
-def cut_short(runs: Sequence[NamedRun]) -> list[str]:
+def incomplete_shards(runs: Sequence[NamedRun]) -> list[str]:
     """Return the shards that did not come to their end, each with how far it came."""
     return [
         f"{shard.name} has {_ended(shard)} of its {counted(shard.part.cases, 'case')}"
         for shard in _shards(runs)
         if not _is_whole(shard)
     ]
+
+
+def worst_of(runs: Sequence[Run]) -> Run:
+    """Return one run of several of the same cases; it says of which targets all of them found the same.
+
+    Each case is that of the run in which it ended worst: what fails now and then is not known to pass.
+    """
+    several = zip(*(run.cases for run in runs), strict=True)
+    cases = [min(same, key=lambda case: (case.severity, not case.leaked)) for same in several]
+    steady = {target: not varying for target, varying in varying_cases(runs).items()}
+    return replace(make_run(cases, runs[0].fingerprint), redacted=runs[0].redacted, steady=steady)
+
+
+def varying_cases(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Return for each target the ids of the cases in which not all runs found the same."""
+    found: dict[str, list[str]] = {}
+    for first, *others in zip(*(run.cases for run in runs), strict=True):
+        varying = found.setdefault(first.target, [])
+        if any(_findings(case) != _findings(first) for case in others):
+            varying.append(first.id)
+    return found
+
+
+def _findings(case: CaseResult) -> object:
+    """Return what a memory that does the same finds again: no times, no generated ids, no words."""
+    questions = (asked for trial in case.trials for record in trial.recording.retrieval for asked in record.questions)
+    places = [(asked.id, asked.places) for asked in questions]
+    return case.id, case.outcome, [trial.outcome for trial in case.trials], places, case.metrics
 
 
 def _shards(runs: Sequence[NamedRun]) -> Iterator[_Shard]:
@@ -84,18 +113,14 @@ def _unlike(shards: Sequence[_Shard]) -> Iterator[str]:
 
 
 def _differing(what: str, values: Mapping[str, object]) -> Iterator[str]:
-    told: dict[str, list[str]] = {}
-    for name, value in values.items():
-        told.setdefault(str(value), []).append(name)
+    told = by_key((str(value), name) for name, value in values.items())
     if len(told) > 1:
         yield f"{what} is " + ", ".join(f"{value} in {' and '.join(names)}" for value, names in told.items())
 
 
 def _not_all_once(shards: Sequence[_Shard]) -> Iterator[str]:
     count = shards[0].part.count
-    found: dict[int, list[str]] = {}
-    for shard in shards:
-        found.setdefault(shard.part.number, []).append(shard.name)
+    found = by_key((shard.part.number, shard.name) for shard in shards)
     for number in range(1, count + 1):
         names = found.get(number, [])
         if not names:
@@ -105,30 +130,25 @@ def _not_all_once(shards: Sequence[_Shard]) -> Iterator[str]:
 
 
 def _overlaps(shards: Sequence[_Shard]) -> Iterator[str]:
-    holders: dict[str, list[str]] = {}
-    for shard in shards:
-        for case in shard.run.cases:
-            holders.setdefault(case.id, []).append(shard.name)
+    holders = by_key((case.id, shard.name) for shard in shards for case in shard.run.cases)
     for case_id, names in holders.items():
         if len(names) > 1:
             yield f"the case {case_id} is in {' and '.join(names)}"
 
 
 def _fingerprint(prints: Sequence[Fingerprint]) -> Fingerprint:
-    targets: dict[str, dict[str, set[str]]] = {}
-    for one in prints:
-        for target, about in one.targets.items():
-            said = targets.setdefault(target, {})
-            for name, values in about.items():
-                said.setdefault(name, set()).update(values)
+    targets = by_key(pair for one in prints for pair in one.targets.items())
     return replace(
         prints[0],
         platform=" and ".join(sorted({one.platform for one in prints})),
         processors=prints[0].processors if len({one.processors for one in prints}) == 1 else None,
         started=min((one.started for one in prints if one.started), default=None),
-        targets={
-            target: {name: sorted(values) for name, values in sorted(said.items())}
-            for target, said in sorted(targets.items())
-        },
+        targets={target: _united(said) for target, said in sorted(targets.items())},
         shard=None,
     )
+
+
+def _united(said: Sequence[Mapping[str, Sequence[str]]]) -> Mapping[str, Sequence[str]]:
+    """Return all that a target said about itself in several runs."""
+    found = by_key((name, value) for about in said for name, values in about.items() for value in values)
+    return {name: sorted({*values}) for name, values in sorted(found.items())}

@@ -74,7 +74,8 @@ class Score:
 class StepTime:
     """How long a step took; `embedding_seconds` is the part in which the memory waited for its embedder, if known.
 
-    `model` is what a language model was asked because of it.
+    `model` is what a language model was asked because of it, `requests` what a server was sent, where a trial did not
+    pass.
     """
 
     path: Sequence[int]
@@ -82,6 +83,7 @@ class StepTime:
     seconds: float
     embedding_seconds: float | None = None
     model: ModelUse | None = None
+    requests: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

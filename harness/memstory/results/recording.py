@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from memstory.contract.target import ModelUse, ToolSchema, Tree
-from memstory.contract.values import made_quickly
+from memstory.contract.values import quick_init
 
+AnswerOutcome = Literal["right", "wrong", "refused", "unclear", "error"]
 FailureKind = Literal["failed", "unsupported", "error", "invalid"]
 
 
@@ -51,7 +52,7 @@ class Witness:
     after: Sequence[str]
 
 
-@made_quickly
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """One step that was carried out.
@@ -63,7 +64,8 @@ class StepRecord:
     `judged` says of the facts of each `judged:` whether the answer fits them, as a judge said.
     `embedding_seconds` is the part of `seconds` in which the memory waited for its embedder, None if it cannot say.
     `model` is what a language model was asked because of the step, tries and background work included; of what runs at
-    the same time only the `parallel` around it has it.
+    the same time only the `parallel` around it has it. `requests` are the last that a server got because of it, a line
+    each.
     """
 
     path: Sequence[int]
@@ -81,16 +83,30 @@ class StepRecord:
     witness: Witness | None = None
     judged: Mapping[str, bool] = field(default_factory=dict)
     model: ModelUse | None = None
+    requests: Sequence[str] = ()
 
 
-@made_quickly
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """What a language model answered from the memories that were found, and what a judge said of it.
+
+    `refused` says that it does not know what the data know; of `unclear` the judge gave no clear verdict; of an `error`
+    the text says why there is no answer. `model` and `judge` are what both were asked.
+    """
+
+    text: str
+    outcome: AnswerOutcome
+    model: ModelUse
+    judge: ModelUse
+
+
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRecord:
     """One question of a retrieval task: its gold ids and what came back, best first, cut to k by the harness.
 
     `stale` are ids that were right before; questions of one `cluster` hang together; `tokens` is about how much text
-    came back, `surplus` how many hits came beyond k. `ranks` is set in a baseline alone, which has the ids only where
-    gold was missed: the places, from 1, of found gold.
+    came back, `surplus` how many hits came beyond k; `answerable` is how sure the memory said it was of an answer.
     """
 
     id: str
@@ -105,14 +121,13 @@ class QuestionRecord:
     cluster: str | None = None
     tokens: int | None = None
     surplus: int | None = None
-    ranks: Sequence[int] | None = None
+    answerable: float | None = None
     model: ModelUse | None = None
+    answer: AnswerRecord | None = None
 
     @property
     def places(self) -> tuple[int, ...]:
         """The places, from 1, at which its gold was found; an id that came twice counts once."""
-        if self.ranks is not None:
-            return tuple(self.ranks)
         return tuple(place for place, found in enumerate(dict.fromkeys(self.retrieved), 1) if found in self.relevant)
 
     @property
@@ -127,7 +142,9 @@ class RetrievalRecord:
 
     `documents` counts all of them, `smallest` those of the smallest collection, against which k is held; `level` is the
     perturbation that this run had. `as_turns` says of dialogues whether the target got speaker, session and said_at as
-    fields, or all of it as text. `model` is what remembering asked of a language model.
+    fields, or all of it as text. `model` is what remembering asked of a language model. Scores also look at the `cuts`
+    beside k. `refused` names the documents that the memory would not take, each with its reason: to be found, they are
+    missed. `notes` are on the data.
     """
 
     name: str
@@ -143,6 +160,14 @@ class RetrievalRecord:
     level: Mapping[str, Tree] = field(default_factory=dict)
     as_turns: bool | None = None
     model: ModelUse | None = None
+    cuts: Sequence[int] = ()
+    refused: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def depth(self) -> int:
+        """How many results the memory was asked for."""
+        return max(self.k, *self.cuts, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args
+from importlib.metadata import version
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from memstory.contract.target import Tree
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
-from memstory.results.secrecy.secret_values import REDACTED
+from memstory.results.secret_values import REDACTED
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 Schema = Literal["memstory.results/2"]
 SCHEMA: Final[Schema] = get_args(Schema)[0]
 
@@ -111,6 +116,18 @@ def some(names: Sequence[str], shown: int = 8) -> str:
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
+def by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of each key; keys and values in the order in which they came up.
+
+    >>> by_key([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 
@@ -132,3 +149,37 @@ def _redacted(cases: Sequence[CaseResult], fingerprint: Fingerprint) -> Mapping[
 
 def _place(case: CaseResult) -> tuple[Any, ...]:
     return natural(case.story), case.target, natural(case.row or ""), case.id
+
+
+def make_fingerprint(
+    results: Sequence[CaseResult],
+    *,
+    started: str | None = None,
+    options: Mapping[str, Tree] | None = None,
+    shard: Part | None = None,
+) -> Fingerprint:
+    """Return the fingerprint of a run.
+
+    Args:
+        results: all cases of the run; what the targets said of themselves is taken from them.
+        started: when it began, ISO 8601, None if not known.
+        options: what was chosen on the command line and changes results, such as `{"chat": "offline"}`.
+        shard: which part of a run this is; None for a whole run.
+    """
+    return Fingerprint(
+        memstory=version("memstory"),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        processors=os.cpu_count(),
+        started=started,
+        options=options or {},
+        targets={name: _about(results, name) for name in sorted({case.target for case in results})},
+        shard=shard,
+    )
+
+
+def _about(results: Sequence[CaseResult], target: str) -> Mapping[str, Sequence[str]]:
+    """Return all that a target said about itself, every distinct value once: stories may choose other embedders."""
+    trials = (trial for case in results if case.target == target for trial in case.trials)
+    said = by_key(pair for trial in trials for pair in trial.recording.about.items())
+    return {name: sorted({*values}) for name, values in sorted(said.items())}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from memstory.results.outcomes import NO_HITS, OF_ANOTHER, CaseResult, Harm, Rate, Score, TrialResult
+from memstory.results.runs import by_key
 from memstory.scoring.metrics import mean
 from memstory.scoring.statistics import pass_at_k, pass_hat_k, wilson_interval
 
@@ -77,11 +78,11 @@ def _warnings(case: CaseResult) -> tuple[str, ...]:
 
 def _mean_scores(trials: Sequence[TrialResult]) -> tuple[Score, ...]:
     """Return each score once, as its mean over the trials that have it."""
-    groups: dict[object, list[Score]] = {}
-    for trial in trials:
-        for score in trial.scores:
-            level = tuple(sorted((name, str(value)) for name, value in score.level.items()))
-            groups.setdefault((score.metric, score.category, level), []).append(score)
+    groups = by_key(
+        ((score.metric, score.category, *sorted((name, str(value)) for name, value in score.level.items())), score)
+        for trial in trials
+        for score in trial.scores
+    )
     return tuple(group[0] if len(group) == 1 else _mean_score(group) for group in groups.values())
 
 

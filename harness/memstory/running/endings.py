@@ -26,10 +26,10 @@ _OTHERS = (MissingValue, NotSupported, SetupError, StoryError, UnavailableError)
 """Errors whose message says all: the author of the story or the user of the machine acts, not who knows the code."""
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the class and the message of an error; of a group of them, those of each that is in it."""
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(map(told, error.exceptions))
+        return "; ".join(map(describe_error, error.exceptions))
     return f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
 
 
@@ -55,7 +55,7 @@ def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failu
         kind = "failed"
     expected = isinstance(error, (*_OTHERS, TargetError))
     text = message_of(error)
-    message = text if expected and text else told(error)
+    message = text if expected and text else describe_error(error)
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         message += f". Give the disk of {gettempdir()}, where workspaces are, room, or set TMPDIR to another folder"
     detail = None if isinstance(error, _OTHERS) else _traceback(error)

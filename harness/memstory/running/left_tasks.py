@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from memstory.running.endings import told
+from memstory.running.endings import describe_error
 
 _GRACE_SECONDS = 0.1
 """How long a task that still runs at the end is waited for."""
@@ -88,4 +88,4 @@ def _warning(task: asyncio.Task[Any]) -> str:
         return f"the target left a task behind that still runs, {name}: what becomes of it is not seen"
     if not _is_unheard(task) or (error := task.exception()) is None:
         return ""
-    return f"the target left a task behind that broke, {name}: {told(error)}"
+    return f"the target left a task behind that broke, {name}: {describe_error(error)}"

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
+from typing import Final
 
 from memstory.contract.codec import encode
-from memstory.contract.errors import Refused, StoryError, TargetError
-from memstory.contract.target import Capability, Scope, Tree
+from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError, TargetError
+from memstory.contract.target import Capability, Request, Scope, Target, Tree, Usage
 from memstory.datasets import Bounds
 from memstory.language.references import pick, substitute
 from memstory.language.story import Step
 from memstory.language.words import WORDS
 from memstory.models.judge import Judge
 from memstory.results.recording import Probe, StepRecord, Witness
-from memstory.running.evidence.injected import Injected
-from memstory.running.evidence.judgements import judgements
-from memstory.running.evidence.probing import ECHOES, Prober, Twin
-from memstory.running.evidence.workspace_files import inspect_files, tampered
+from memstory.running.probing import ECHOES, Prober, Twin
 from memstory.running.stage import Stage
+from memstory.running.workspace_files import inspect_files, tamper
 
 Holds = Callable[[Step, StepRecord], bool]
 """Whether all that a step expects is so; given from outside, because the runner judges nothing."""
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
 _OF_PARTS = frozenset({"repeat", "crash", "other_process"})
+_JUDGED: Final = "judged"
+_HEALED: Final = "ok"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class Performer:
         self._bounds = bounds
         self._holds = holds
         self._settles = settles
-        self.injected = Injected()
+        self.faults = InjectedFaults()
         self._begun: tuple[int, ...] = ()
         self._broken: tuple[int, ...] = ()
         self._at_once = 0
@@ -89,17 +90,14 @@ class Performer:
     async def _perform_one(self, step: Step, path: tuple[int, ...], branch: Branch) -> None:
         self._begun = path
         until = _waits(step)
-        begun, pause, asked = perf_counter(), _FIRST_PAUSE_SECONDS, self._stage.model_use
+        begun, pause = perf_counter(), _FIRST_PAUSE_SECONDS
         record = await self._attempt(step, path, branch)
         while until and self._holds and perf_counter() - begun < until and not self._holds(step, record):
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-            record = await self._attempt(step, path, branch)
-        use = self._stage.model_use
-        # A `repeat` has it step by step; of steps that run at once, nobody can say whose a call was.
-        if use is not None and not self._at_once and step.op not in _OF_PARTS:
-            used = use.since(asked)
-            record = replace(record, model=used) if used.calls > 0 else record
+            earlier, record = record.model, await self._attempt(step, path, branch)
+            both = record.model + earlier if record.model and earlier else record.model or earlier
+            record = replace(record, model=both)
         branch.records.append(record)
 
     async def _attempt(self, step: Step, path: tuple[int, ...], branch: Branch) -> StepRecord:
@@ -109,7 +107,8 @@ class Performer:
         user, session = substitute([step.user, step.session], branch.names)
         scope = self._stage.scope(user, session, in_session=word.in_session)
         before = await self._witnessed(step, args, scope)
-        at, begun, embedded = self._stage.clock.now().isoformat(), perf_counter(), self._stage.target.embedding_seconds
+        # It takes the requests of other steps, and of what was looked for in between.
+        at, used, begun = self._stage.clock.now().isoformat(), self._stage.usage(), perf_counter()
         result: Tree = None
         error: str | None = None
         try:
@@ -122,7 +121,7 @@ class Performer:
         seconds = perf_counter() - begun
         # Of steps that run at once, nobody can say whose the embedder's time was.
         is_known = word.request is not None and not self._at_once
-        embedding = self._stage.embedding_since(embedded) if is_known else None
+        usage = self._stage.usage().since(used) if is_known else Usage()
         saved = {name: pick(result, field_path) for name, field_path in step.save.items()}
         record = StepRecord(
             path=path,
@@ -135,7 +134,8 @@ class Performer:
             error=error,
             names={**branch.names, **saved},
             seconds=seconds,
-            embedding_seconds=embedding,
+            embedding_seconds=usage.embedding_seconds,
+            requests=usage.requests,
         )
         prober = Prober(stage=self._stage, able=self._able, scope=scope, in_files=self._in_files)
         try:
@@ -144,7 +144,7 @@ class Performer:
             after = await self._witnessed(step, args, scope) if before is not None else None
             branch.twins += _twins(args, scope.user) if step.op == "add" and error is None else []
             probed = await self._probe(step, prober, branch, result) if step.forbid else None
-            judged = await judgements(self._judge, step, args.get("text", ""), result, branch.names) if result else {}
+            judged = await judge_answers(self._judge, step, args, result, branch.names) if result else {}
         except BaseException:
             # What was seen by then counts, unless it was to come right later.
             if not _waits(step):
@@ -152,7 +152,10 @@ class Performer:
             raise
         branch.names.update(saved)
         witness = Witness(before=before, after=after) if before is not None and after is not None else None
-        return replace(record, probe=probed, judged=judged, witness=witness)
+        model = self._stage.usage().since(used).model
+        # A `repeat` has it step by step; of steps that run at once, nobody can say whose a call was.
+        is_own = model is not None and model.calls > 0 and not self._at_once and step.op not in _OF_PARTS
+        return replace(record, probe=probed, judged=judged, witness=witness, model=model if is_own else None)
 
     async def _witnessed(self, step: Step, args: Mapping[str, Tree], scope: Scope) -> Sequence[str] | None:
         wanted = [one.argument for expected in step.expect if expected.field == "honest" for one in expected.matchers]
@@ -179,12 +182,12 @@ class Performer:
             case "wait":
                 await stage.wait(timedelta(microseconds=args["microseconds"]))
             case "fault":
-                await self.injected.begin(stage, args["part"], args["mode"])
+                await self.faults.begin(stage, args["part"], args["mode"])
                 return await self._asked(op, args, scope)
             case "tamper":
-                await stage.reopen(lambda: tampered(Path(stage.env.workspace), args))
+                await stage.reopen(lambda: tamper(Path(stage.env.workspace), args))
             case "restart":
-                await self.injected.end(stage)
+                await self.faults.end(stage)
                 await (stage.change_embedder() if args else stage.reopen())
             case "inspect" if args["what"] == "files":
                 folder = Path(stage.env.workspace)
@@ -244,7 +247,7 @@ class Performer:
             raise
 
     async def _crash(self, step: Step, args: Mapping[str, Tree], path: tuple[int, ...], branch: Branch) -> None:
-        await self.injected.end(self._stage)
+        await self.faults.end(self._stage)
         if step.steps:
             in_flight = asyncio.create_task(self.perform(step.steps, branch, path))
             # Long enough for the request to be on its way, not for the answer to be back.
@@ -284,3 +287,74 @@ def _restore(names: dict[str, Tree], number: Tree) -> None:
         names.pop("i", None)
     else:
         names["i"] = number
+
+
+def is_judged(steps: Sequence[Step]) -> bool:
+    """Return whether a judge is asked anywhere in `steps`."""
+    return any(any(_judged_checks(step)) or is_judged(step.steps) for step in steps)
+
+
+async def judge_answers(
+    judge: Judge | None, step: Step, args: Mapping[str, Tree], result: Tree, names: Mapping[str, Tree]
+) -> Mapping[str, bool]:
+    """Return for the facts of each `judged:` of a step whether its answer fits them, for a recording to keep.
+
+    Raises:
+        NotSupported: nobody chose a judge.
+        SetupError: the judge gave no clear verdict.
+    """
+    verdicts: dict[str, bool] = {}
+    for one in _judged_checks(step):
+        if judge is None:
+            raise NotSupported("judge", "an answer is to be judged, and nobody chose a judge: --judge MODEL")
+        facts = str(substitute(one["facts"], names))
+        fits = await judge.fits(args.get("text", ""), facts, result["answer"], one["votes"])
+        if fits is None:
+            raise SetupError(f"the judge '{judge.name}' gave no clear verdict: no majority of {one['votes']} votes")
+        verdicts[facts] = fits
+    return verdicts
+
+
+def _judged_checks(step: Step) -> Iterator[Mapping[str, Tree]]:
+    for expected in step.expect:
+        if expected.field == "answer":
+            yield from (check.argument for check in expected.matchers if check.name == _JUDGED)
+
+
+@dataclass(slots=True)
+class InjectedFaults:
+    """The parts that are failing now, each with how often that had been met when it began.
+
+    Each fault must be seen to land, because one that is never hit proves nothing.
+    """
+
+    _since: dict[str, int] = field(default_factory=dict)
+
+    async def begin(self, stage: Stage, part: str, mode: str) -> None:
+        """Note that `part` behaves as `mode` from now on; TargetError if its last fault met nothing."""
+        landed = await _landed(stage)
+        if part in self._since:
+            self._check(part, landed)
+        self._since.pop(part, None)
+        if mode != _HEALED:
+            self._since[part] = landed.get(part, 0)
+
+    async def end(self, stage: Stage) -> None:
+        """Note that all parts are whole again; TargetError if a fault met nothing."""
+        if self._since:
+            landed = await _landed(stage)
+            for part in self._since:
+                self._check(part, landed)
+            self._since.clear()
+
+    def _check(self, part: str, landed: Mapping[str, Tree]) -> None:
+        if landed.get(part, 0) <= self._since[part]:
+            why = f"nothing used the {part} while it failed, so that this shows nothing"
+            raise TargetError(f"the fault of the {part} did not land: {why}")
+
+
+async def _landed(stage: Stage) -> Mapping[str, int]:
+    try:
+        return await stage.target.perform(Request.of(Target.faults_landed))
+    except NotSupported as error:
+        raise TargetError(str(error)) from error

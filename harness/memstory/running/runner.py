@@ -13,22 +13,24 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from memstory.bundled import named_path
 from memstory.case import Case
 from memstory.contract.errors import NotSupported, TargetError
 from memstory.contract.target import Capability, Environment, Request, Target, TargetFactory, Tree
 from memstory.datasets import Bounds, load_task
-from memstory.language.capabilities import LACKS
+from memstory.language.capabilities import IS_SHARED, LACKS
 from memstory.language.story import Step
 from memstory.models.judge import Judge
+from memstory.models.question_answers import QuestionAnswers
 from memstory.models.shim import Chats, Shim, gives_chat_to
+from memstory.results.folder.histories import Histories
 from memstory.results.recording import Failure, Recording
-from memstory.running.asking import Asked, Progress, run_retrieval
 from memstory.running.endings import failure_of
-from memstory.running.environments import make_environment
-from memstory.running.evidence.judgements import is_judged
 from memstory.running.left_tasks import LeftTasks
-from memstory.running.performer import Branch, Holds, Performer
-from memstory.running.stage import Stage, open_stage
+from memstory.running.performer import Branch, Holds, Performer, is_judged
+from memstory.running.retrieval import Progress, TaskPlan, run_retrieval
+from memstory.running.stage import Stage, make_environment, open_stage
+from memstory.tasks.retrieval import sample_of
 
 CASE_SECONDS = 60.0
 """How long the steps of a case may take."""
@@ -52,7 +54,9 @@ class RunOptions:
     process, which a story with `crash` gets anyway. `base` is the folder of the story's file: paths of corpora start
     there. A target that is not `is_named` was chosen with others by the name of their group, and gets little
     time for a large corpus. With `chats`, a story that talks with a backend that cannot goes through the chat shim.
-    With `any_path`, a story may name files outside its root and its case's folder.
+    With `any_path`, a story may name files outside its root and its case's folder. Of a retrieval task, only a `sample`
+    of so many histories is run, and `answers` are asked for beside; what each history gives is kept in `histories`, and
+    taken from there. A retrieval may take `retrieval_seconds` for each of its histories.
     """
 
     target: Mapping[str, Tree] = field(default_factory=dict)
@@ -65,6 +69,9 @@ class RunOptions:
     is_named: bool = True
     any_path: bool = False
     judge: Judge | None = None
+    answers: QuestionAnswers | None = None
+    sample: int | None = None
+    histories: Histories | None = None
 
     def seconds(self, case: Case) -> float:
         """Return how long a run of `case` may take."""
@@ -137,7 +144,8 @@ class _Run:
             # The exam is the judge's and not the case's: its time does not count.
             await self.examine()
             async with limit:
-                await self.go(make_environment(self.case, self.bounds, seed=trial, options=self.options.target))
+                env = make_environment(self.case, self.bounds, seed=trial, options=self.options.target)
+                await self.go(env, limit)
         except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
             failure = self.timed_out(error) if limit.expired() else self.failed(error)
         except asyncio.CancelledError:
@@ -147,11 +155,27 @@ class _Run:
 
     async def examine(self) -> None:
         """Let the judge pass its exam, where the story needs one."""
-        judge = self.options.judge
+        judge, answers = self.options.judge, self.options.answers
         if judge is not None and is_judged(self.case.story.steps):
             self.parts["about"] = {"judge": f"{judge.name}: {await judge.sit()}"}
+        elif answers is not None and self.case.story.retrieval:
+            await answers.begin()
 
-    async def go(self, env: Environment) -> None:
+    @property
+    def _answering(self) -> Mapping[str, str]:
+        return self.options.answers.about if self.options.answers else {}
+
+    def _progress(self, limit: asyncio.Timeout) -> Progress:
+        """Return what says how far a retrieval is, and gives its next history as much time as the first had."""
+
+        def show(done: int, total: int, what: str) -> None:
+            limit.reschedule(asyncio.get_running_loop().time() + self.options.seconds(self.case))
+            if self.options.progress is not None:
+                self.options.progress(done, total, what)
+
+        return show
+
+    async def go(self, env: Environment, limit: asyncio.Timeout) -> None:
         """Do what the story says."""
         story = self.case.story
         env = replace(env, options=self.factory.suited(env.options, story.needs))
@@ -163,8 +187,10 @@ class _Run:
         if story.retrieval:
             base, anywhere = self.bounds.base, self.options.any_path
             task = await asyncio.to_thread(load_task, story.retrieval, base, anywhere=anywhere)
+            if self.options.sample is not None:
+                task = await asyncio.to_thread(sample_of, task, self.options.sample)
             hurries = story.measure and not self.options.is_named and story.retrieval.within is None
-            asked = Asked(
+            plan = TaskPlan(
                 task=task,
                 retrieval=story.retrieval,
                 perturb=story.perturb,
@@ -173,11 +199,14 @@ class _Run:
                 anywhere=anywhere,
                 corpus_seconds=CORPUS_SECONDS if hurries else story.retrieval.within,
                 hurries=hurries,
+                histories=self.options.histories,
+                key=(self.case.id, story.digest, story.retrieval.depth, dict(env.options), self._answering),
+                answers=self.options.answers,
             )
-            records = run_retrieval(asked, env, self.factory, self.options.progress, hosted=self.options.hosted)
+            records = run_retrieval(plan, env, self.factory, self._progress(limit), hosted=self.options.hosted)
             async for record, about in records:
                 self.parts["retrieval"] = (*self.parts.get("retrieval", ()), record)
-                self.parts["about"] = dict(about)
+                self.parts["about"] = {**about, **self._answering}
         if story.steps:
             self.stage = open_stage(env, self.factory, hosted=self.options.hosted or _crashes(story.steps), shim=shim)
             await self._steps(self.stage, able)
@@ -207,7 +236,7 @@ class _Run:
         elif "tool.schema" in able:
             self.parts["tools"] = tuple(await stage.target.perform(Request.of(Target.tools)))
         await self.performer.perform(self.case.story.steps, self.branch)
-        await self.performer.injected.end(stage)
+        await self.performer.faults.end(stage)
 
     def failed(self, error: Exception) -> Failure:
         """Return why the run ended."""
@@ -236,11 +265,12 @@ class _Run:
 def _refuse_what_cannot_run(case: Case, able: frozenset[Capability]) -> None:
     missing = sorted(case.story.needs - able)
     if missing:
-        raise NotSupported(missing[0], f"'{case.target}'{LACKS}{', '.join(missing)}")
+        shared = "" if "scope.names" in able else IS_SHARED
+        raise NotSupported(missing[0], f"'{case.target}'{shared}{LACKS}{', '.join(missing)}")
 
 
 def _folder(case: Case) -> Path:
-    return Path(case.story.mark.file).parent
+    return named_path(case.story.mark.file).parent
 
 
 def _crashes(steps: Sequence[Step]) -> bool:

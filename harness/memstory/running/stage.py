@@ -1,17 +1,21 @@
-"""The state of a running case: its open target, its clock, the current session of each user."""
+"""The state of a running case: its environment, its open target, its clock, the current session of each user."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from pathlib import Path
 
+from memstory.case import Case
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, TargetError
-from memstory.contract.target import Connection, Environment, ModelUse, Request, Scope, Target, TargetFactory
+from memstory.contract.target import Connection, Environment, Request, Scope, Target, TargetFactory, Tree, Usage
+from memstory.datasets import Bounds
 from memstory.models.shim import Agent, Shim
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.host import HostedTarget
@@ -75,16 +79,10 @@ class Stage:
                 self.other = other
             return self.other
 
-    def embedding_since(self, before: float | None) -> float | None:
-        """Return the seconds that the embedder has taken since there were `before`; None if the target cannot say."""
-        now = self.target.embedding_seconds
-        return None if now is None else now - (before or 0.0)
-
-    @property
-    def model_use(self) -> ModelUse | None:
-        """What the language model inside the target was asked up to now, or that which talks for it."""
-        own, talking = self.target.model_use, self.agent.use if self.agent else None
-        return own + talking if own and talking else own or talking
+    def usage(self) -> Usage:
+        """Return what the memory has used so far, with the language model that talks for it."""
+        usage, talking = self.target.usage(), self.agent.use if self.agent else None
+        return replace(usage, model=usage.model + talking if usage.model else talking) if talking else usage
 
     async def settle(self) -> None:
         """Wait until the target has done its background work."""
@@ -171,6 +169,8 @@ def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: 
 
     own, others = host_folders(workspace)
 
+    hosted = hosted or factory.isolates(env.options)
+
     def make() -> Connection:
         return HostedTarget(factory, own) if hosted else GuardedTarget(factory.target(), factory.abilities(env.options))
 
@@ -188,3 +188,36 @@ def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: 
 def host_folders(workspace: Path) -> Sequence[Path]:
     """Return where the child processes of a case keep what is theirs: beside its workspace, which is the memory's."""
     return [workspace.with_name(f"{workspace.name}.{name}") for name in ("host", "other")]
+
+
+def owner_of(story_id: str, seed: int) -> str:
+    """Return the user id of a case: its own for every story and seed, the same in every run.
+
+    >>> owner_of("S5", 0)
+    's5-b47312'
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", story_id.lower()).strip("-")
+    return f"{slug}-{blake2b(f'{story_id}/{seed}'.encode(), digest_size=3).hexdigest()}"
+
+
+def make_environment(case: Case, bounds: Bounds, *, seed: int, options: Mapping[str, Tree]) -> Environment:
+    """Return all that `case` decides about its target; the story's own options win over those of the run.
+
+    Raises:
+        StoryError: one of the story's options names a path out of `bounds`; those of the run may name any.
+    """
+    story = case.story
+    bounds.check("options", story.options, story.mark)
+    return Environment(
+        workspace=str(bounds.workspace),
+        owner=owner_of(story.id, seed),
+        seed=seed,
+        options={**options, **bounds.whole(story.options)},
+        vectors=story.vectors,
+        model_rules=story.model,
+    )
+
+
+def for_collection(env: Environment, number: int) -> Environment:
+    """Return `env` with its own folder and owner for one collection of a retrieval task."""
+    return replace(env, workspace=str(Path(env.workspace) / f"collection-{number}"), owner=f"{env.owner}.c{number}")

@@ -24,7 +24,7 @@ def tell_supervisor(word: str, value: str = "") -> None:
             file.write(json.dumps([os.getpid(), word, value]) + "\n")
 
 
-def told_by(pid: int, folder: Path) -> dict[str, str]:
+def messages_of(pid: int, folder: Path) -> dict[str, str]:
     """Return what the process `pid` has told to the one that has `folder`."""
     told: dict[str, str] = {}
     path = folder / _TOLD

@@ -1,1 +1,3 @@
-"""Adapters to other people's backends, one thin module each; a vendor is imported when its target opens."""
+"""Adapters to other people's memories: how a target is found by its name, by what it embeds, and each backend's own."""
+
+__all__ = ["discovery", "embedders", "objects", "promises", "tables", "vendors"]

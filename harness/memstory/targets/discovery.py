@@ -1,23 +1,167 @@
 """A target's name -> its factory: entry points, tables, `module:Class`, a project's own hook, the controls.
 
-Only what was chosen is imported, so that a backend that is not installed harms nobody who does not use it.
+Only what was chosen is imported, so that a backend that is not installed harms nobody who does not use it. The spec of
+a table is `path/of/memstory.toml#NAME`, by which any process makes the same factory.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
+from importlib.resources import as_file, files
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
-from memstory.contract.errors import SetupError, install_command
-from memstory.contract.target import TargetFactory
+from memstory.contract.clock import Clock
+from memstory.contract.errors import SetupError
+from memstory.contract.installation import install_command
+from memstory.contract.target import Capability, Environment, Target, TargetFactory, Tree
 from memstory.contract.texts import did_you_mean
 from memstory.controls import CONTROLS, FAULTS
-from memstory.targets.table_targets import bundled_tables, is_table_spec, load_table
+from memstory.targets.objects.target import ObjectFactory, says_what_it_makes
+from memstory.targets.promises import PromisingFactory
+
+FILE: Final = "memstory.toml"
+
+
+def read_tables(path: Path) -> Mapping[str, Mapping[str, Tree]]:
+    """Return the tables under `targets` by name, unchecked; none if there is no such file.
+
+    Raises:
+        SetupError: the file is not TOML, or `targets` holds something that is not a table.
+    """
+    try:
+        tree = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SetupError(f"{path.name}: the file cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{path.name}: this is not TOML: {error}") from error
+    unknown = sorted(set(tree) - {"targets"})
+    if unknown:
+        raise SetupError(f"{path.name}: unknown table [{unknown[0]}]. Allowed: [targets.NAME].")
+    tables = tree.get("targets", {})
+    for name, table in tables.items() if isinstance(tables, dict) else [("", tables)]:
+        if not isinstance(table, dict):
+            place = f"[targets] '{name}'" if name else "'targets'"
+            raise SetupError(f"{path.name}: {place} is not a table; write [targets.NAME] and its keys below")
+    return tables  # type: ignore[no-any-return]  # checked just above
+
+
+_MARK: Final = ".toml#"
+_FACTORIES: Final[Mapping[str, str]] = {
+    "mcp": "memstory.targets.tables.mcp:McpFactory",
+    "http": "memstory.targets.tables.http:HttpFactory",
+}
+
+
+def is_table_spec(spec: str) -> bool:
+    """Return whether `spec` names a table in a file."""
+    return _MARK in spec
+
+
+def project_tables(folder: Path) -> Mapping[str, str]:
+    """Return the tables of the `memstory.toml` in `folder`: name -> spec; none if there is no such file."""
+    path = folder / FILE
+    return {name: f"{path.absolute()}#{name}" for name in read_tables(path)}
+
+
+def bundled_tables() -> Mapping[str, str]:
+    """Return the tables that come with memstory: name -> spec. Each file has the one table that it is named after."""
+    with as_file(files("memstory.targets") / "tables") as folder:
+        return {path.stem: f"{path}#{path.stem}" for path in sorted(folder.glob("*.toml"))}
+
+
+def load_table(spec: str, load: Callable[[str], TargetFactory]) -> TargetFactory:
+    """Return the factory of the table that `spec` names; `load` makes one of `module:Class`.
+
+    Raises:
+        SetupError: no such file or table, or something in it is wrong.
+    """
+    # Their JSON Schema is dear to read, and few runs have such a target.
+    from memstory.language.registry import unknown_name_message  # noqa: PLC0415
+    from memstory.targets.tables.reading import check_table, parse_table  # noqa: PLC0415
+
+    file, _, name = spec.rpartition("#")
+    path = Path(file)
+    if not path.is_file():
+        raise SetupError(f"there is no file {file} (target '{spec}')")
+    tables = read_tables(path)
+    if name not in tables:
+        raise SetupError(f"{path.name}: {unknown_name_message(name, 'target', tables)}")
+    tree = tables[name]
+    if "target" in tree:
+        check_table(f"{path.name}: [targets.{name}]", tree)
+        factory: TargetFactory = _WithOptions(load(tree["target"]), tree.get("options", {}))
+    else:
+        table = parse_table(name, tree, path.name, str(path.absolute().parent))
+        module, _, attribute = _FACTORIES[table.type].partition(":")
+        factory = getattr(import_module(module), attribute)(table)
+    # Each table is a separate target, though all of one type share a class.
+    factory.spec = f"{path.absolute()}#{name}"  # type: ignore[misc]
+    return factory
+
+
+class _WithOptions(TargetFactory):
+    """A factory whose targets have their own options, where neither run nor story says otherwise."""
+
+    name: ClassVar[str] = "table"
+
+    def __init__(self, factory: TargetFactory, options: Mapping[str, Tree]) -> None:
+        self._factory = factory
+        self._options = options
+
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
+        return self._factory.capabilities({**self._options, **options})
+
+    def shares(self, options: Mapping[str, Tree]) -> bool:
+        return self._factory.shares({**self._options, **options})
+
+    def isolates(self, options: Mapping[str, Tree]) -> bool:
+        return self._factory.isolates({**self._options, **options})
+
+    def suited(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
+        return self._factory.suited({**self._options, **options}, needs)
+
+    def remark(self, options: Mapping[str, Tree]) -> str:
+        return self._factory.remark({**self._options, **options})
+
+    async def start(self, folder: Path) -> None:
+        await self._factory.start(folder)
+
+    def target(self) -> Target:
+        target = self._factory.target()
+        opened = target.open
+
+        async def open_with_options(env: Environment, clock: Clock) -> None:
+            await opened(replace(env, options={**self._options, **env.options}), clock)
+
+        # On the instance: its class says what it can do, and stays the one that the adapter wrote.
+        target.open = open_with_options  # type: ignore[method-assign]
+        return target
+
+    async def stop(self) -> None:
+        await self._factory.stop()
+
+
+def promising_within(factory: TargetFactory) -> PromisingFactory | None:
+    """Return the object or table that a target is, also where a table gives it options; None for any other target."""
+    inner = factory._factory if isinstance(factory, _WithOptions) else factory  # noqa: SLF001  (its own module)
+    return inner if isinstance(inner, PromisingFactory) else None
+
+
+def object_within(factory: TargetFactory) -> ObjectFactory | None:
+    """Return the object that a target is, also where a table gives it options; None for any other target."""
+    inner = promising_within(factory)
+    return inner if isinstance(inner, ObjectFactory) else None
+
 
 GROUP = "memstory.targets"
 CONTROL = "control:"
@@ -60,13 +204,13 @@ def load_spec(spec: str) -> TargetFactory:
             raise _unknown(spec, [*_BROAD_CONTROLS, ALL_CONTROLS])
         return CONTROLS[spec.removeprefix(CONTROL)]()
     module, _, attribute = spec.partition(":")
-    imported = _loaded(spec, lambda: import_module(module))
+    imported = _load_or_explain(spec, lambda: import_module(module))
     if not hasattr(imported, attribute):
         raise SetupError(f"the module '{module}' has no '{attribute}' (target '{spec}')")
-    return _factory(spec, getattr(imported, attribute))
+    return factory_of(spec, getattr(imported, attribute))
 
 
-def not_installed(extras: Sequence[str]) -> str:
+def installation_problem(extras: Sequence[str]) -> str:
     """Say which of these extras to install because a package that they bring is not here; nothing if all are."""
     for owner in _owners():
         missing = {extra for package, extra in _extras(owner) if extra in extras and not _is_here(package)}
@@ -110,19 +254,19 @@ def _load(name: str, offers: Offers, within: Sequence[str]) -> Iterator[tuple[st
             return
         if entry is None:
             raise _unknown(name, known_names(offers))
-        found, distribution = _loaded(name, entry.load, entry.dist), entry.dist
+        found, distribution = _load_or_explain(name, entry.load, entry.dist), entry.dist
     if isinstance(found, (tuple, list)):
         for member in found:
             yield from _load(member, offers, (*within, name))
     else:
-        yield name, _factory(name, found, distribution)
+        yield name, factory_of(name, found, distribution)
 
 
-def _loaded(name: str, load: Callable[[], Any], distribution: Distribution | None = None) -> Any:
+def _load_or_explain(name: str, load: Callable[[], Any], distribution: Distribution | None = None) -> Any:
     try:
         return load()
     except ImportError as error:
-        near = _meant(name) if ":" in name and error.name == re.split("[.:]", name)[0] else ""
+        near = _suggestion(name) if ":" in name and error.name == re.split("[.:]", name)[0] else ""
         raise SetupError(f"{missing_vendor(name, error, distribution)}{near}") from error
     except (Exception, SystemExit) as error:  # whatever a person's own module does
         frames = traceback.extract_tb(error.__traceback__)
@@ -131,23 +275,28 @@ def _loaded(name: str, load: Callable[[], Any], distribution: Distribution | Non
         raise SetupError(f"the target '{name}' cannot be loaded: {type(error).__name__}: {reason}{where}") from error
 
 
-def _factory(name: str, found: Any, distribution: Distribution | None = None) -> TargetFactory:
+def factory_of(name: str, found: Any, distribution: Distribution | None = None) -> TargetFactory:
+    """Return the factory of what is offered as `name`: a factory, its class, a class of one's own, or an object."""
     if isinstance(found, str):
         return load_spec(found)
-    made = _loaded(name, found, distribution) if callable(found) else found
-    if not isinstance(made, TargetFactory):
-        raise SetupError(f"the target '{name}' is a {type(made).__name__}, not a memstory.TargetFactory")
-    return made
+    if isinstance(found, TargetFactory):
+        return found
+    if isinstance(found, type) and issubclass(found, Target):
+        raise SetupError(f"the target '{name}' is a memstory.Target: name its memstory.TargetFactory")
+    if not callable(found) or says_what_it_makes(found):
+        return ObjectFactory(name, found)
+    made = _load_or_explain(name, found, distribution)
+    return made if isinstance(made, TargetFactory) else ObjectFactory(name, found, type(made))
 
 
-def _meant(name: str, known: Sequence[str] = ()) -> str:
+def _suggestion(name: str, known: Sequence[str] = ()) -> str:
     every = [*(known or known_names()), ALL_CONTROLS, *(f"{CONTROL}{fault}" for fault in FAULTS)]
     return did_you_mean(name, every)
 
 
 def _unknown(name: str, known: Sequence[str]) -> SetupError:
     choice = ", ".join(known) or "none is installed"
-    return SetupError(f"unknown target '{name}'.{_meant(name, known)} Known: {choice}; or give module:Class.")
+    return SetupError(f"unknown target '{name}'.{_suggestion(name, known)} Known: {choice}; or give module:Class.")
 
 
 def _owners() -> Iterator[Distribution]:

@@ -1,28 +1,36 @@
 """Embedders by name, for adapters to backends that take one: so that backends differ, and not what they embed with.
 
-A package offers one under the entry point group `memstory.embedders`: a callable without arguments that returns it.
+A package offers one under the entry point group `memstory.embedders`: a callable that is given what follows the first
+colon of NAME:REST, an empty text where there is none, and the options of the target, and returns it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import entry_points
-from typing import Final, Literal, Protocol, TypeAlias, cast
+from types import MappingProxyType
+from typing import ClassVar, Final, Literal, Protocol, TypeAlias, cast
 
 from memstory.contract.clock import Stopwatch
-from memstory.contract.errors import SetupError, StoryError, install_command
-from memstory.contract.target import Environment
-from memstory.contract.texts import did_you_mean
+from memstory.contract.errors import SetupError, StoryError
+from memstory.contract.installation import make_offer
+from memstory.contract.target import Answer, Environment, Request, Target, Tree
+from memstory.models.word_vectors import WordVectors
+from memstory.targets.adapter import Adapter, AdapterFactory
 
 GROUP: Final = "memstory.embedders"
 DEFAULT: Final = "minilm"
+_PROBE: Final = "How many numbers has a vector?"
 
 Purpose: TypeAlias = Literal["document", "query"]
 
 
 class TextEmbedder(Protocol):
-    """Texts to vectors; `model` names it in reports."""
+    """Texts to vectors; `model` names it in reports.
+
+    One that holds something open has `async close()` too; another `embed` may open it again.
+    """
 
     @property
     def model(self) -> str:
@@ -31,10 +39,6 @@ class TextEmbedder(Protocol):
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
         """Return one vector of length 1 a text; some models treat documents and queries differently."""
-        ...
-
-    async def close(self) -> None:
-        """Release what it holds; another `embed` may open it again."""
         ...
 
 
@@ -52,16 +56,14 @@ class StoryVectors:
             raise StoryError(f"the story has no vector for {missing[0]!r:.80}: give it one, as it has for other texts")
         return [self._vectors[text] for text in texts]
 
-    async def close(self) -> None:
-        """Hold nothing."""
-
 
 class TimedEmbedder:
-    """`inner`; `watch` runs while it works."""
+    """An embedder whose time is measured by `watch`; `failure` is its latest SetupError, None before there is one."""
 
     def __init__(self, inner: TextEmbedder) -> None:
         self.watch = Stopwatch()
         self._inner = inner
+        self.failure: SetupError | None = None
 
     @property
     def model(self) -> str:
@@ -70,16 +72,21 @@ class TimedEmbedder:
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
         """Return what `inner` does."""
-        with self.watch.running():
-            return await self._inner.embed(texts, purpose)
+        try:
+            with self.watch.running():
+                return await self._inner.embed(texts, purpose)
+        except SetupError as error:
+            self.failure = error
+            raise
 
     async def close(self) -> None:
-        """Close `inner`."""
-        await self._inner.close()
+        """Close `inner`, if it holds something open."""
+        if (close := getattr(self._inner, "close", None)) is not None:
+            await close()
 
 
 class OtherEmbedder:
-    """Another model than `inner`: its vectors have the same length, and no likeness to those of `inner`."""
+    """A stand-in for a different model: vectors of the length of `inner`, which are not like those of `inner`."""
 
     def __init__(self, inner: TextEmbedder) -> None:
         self.model = f"other-{inner.model}"
@@ -89,12 +96,9 @@ class OtherEmbedder:
         """Return the vectors of `inner` backwards."""
         return [[*reversed(vector)] for vector in await self._inner.embed(texts, purpose)]
 
-    async def close(self) -> None:
-        """Leave `inner` open: it is not its own."""
-
 
 class Embedders:
-    """What one worker's targets embed with: each embedder is loaded once. `known` are those that are already there."""
+    """The embedders of one worker, each loaded once, when it is first asked for; `known` are loaded already."""
 
     def __init__(self, known: Mapping[str, TextEmbedder] | None = None) -> None:
         self._loaded = {name: TimedEmbedder(embedder) for name, embedder in (known or {}).items()}
@@ -113,7 +117,7 @@ class Embedders:
             return TimedEmbedder(StoryVectors(env.vectors))
         name = str(env.options.get("embedder", DEFAULT))
         if name not in self._loaded:
-            self._loaded[name] = TimedEmbedder(load_embedder(name))
+            self._loaded[name] = TimedEmbedder(load_embedder(name, env.options))
         return self._loaded[name]
 
     async def close(self) -> None:
@@ -122,20 +126,79 @@ class Embedders:
             await embedder.close()
 
 
-def load_embedder(name: str) -> TextEmbedder:
-    """Return the embedder that a package offers under `name`.
+def load_embedder(name: str, options: Mapping[str, Tree] = MappingProxyType({})) -> TextEmbedder:
+    """Return the embedder that a package offers under `name`: `minilm`, `openai:MODEL`, `ollama:MODEL`.
 
     Raises:
         SetupError: nothing offers it, or what it needs is not installed.
     """
-    offered = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name not in offered:
-        known = ", ".join(sorted(offered)) or "none is installed"
-        raise SetupError(f"no embedder is named '{name}'.{did_you_mean(str(name), offered)} Known: {known}.")
-    try:
-        return cast("TextEmbedder", offered[name].load()())
-    except ImportError as error:
-        raise SetupError(
-            f"the embedder '{name}' needs the package '{error.name}', which is not installed. "
-            f"The reference's own comes with: {install_command('reference')}"
-        ) from error
+    return cast("TextEmbedder", make_offer(GROUP, "embedder", name, options, usual="The reference's own"))
+
+
+def words(more: str, options: Mapping[str, Tree]) -> TextEmbedder:  # noqa: ARG001  (as every embedder is made)
+    """Return an embedder that counts words, without weights and without sense."""
+    if more:
+        raise SetupError(f"the embedder 'words' takes no name behind a colon, as in 'words:{more}'")
+    return WordVectors()
+
+
+class BlockingEmbedder:
+    """An embedder for libraries that call it from a thread of their own and wait; it is made in the event loop."""
+
+    def __init__(self, embedder: TextEmbedder) -> None:
+        self._embedder = embedder
+        self._loop = asyncio.get_running_loop()
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
+        """Return one vector a text."""
+        return asyncio.run_coroutine_threadsafe(self._embed(texts, purpose), self._loop).result()
+
+    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
+        return await self._embedder.embed(texts, purpose)
+
+
+class EmbeddingTarget(Adapter):
+    """A target that searches by vectors; `choose_embedder`, called when it is opened, sets its `embedder`."""
+
+    embedder: TimedEmbedder
+
+    def __init__(self, embedders: Embedders) -> None:
+        self._embedders = embedders
+
+    def choose_embedder(self, env: Environment) -> None:
+        """Take the embedder that the environment asks for."""
+        self.embedder = self._embedders.of(env)
+        self.embedding = self.embedder.watch
+
+    async def about(self) -> Mapping[str, str]:
+        return {"embedder": self.embedder.model, **await super().about()}
+
+    async def perform(self, request: Request[Answer]) -> Answer:
+        """Do what `request` says; that the embedder gave no vectors comes before what the memory made of it."""
+        before = self.embedder.failure
+        try:
+            return await super().perform(request)
+        finally:
+            if self.embedder.failure is not None and self.embedder.failure is not before:
+                raise self.embedder.failure
+
+
+class EmbeddingFactory(AdapterFactory):
+    """Makes targets that search by meaning: their embedders are loaded once, and closed with the factory."""
+
+    adapter: ClassVar[type[EmbeddingTarget]]
+
+    def __init__(self, embedders: Embedders | None = None) -> None:
+        self._embedders = embedders or Embedders()
+
+    def target(self) -> Target:
+        return self.adapter(self._embedders)
+
+    async def stop(self) -> None:
+        await self._embedders.close()
+
+
+async def vector_length(embedder: TextEmbedder, env: Environment) -> int:
+    """Return the length of the embedder's vectors, which some stores must know before the first text is stored."""
+    (probe,) = await embedder.embed([next(iter(env.vectors), _PROBE)], "document")
+    return len(probe)

@@ -1,4 +1,4 @@
-"""A thread for a driver that blocks: calls go in order, and the event loop stays free."""
+"""A thread for a library that blocks, so that the event loop stays free."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Calls: TypeAlias = "SimpleQueue[_Call | None]"
 
 
 class OneThread:
-    """Runs what it is given, one after the other; nothing that a driver made in this thread leaves it.
+    """Runs calls in a thread of its own, one after the other, in the order in which they came.
 
     A call costs half of what it does in the standard library's executor, and a store is called for each query. The
     thread ends with this object, and does not keep the process alive.

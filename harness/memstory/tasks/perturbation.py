@@ -21,12 +21,14 @@ AT_REST: Final[Mapping[str, Tree]] = {"distractors": 0, "stale_repeats": 0, "par
 _OF_DOCUMENTS: Final = ("distractors", "stale_repeats", "shuffle")
 """Those that need all documents at once; without them a large corpus is never whole in memory."""
 
+PUBLISHED: Final = "as published"
+
 _LEADS: Final = ("Noted a while ago and changed since: ", "It used to be so, no longer: ", "As it was at first: ")
 _NUMBER: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Perturbed:
+class PerturbedCollection:
     """A collection as it is to be remembered; `outdated` maps a document's id to its earlier texts, oldest first."""
 
     collection: Collection
@@ -46,6 +48,17 @@ def levels_of(perturb: Mapping[str, Tree]) -> tuple[Mapping[str, Tree], ...]:
     return tuple(level for place, level in enumerate(found) if level not in found[:place])
 
 
+def with_labels(levels: Sequence[Mapping[str, Tree]], labels: str | None) -> tuple[Mapping[str, Tree], ...]:
+    """Return the levels at which scores are taken: where labels were examined, each by both kinds of labels.
+
+    >>> with_labels([{}], "audited")
+    ({'labels': 'as published'}, {'labels': 'audited'})
+    """
+    if labels is None:
+        return tuple(levels)
+    return tuple({**level, "labels": kind} for level in levels for kind in (PUBLISHED, labels))
+
+
 def level_name(level: Mapping[str, Tree]) -> str:
     """Return a level in words; empty for a task that is never perturbed.
 
@@ -56,7 +69,9 @@ def level_name(level: Mapping[str, Tree]) -> str:
     return ", ".join(said) or ("plain" if level else "")
 
 
-def perturbed(collection: Collection, level: Mapping[str, Tree], pool: Sequence[Document], seed: str) -> Perturbed:
+def perturb_collection(
+    collection: Collection, level: Mapping[str, Tree], pool: Sequence[Document], seed: str
+) -> PerturbedCollection:
     """Return `collection` at `level`; the same seed gives the same, and a higher level holds all of a lower one.
 
     Raises:
@@ -64,7 +79,7 @@ def perturbed(collection: Collection, level: Mapping[str, Tree], pool: Sequence[
     """
     questions = _paraphrased(collection.questions) if level.get("paraphrase") else collection.questions
     if not any(level.get(name) for name in _OF_DOCUMENTS):
-        return Perturbed(collection=replace(collection, questions=questions), outdated={})
+        return PerturbedCollection(collection=replace(collection, questions=questions), outdated={})
     documents = list(collection.documents)
     if level.get("shuffle"):
         Random(f"{seed}/shuffle").shuffle(documents)  # noqa: S311  (chance that can be repeated, not a secret)
@@ -72,7 +87,7 @@ def perturbed(collection: Collection, level: Mapping[str, Tree], pool: Sequence[
     outdated = {document.id: outdated_texts(document, versions) for document in documents if versions}
     extra = _distractors(documents, pool, int(level.get("distractors", 0)), seed)
     mixed = _mixed(documents, extra, Random(f"{seed}/places"))  # noqa: S311  (as above)
-    return Perturbed(collection=replace(collection, documents=mixed, questions=questions), outdated=outdated)
+    return PerturbedCollection(collection=replace(collection, documents=mixed, questions=questions), outdated=outdated)
 
 
 def outdated_texts(document: Document, count: int) -> tuple[str, ...]:

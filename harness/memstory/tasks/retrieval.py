@@ -13,13 +13,13 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from memstory.contract.codec import encode_fields
 from memstory.contract.target import Tree
-from memstory.contract.values import made_quickly
+from memstory.contract.values import quick_init
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Reread(Generic[Value]):
+class FileValues(Generic[Value]):
     """Values that are read from their file each time somebody goes through them: they are never all in memory."""
 
     count: int
@@ -32,10 +32,10 @@ class Reread(Generic[Value]):
         return self.read()
 
 
-Many: TypeAlias = Sequence[Value] | Reread[Value]
+Many: TypeAlias = Sequence[Value] | FileValues[Value]
 
 
-@made_quickly
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One text to be remembered, under the id by which labels name it; `outdated` are earlier texts, oldest first."""
@@ -48,14 +48,15 @@ class Document:
     outdated: Sequence[str] = ()
 
 
-@made_quickly
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One query with its gold document ids. `relevant=()` with `judged=True` means that nothing must be returned.
 
     `variants` ask the same in other words; `wording` says which of them this question is.
     `stale` are documents that were right once, before `relevant`. `cluster` names what its answer hangs on (a session):
-    questions of one cluster are right or wrong together, which intervals take into account.
+    questions of one cluster are right or wrong together, which intervals take into account. `answer` is the right one
+    in words, where the data have it; `audited` are the gold ids of somebody who examined the labels, where they differ.
     """
 
     id: str
@@ -69,6 +70,8 @@ class Question:
     asked_at: str | None = None
     cluster: str | None = None
     metadata: Mapping[str, Tree] = field(default_factory=dict)
+    answer: str | None = None
+    audited: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +102,11 @@ def as_turn(document: Document) -> Document:
     return replace(document, text=bare[0], outdated=tuple(bare[1:]))
 
 
-def turns_of(collection: Collection) -> Collection:
+def collection_of_turns(collection: Collection) -> Collection:
     """Return a collection whose dialogue is given as turns; other documents stay as they are."""
     documents = collection.documents
-    if isinstance(documents, Reread):
-        return replace(collection, documents=Reread(documents.count, lambda: map(as_turn, documents.read())))
+    if isinstance(documents, FileValues):
+        return replace(collection, documents=FileValues(documents.count, lambda: map(as_turn, documents.read())))
     return replace(collection, documents=tuple(map(as_turn, documents)))
 
 
@@ -111,14 +114,16 @@ def turns_of(collection: Collection) -> Collection:
 class RetrievalTask:
     """What a dataset loader returns. `apart` names categories that are reported but left out of the total.
 
-    `unusable` lists labels that could not be read, as `question id: what was found`; they are never guessed.
-    `digest` identifies the content, so that unlike runs are not compared.
+    `unusable` lists labels that could not be read, as `question id: what was found`; they are never guessed. `notes`
+    say what a reader of scores must know of the data. `digest` identifies the content, so that unlike runs are not
+    compared.
     """
 
     name: str
     collections: Many[Collection]
     apart: Sequence[str] = ()
     unusable: Sequence[str] = ()
+    notes: Sequence[str] = ()
     digest: str = ""
 
 
@@ -127,8 +132,11 @@ _ENCODER: Final = json.JSONEncoder(default=encode_fields, sort_keys=True, separa
 
 _BATCH: Final = 1000
 
-LATER: Final = frozenset({"wording", "stale", "asked_at", "cluster", "metadata"})
+LATER: Final = frozenset({"wording", "stale", "asked_at", "cluster", "metadata", "audited"})
 """Fields of questions that came later: they count where they say something, so that older digests still hold."""
+
+UNASKED: Final = "answer"
+"""The field that no score of a ranking rests on."""
 
 
 def digest_of(collections: Iterable[Collection]) -> str:
@@ -171,4 +179,26 @@ def _plain_documents(documents: Sequence[Document]) -> str:
 
 
 def _said(fields: Any) -> Any:
-    return {name: value for name, value in fields.items() if value or name not in LATER}
+    return {name: value for name, value in fields.items() if name != UNASKED and (value or name not in LATER)}
+
+
+def sample_of(task: RetrievalTask, count: int) -> RetrievalTask:
+    """Return the task with `count` of its collections, the same in every run; all of them where there are no more.
+
+    They are drawn by the hashes of their ids, so that a larger sample holds every smaller one.
+    """
+    ids = [collection.id for collection in task.collections]
+    if count >= len(ids):
+        return task
+    drawn = frozenset(sorted(ids, key=lambda id_: sha256(id_.encode()).digest())[:count])
+
+    def read() -> Iterator[Collection]:
+        return (collection for collection in task.collections if collection.id in drawn)
+
+    note = f"a sample: {count} of {len(ids)} histories"
+    return replace(
+        task,
+        collections=FileValues(count, read),
+        notes=(*task.notes, note),
+        digest=sha256(f"{task.digest}/{count}".encode()).hexdigest(),
+    )

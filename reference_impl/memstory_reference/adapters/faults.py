@@ -21,7 +21,7 @@ SLOW_SECONDS = 0.2
 
 
 @dataclass(slots=True)
-class Switch:
+class FaultSwitch:
     """How one part behaves at the moment; `landed` counts how often it really failed, was slow, or told garbage."""
 
     part: str
@@ -43,12 +43,12 @@ class Switch:
             await asyncio.sleep(self.slow_seconds)
 
 
-class Faulty:
+class FaultyPort:
     """Anything with async methods, behind a switch. Methods in `free` work in every mode."""
 
     free: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, inner: Any, switch: Switch) -> None:
+    def __init__(self, inner: Any, switch: FaultSwitch) -> None:
         self._inner = inner
         self._switch = switch
 
@@ -64,7 +64,7 @@ class Faulty:
         return pass_or_fail
 
 
-class _FaultyIndex(Faulty):
+class _FaultyIndex(FaultyPort):
     """An index; its garbage is that it finds nothing."""
 
     async def query(
@@ -75,7 +75,7 @@ class _FaultyIndex(Faulty):
         return found
 
 
-class _FaultyVectorStore(Faulty):
+class _FaultyVectorStore(FaultyPort):
     """A vector store and all its indexes."""
 
     # A store that is down is still closed: its folder must be free for the next to open it.
@@ -86,6 +86,6 @@ class _FaultyVectorStore(Faulty):
         return _FaultyIndex(await self._inner.index(collection, owner), self._switch)
 
 
-def faulty_vector_store(store: VectorStore, switch: Switch) -> VectorStore:
+def faulty_vector_store(store: VectorStore, switch: FaultSwitch) -> VectorStore:
     """Return `store` behind `switch`."""
     return cast("VectorStore", _FaultyVectorStore(store, switch))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 
 import numpy as np
 
 from memstory.contract.errors import MemstoryError, UnavailableError
-from memstory.contract.models import REPLY, ChatModel, ChatModelUnavailableError, Message, Reply
-from memstory.contract.values import ToolSchema, Tree
+from memstory.contract.models import REPLY, ChatModel, ChatModelUnavailableError, ChatRequest, Reply
+from memstory.contract.values import Tree
 from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder, sent_texts
-from memstory_reference.adapters.faults import Switch
+from memstory_reference.adapters.faults import FaultSwitch
 from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 KEPT_TEXTS = 10_000
@@ -33,7 +33,7 @@ class WatchedEmbedder:
     def __init__(
         self,
         inner: ProfiledEmbedder,
-        switch: Switch | None = None,
+        switch: FaultSwitch | None = None,
         *,
         timed: Callable[[], AbstractContextManager[object]] = nullcontext,
         failures: list[UnavailableError] | None = None,
@@ -44,7 +44,7 @@ class WatchedEmbedder:
         self.profile = inner.profile
         self.failures: list[UnavailableError] = [] if failures is None else failures
         self._inner = inner
-        self._switch = switch or Switch("embedder")
+        self._switch = switch or FaultSwitch("embedder")
         self._timed = timed
         self._texts_after = array("q", [0])  # position n: how many texts the first n calls held
         self._sent: deque[tuple[int, Purpose, str]] = deque(maxlen=kept)
@@ -90,44 +90,36 @@ class WatchedModel:
         have one.
     """
 
-    def __init__(self, inner: ChatModel, switch: Switch | None = None, *, after_reply: Switch | None = None) -> None:
+    def __init__(
+        self, inner: ChatModel, switch: FaultSwitch | None = None, *, after_reply: FaultSwitch | None = None
+    ) -> None:
         self.name = inner.name
         self.failures: list[MemstoryError] = []
         self._inner = inner
-        self._switch = switch or Switch("chat model")
+        self._switch = switch or FaultSwitch("chat model")
         self._after_reply = after_reply or self._switch
         self._calls = 0
         self._log: deque[dict[str, Tree]] = deque(maxlen=KEPT_CALLS)
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Tree] | None = None,
-    ) -> Reply:
+    async def chat(self, request: ChatRequest) -> Reply:
         self._calls += 1
         entry: dict[str, Tree] = {
             "call": self._calls,
-            "purpose": purpose,
-            "temperature": temperature,
-            "messages": [asdict(message) for message in messages],
-            "tools": [tool.name for tool in tools],
+            "purpose": request.purpose,
+            "temperature": request.temperature,
+            "messages": [asdict(message) for message in request.messages],
+            "tools": [tool.name for tool in request.tools],
             "reply": None,
         }
         # Noted before the call: one that fails was made all the same.
         self._log.append(entry)
-        switch = self._switch if purpose == REPLY else self._after_reply
+        switch = self._switch if request.purpose == REPLY else self._after_reply
         await switch.pass_or_fail(ChatModelUnavailableError)
         if switch.garbles():
             reply = Reply(content='{"": [[[ ...')
         else:
             try:
-                reply = await self._inner.chat(
-                    messages, tools, purpose=purpose, temperature=temperature, response_schema=response_schema
-                )
+                reply = await self._inner.chat(request)
             except MemstoryError as error:
                 self.failures.append(error)
                 raise

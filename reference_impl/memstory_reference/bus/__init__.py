@@ -2,4 +2,14 @@
 
 from memstory_reference.bus.in_process import BusLimits, BusMessage, InProcessBus
 
-__all__ = ["BusLimits", "BusMessage", "InProcessBus"]
+__all__ = [
+    "BusLimits",
+    "BusMessage",
+    "InProcessBus",
+    "calls",
+    "deliveries",
+    "payloads",
+    "permissions",
+    "replies",
+    "subjects",
+]

@@ -34,7 +34,7 @@ class Deliveries:
     async def settle(self) -> None:
         """Return when no delivery is under way; called by a handler, it does not wait for that handler."""
         while self._tasks - {asyncio.current_task()}:
-            await finished(self._tasks)
+            await wait_for_all(self._tasks)
 
     def refuse(self, name: str, subject: str, error: MemstoryError) -> None:
         """Count and log a message that is not taken; the log does not hold its content."""
@@ -51,7 +51,7 @@ class Deliveries:
             _log.exception("%s failed on %s", name, envelope.subject)
 
 
-async def finished(tasks: Collection[asyncio.Task[None]]) -> None:
+async def wait_for_all(tasks: Collection[asyncio.Task[None]]) -> None:
     """Return when all of `tasks` are done, except for the one that asks."""
     others = set(tasks) - {asyncio.current_task()}
     if others:

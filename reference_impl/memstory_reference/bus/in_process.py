@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.values import Json
-from memstory_reference.bus.deliveries import Deliveries, finished
+from memstory_reference.bus.deliveries import Deliveries, wait_for_all
 from memstory_reference.bus.payloads import pack, unpack
 from memstory_reference.bus.replies import Replies
 from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject, matches
@@ -49,7 +49,7 @@ class _InProcessSubscription:
 
     async def unsubscribe(self) -> None:
         self.bus.remove(self)
-        await finished(self.deliveries)
+        await wait_for_all(self.deliveries)
 
 
 _Group = tuple[_InProcessSubscription, ...]

@@ -35,12 +35,12 @@ def row_of(owner: str, entry: TopicEntry | EngramEntry | FoundEngram) -> Row:
     return {**row, "score": round(entry.score, 6)} if isinstance(entry, FoundEngram) else row
 
 
-def name_of(row: Row) -> str:
+def row_name(row: Row) -> str:
     """Return what a row is called in a command: its topic, or the beginning of its id."""
     return str(row["topic"] or row["id"][:SHORT_ID_CHARACTERS])
 
 
-def table(rows: Sequence[Row]) -> str:
+def row_table(rows: Sequence[Row]) -> str:
     """Return rows as a table, one line each; the owner and the score only where rows differ in them."""
     has_owners = len({row["owner"] for row in rows}) > 1
     has_scores = any("score" in row for row in rows)
@@ -48,7 +48,7 @@ def table(rows: Sequence[Row]) -> str:
         {
             **({"owner": cell(row["owner"], 20)} if has_owners else {}),
             **({"score": f"{row['score']:.2f}"} if has_scores else {}),
-            "name": cell(name_of(row), 40),
+            "name": cell(row_name(row), 40),
             "when": (row["created_at"] or "")[:10],
             "text": cell(row["text"]),
         }
@@ -57,13 +57,13 @@ def table(rows: Sequence[Row]) -> str:
     return tabulate(lines, headers="keys", tablefmt="simple", disable_numparse=True)
 
 
-def page(row: Row) -> str:
+def row_page(row: Row) -> str:
     """Return a row in full, its text last."""
     shown = {key: row[key] for key in ("owner", "kind", "id", "topic", "created_at") if row[key] is not None}
     lines = [f"{key}: {printable(str(value))}" for key, value in {**shown, **row["metadata"]}.items()]
     return "\n".join([*lines, "", printable(row["text"])])
 
 
-def jsonl(rows: Sequence[Row]) -> str:
+def rows_as_jsonl(rows: Sequence[Row]) -> str:
     """Return rows as JSON, one line each."""
     return "".join(f"{json_text(row)}\n" for row in rows)

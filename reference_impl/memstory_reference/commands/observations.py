@@ -21,9 +21,9 @@ from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.injection import score_text
 from memstory_reference.systems.observations.observation import Observation
-from memstory_reference.systems.observations.ordering import Ranked
+from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
-from memstory_reference.systems.observations.service import ObservationService, Stored
+from memstory_reference.systems.observations.service import ObservationService, StoredObservation
 
 NOTHING_FOUND = "Nothing is known about this; a run on it would start from scratch."
 UNKNOWN = 1
@@ -173,7 +173,7 @@ def _row(observation: Observation) -> tuple[str, ...]:
     return (moment, observation.id, score_text(observation.final_score), observation.title)
 
 
-def _explained(entry: Ranked) -> tuple[str, ...]:
+def _explained(entry: RankedObservation) -> tuple[str, ...]:
     numbers = (entry.rank.sim, entry.rank.qual, entry.rank.q_adjust, entry.rank.rank)
     by = "words" if entry.by_keyword else "meaning"
     return (entry.observation.id, entry.observation.title, *(f"{number:.4f}" for number in numbers), by)
@@ -192,7 +192,7 @@ def _print(
         sys.stdout.write((tabulate(rows, headers, disable_numparse=True) if rows else empty) + "\n")
 
 
-def _print_stored(options: argparse.Namespace, stored: Stored) -> None:
+def _print_stored(options: argparse.Namespace, stored: StoredObservation) -> None:
     if options.json:
         _write_json(
             {"outcome": stored.outcome, "by": stored.by, "warnings": [*stored.warnings], **_json(stored.observation)}

@@ -1,1 +1,14 @@
 """Joins systems and adapters: the only package that knows both. Expensive imports wait until they are chosen."""
+
+__all__ = [
+    "chat_models",
+    "embedders",
+    "extras",
+    "layers",
+    "manager",
+    "observations",
+    "pipeline",
+    "topics",
+    "turns",
+    "vector_stores",
+]

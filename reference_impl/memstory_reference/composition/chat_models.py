@@ -8,25 +8,25 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memstory.contract.cache_folder import cache_folder
 from memstory.contract.errors import SetupError
 from memstory.models.loading import CLIENTS, client
-from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.errors import InputError
 
 if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
-    from memstory_reference.composition.embedders import NamesModels
+    from memstory_reference.composition.embedders import ModelSettings
     from memstory_reference.ports import Embedder
 
 OFFLINE = "offline"
 
 
 def own_embedder() -> ProfiledEmbedder | None:
-    """Return what the stand-in compares texts by: MiniLM where its weights are here, never the memory's embedder."""
+    """Return what the stand-in compares texts by: MiniLM where it can be had, never the memory's embedder."""
     try:
         return _minilm(cache_folder(os.environ))
-    except SetupError:
+    except (SetupError, ModuleNotFoundError):  # no weights, or nothing that runs them: the words alone decide
         return None
 
 
@@ -36,18 +36,18 @@ def _minilm(folder: Path) -> ProfiledEmbedder:
     from memstory_reference.adapters.embedding import weights  # noqa: PLC0415
     from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder  # noqa: PLC0415
 
-    return MiniLmEmbedder(weights.find(folder))
+    return MiniLmEmbedder(weights.find_weights(folder))
 
 
-def by_words() -> None:
+def no_embedder() -> None:
     """Return no embedder: the stand-in compares texts by their words alone."""
 
 
 def chat_of(
-    settings: NamesModels, on_text: Callable[[str], None] | None = None, *, incognito: bool = False
+    settings: ModelSettings, on_text: Callable[[str], None] | None = None, *, incognito: bool = False
 ) -> ChatModel:
     """Return the chat model of `settings`; in incognito it embeds nothing."""
-    compared = by_words if incognito else own_embedder
+    compared = no_embedder if incognito else own_embedder
     return make_chat(settings.chat, compared, ollama_host=settings.ollama_host, on_text=on_text)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from memstory_reference.adapters.cache_folder import cache_folder
-from memstory_reference.composition.extras import OPENAI_CLIENT, extra
+from memstory.contract.cache_folder import cache_folder
+from memstory_reference.composition.extras import OPENAI_CLIENT, require_extra
 from memstory_reference.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,9 +20,11 @@ OLLAMA = "ollama:"
 OPENAI = "openai:"
 RANDOM = "random"
 """Vectors by chance: only times can be measured with them."""
+WORDS = "words"
+"""Vectors that count words: quick and the same everywhere, for exploring and for tests."""
 
 
-class NamesModels(Protocol):
+class ModelSettings(Protocol):
     """Settings that name an embedder and a chat model, and where Ollama answers."""
 
     @property
@@ -33,7 +35,7 @@ class NamesModels(Protocol):
     def ollama_host(self) -> str: ...
 
 
-def embedder_of(settings: NamesModels) -> CachedEmbedder:
+def embedder_of(settings: ModelSettings) -> CachedEmbedder:
     """Return the embedder of `settings`."""
     return make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
 
@@ -47,24 +49,25 @@ def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
     """
     from memstory_reference.adapters.embedding.embedding_cache import FILE, CachedEmbedder  # noqa: PLC0415
 
-    if name == RANDOM:
-        from memstory_reference.adapters.embedding.fixed_vectors import RandomVectors  # noqa: PLC0415
+    if name in (RANDOM, WORDS):
+        from memstory_reference.adapters.embedding.fixed_vectors import CountedWords, RandomVectors  # noqa: PLC0415
 
-        return CachedEmbedder(RandomVectors(), None)
+        return CachedEmbedder(RandomVectors() if name == RANDOM else CountedWords(), None)
     cache = cache_folder(os.environ)
     model = _on_a_server(name)
     if model is None:
         from memstory_reference.adapters.embedding import weights  # noqa: PLC0415
         from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder  # noqa: PLC0415
 
-        return CachedEmbedder(MiniLmEmbedder(weights.find(cache)), cache / FILE)
+        return CachedEmbedder(MiniLmEmbedder(weights.find_weights(cache)), cache / FILE)
     if name.startswith(OPENAI):
-        with extra(*OPENAI_CLIENT):
+        with require_extra(*OPENAI_CLIENT):
             from memstory.models.openai_server import openai_server  # noqa: PLC0415
             from memstory_reference.adapters.embedding.openai_embedder import OpenAiEmbedder  # noqa: PLC0415
 
         return CachedEmbedder(OpenAiEmbedder(model, openai_server()), cache / FILE)
-    from memstory_reference.adapters.embedding.ollama_embedder import OllamaEmbedder  # noqa: PLC0415
+    with require_extra("the client of Ollama", "ollama", "ollama"):
+        from memstory_reference.adapters.embedding.ollama_embedder import OllamaEmbedder  # noqa: PLC0415
 
     return CachedEmbedder(OllamaEmbedder(model, ollama_host), cache / FILE)
 
@@ -103,5 +106,5 @@ def _on_a_server(name: str) -> str | None:
         return name.removeprefix(OLLAMA)
     if name.startswith(OPENAI) and name != OPENAI:
         return name.removeprefix(OPENAI)
-    allowed = f"{MINILM}, {NOMIC}, ollama:NAME, openai:NAME, and for times alone {RANDOM}"
+    allowed = f"{MINILM}, {NOMIC}, ollama:NAME, openai:NAME, {WORDS} (no sense), {RANDOM} (times alone)"
     raise InputError(f"there is no embedder named {name!r:.80}; allowed: {allowed}")

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from memstory.contract.errors import SetupError
+from memstory.contract.installation import install_command
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.servers.nats_bus import NatsBus
@@ -18,23 +19,20 @@ if TYPE_CHECKING:
 OPENAI_CLIENT = ("the client of OpenAI's protocol", "openai", "openai")
 
 
-def install(name: str) -> str:
-    """Return how an extra of memstory, which is on no index, is installed; the harness says it in the same words."""
-    return f"Install it with: pip install '.[{name}]' (in a clone of memstory)"
-
-
 def missing_extra(error: ModuleNotFoundError) -> SetupError | None:
     """Return what to say of a missing package that an extra brings; None where no extra does."""
     package = (error.name or "").partition(".")[0]
     for line in requires("memstory") or ():
         brought = re.fullmatch(r"([\w.-]+).*; extra == '(.+)'", line.replace('"', "'"))
         if brought and brought[1].replace("-", "_").lower() == package:
-            return SetupError(f"the package '{package}' is not installed. {install(brought[2])}")
+            return SetupError(
+                f"the package '{package}' is not installed. Install it with: {install_command(brought[2])}"
+            )
     return None
 
 
 @contextmanager
-def extra(what: str, package: str, name: str) -> Iterator[None]:
+def require_extra(what: str, package: str, name: str) -> Iterator[None]:
     """Turn a failed import of `package` into a SetupError: `what` is missing, and the extra `name` brings it."""
     try:
         yield
@@ -42,25 +40,25 @@ def extra(what: str, package: str, name: str) -> Iterator[None]:
         # A driver without its C library fails too, and names no module.
         if problem.name is not None and not problem.name.startswith(package):
             raise
-        raise SetupError(f"{what} is missing. {install(name)}") from problem
+        raise SetupError(f"{what} is missing. Install it with: {install_command(name)}") from problem
 
 
 async def open_bus(address: str, name: str) -> NatsBus:
     """Return the bus of the NATS server at `address`; SetupError if none answers, or its client is missing."""
-    with extra("the client of NATS", "nats", "nats"):
+    with require_extra("the client of NATS", "nats", "nats"):
         from memstory_reference.adapters.servers.nats_bus import open_nats_bus  # noqa: PLC0415
     return await open_nats_bus(address, name)
 
 
 def mcp_sdk() -> ModuleType:
     """Return the adapter to the MCP SDK, which is slow to import."""
-    with extra("the MCP SDK", "mcp", "mcp"):
+    with require_extra("the MCP SDK", "mcp", "mcp"):
         from memstory_reference.adapters import mcp_server  # noqa: PLC0415
     return mcp_server
 
 
 def http_service() -> ModuleType:
     """Return the adapter to Starlette and uvicorn."""
-    with extra("the HTTP server", "starlette", "web"), extra("the HTTP server", "uvicorn", "web"):
+    with require_extra("the HTTP server", "starlette", "web"), require_extra("the HTTP server", "uvicorn", "web"):
         from memstory_reference.adapters.servers import http_service as adapter  # noqa: PLC0415
     return adapter

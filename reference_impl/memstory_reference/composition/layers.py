@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.extras import extra
+from memstory_reference.composition.extras import require_extra
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.audit.crisis_log import CRISES
@@ -94,7 +94,7 @@ def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
 
 
 async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> LayersStores:
-    with extra(*_DRIVER):
+    with require_extra(*_DRIVER):
         from memstory_reference.systems.layers.stores.postgres.log_store import open_log  # noqa: PLC0415
         from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres  # noqa: PLC0415
     async with AsyncExitStack() as opened:
@@ -109,13 +109,13 @@ async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> Lay
 
 async def claim_layers(place: PostgresPlace, owner: str) -> None:
     """Note in the database whose the layers in `place` are, before they are opened."""
-    with extra(*_DRIVER):
+    with require_extra(*_DRIVER):
         from memstory_reference.storage.postgres.schema_store import claim_schema  # noqa: PLC0415
     await claim_schema(place, owner)
 
 
 async def drop_unclaimed_layers(place: PostgresPlace, prefix: str, is_gone: Callable[[str], bool]) -> list[str]:
     """Remove the layers in schemas of this prefix whose owner is gone; return the schemas' names."""
-    with extra(*_DRIVER):
+    with require_extra(*_DRIVER):
         from memstory_reference.storage.postgres.schema_store import drop_unclaimed  # noqa: PLC0415
     return await drop_unclaimed(place, prefix, is_gone)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.vector_stores import Wrap, open_store, same
+from memstory_reference.composition.vector_stores import Wrap, open_store, unwrapped
 from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
 from memstory_reference.storage.tombstones import FILE, Tombstones
@@ -29,7 +29,7 @@ async def open_manager(
     chat: ChatModel,
     clock: Clock | None = None,
     new_id: NewId = random_id,
-    wrap: Wrap = same,
+    wrap: Wrap = unwrapped,
 ) -> ManagerSystem:
     """Open the manager system in `folder`; by default on this machine's clock."""
     store = await open_store(folder, embedder)

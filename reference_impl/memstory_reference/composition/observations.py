@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.vector_stores import Wrap, drop_damaged, open_store, same
+from memstory_reference.composition.vector_stores import Wrap, drop_damaged, open_store, unwrapped
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.observations.service import ObservationService
 
@@ -27,7 +27,7 @@ async def open_observations(
     clock: Clock,
     new_id: NewId,
     config: ObservationsConfig,
-    wrap: Wrap = same,
+    wrap: Wrap = unwrapped,
 ) -> ObservationService:
     """Open the observations in `folder`, both indexes in step; without a chat model they are summarised by rules.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
     from memstory_reference.ports import Embedder, NewId
     from memstory_reference.systems.pipeline.config import PipelineConfig
-    from memstory_reference.systems.pipeline.recall import Nearest
+    from memstory_reference.systems.pipeline.recall import NearestMemories
     from memstory_reference.systems.pipeline.selection import Reranker
     from memstory_reference.systems.pipeline.settings import PipelineSettings
 
@@ -52,7 +52,7 @@ async def open_pipeline(
     config: PipelineConfig,
     reranker: Reranker | None = None,
     detectors: Detectors | None = None,
-    wrap: Callable[[Nearest], Nearest] = lambda vectors: vectors,
+    wrap: Callable[[NearestMemories], NearestMemories] = lambda vectors: vectors,
 ) -> PipelineService:
     """Open the pipeline in `folder`, which this process then owns; StoreConflictError if another one does.
 

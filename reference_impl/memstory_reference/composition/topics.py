@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.vector_stores import Wrap, open_store, same
+from memstory_reference.composition.vector_stores import Wrap, open_store, unwrapped
 from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
 from memstory_reference.storage.tombstones import FILE, Tombstones
@@ -44,7 +44,7 @@ async def open_topics(
     chat: ChatModel,
     clock: Clock | None = None,
     new_id: NewId = random_id,
-    wrap: Wrap = same,
+    wrap: Wrap = unwrapped,
 ) -> TopicsSystem:
     """Open the topics system on the store of `settings`; by default on this machine's clock."""
     ports = SystemPorts(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.extras import extra
+from memstory_reference.composition.extras import require_extra
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
@@ -48,7 +48,7 @@ async def open_turns(
 
 
 async def _shared_turns(place: PostgresPlace, model: str) -> TurnsStore:
-    with extra("the driver of Postgres", "psycopg", "postgres"):
+    with require_extra("the driver of Postgres", "psycopg", "postgres"):
         from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns  # noqa: PLC0415
     return await open_postgres_turns(place, model=model)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-def same(store: VectorStore) -> VectorStore:
+def unwrapped(store: VectorStore) -> VectorStore:
     """Return `store` itself: what `wrap` does where nothing is put around a store."""
     return store
 

@@ -1,1 +1,13 @@
 """What the stores of more than one memory system keep their rows in."""
+
+__all__ = [
+    "checked_embedder",
+    "checksum",
+    "database_store",
+    "lane",
+    "mapped_matrix",
+    "postgres",
+    "recurring",
+    "tombstones",
+    "vector_matrix",
+]

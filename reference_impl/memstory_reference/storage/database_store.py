@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.lane import Lane
+from memstory_reference.storage.lane import SerialThread
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Database:
         """
         self.file = file
         self._lost: Mapping[str, int] = {}
-        self.lane = Lane(str(file), self._translated)
+        self.lane = SerialThread(str(file), self._translated)
         is_checked = schema is not None and _is_to_check(file)
         if schema is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -243,7 +243,7 @@ def _reached(db: sqlite3.Connection, sql: str) -> int:
     return number
 
 
-def parts(values: Sequence[T]) -> Iterator[tuple[str, Sequence[T]]]:
+def batches_of_values(values: Sequence[T]) -> Iterator[tuple[str, Sequence[T]]]:
     """Yield marks and distinct values, as many at once as a statement takes."""
     distinct = list(dict.fromkeys(values))
     for start in range(0, len(distinct), AT_ONCE):

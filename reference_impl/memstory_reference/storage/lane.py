@@ -14,7 +14,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Lane:
+class SerialThread:
     """Runs blocking calls in order, one at a time; a call that has begun is finished even if its caller is cancelled.
 
     `translated` turns the errors of the library into those that callers know.

@@ -89,7 +89,10 @@ class MappedMatrix:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self._file.open("ab") as opened:
                 # Reserved now: to write to a mapped page that the disk has no room for would kill the process.
-                os.posix_fallocate(opened.fileno(), 0, rows * self._row_bytes)
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(opened.fileno(), 0, rows * self._row_bytes)
+                else:  # on macOS, zeros take the room
+                    opened.write(bytes(rows * self._row_bytes - opened.tell()))
         except OSError as problem:
             wanted = "has no room" if problem.errno in (errno.ENOSPC, errno.EDQUOT) else "cannot be written"
             raise UnavailableError(

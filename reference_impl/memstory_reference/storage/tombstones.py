@@ -12,10 +12,10 @@ from typing import Final
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import Database
-from memstory_reference.text.folding import folded
+from memstory_reference.text.folding import fold
 from memstory_reference.text.secret_guard import Guard
 from memstory_reference.text.sentences import sentences
-from memstory_reference.text.stems import squeezed
+from memstory_reference.text.stems import squeeze
 
 FILE: Final = "forgotten.sqlite3"
 REASON: Final = "it was forgotten for good"
@@ -111,15 +111,15 @@ def _told(text: str, *, is_buried: bool = False) -> Iterator[str]:
         for sentence in sentences(line):
             if not is_buried or len(_WORD.findall(sentence)) >= _LEAST_WORDS:
                 yield _plain(sentence)
-    yield from (f"#{squeezed(token)}" for token in text.split() if _is_identifier(token.strip(".,;:!?()\"'")))
+    yield from (f"#{squeeze(token)}" for token in text.split() if _is_identifier(token.strip(".,;:!?()\"'")))
 
 
 def _plain(text: str) -> str:
     # What has no words is itself: two rows of signs are not the same.
-    return " ".join(_WORD.findall(folded(text).casefold())) or text.strip()
+    return " ".join(_WORD.findall(fold(text).casefold())) or text.strip()
 
 
 def _is_identifier(token: str) -> bool:
     """Say whether a word with digits names one thing: no date, amount or time."""
     has_digit = any(map(str.isdigit, token))
-    return has_digit and len(squeezed(token)) >= _LEAST_SIGNS and _AMOUNT.fullmatch(token) is None
+    return has_digit and len(squeeze(token)) >= _LEAST_SIGNS and _AMOUNT.fullmatch(token) is None

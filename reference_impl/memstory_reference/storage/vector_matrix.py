@@ -103,7 +103,7 @@ class VectorMatrix:
         self._rows, self._moments = rows, moments
 
 
-def usable(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+def normalized_or_none(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
     """Return a vector at length 1; None for one that has no direction, whose cosine would be no number (CF-5)."""
     if vector is None:
         return None
@@ -134,7 +134,7 @@ def checked_vectors(
         EmbedderUnavailableError: a vector is missing, not finite, or without direction.
         StoreConflictError: the vectors have not the `dimension` of those that are stored.
     """
-    rows = [usable(vector) for vector in vectors]
+    rows = [normalized_or_none(vector) for vector in vectors]
     kept = [row for row in rows if row is not None]
     if not len(rows) == len(kept) == count:
         raise EmbedderUnavailableError(f"the embedder '{model}' answered with no usable vector; check its server")

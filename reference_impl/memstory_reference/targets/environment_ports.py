@@ -16,7 +16,7 @@ from memstory.models.ollama_address import ollama_host
 from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
-from memstory_reference.adapters.faults import MODES, Switch, faulty_vector_store
+from memstory_reference.adapters.faults import MODES, FaultSwitch, faulty_vector_store
 from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
 from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_embedder
 from memstory_reference.composition.embedders import MINILM
@@ -44,7 +44,7 @@ class EnvironmentPorts:
     counted: CountedChat
     chat: WatchedModel
     new_id: NewId
-    switches: dict[str, Switch]
+    switches: dict[str, FaultSwitch]
 
     def with_faults(self, store: VectorStore) -> VectorStore:
         """Return `store` as one that the story can make fail."""
@@ -102,9 +102,9 @@ def environment_ports(
     )
     if env.other_embedder:
         inner = OtherModel(inner)
-    switches = {"embedder": Switch("embedder"), "model": Switch("chat model"), "store": Switch("store")}
+    switches = {"embedder": FaultSwitch("embedder"), "model": FaultSwitch("chat model"), "store": FaultSwitch("store")}
     if after_reply is not None:
-        switches[after_reply] = Switch("chat model")
+        switches[after_reply] = FaultSwitch("chat model")
     embedding = Stopwatch()
     embedder = WatchedEmbedder(inner, switches["embedder"], timed=embedding.running)
 

@@ -9,7 +9,7 @@ from memstory.contract.errors import Refused
 from memstory.contract.target import Item, Receipt, Ref, Scope, Target
 
 
-class ForgetsInWords(Target):
+class ForgettingInWords(Target):
     """Deletes by id what its system names."""
 
     @abstractmethod
@@ -21,7 +21,7 @@ class ForgetsInWords(Target):
         return sum([await self.delete(Ref(id=one, durable=durable), scope) for one in ids])
 
 
-class CorrectsInWords(ForgetsInWords):
+class CorrectingInWords(ForgettingInWords):
     """Replaces the first of them, too, and deletes the others."""
 
     async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from memstory.contract.errors import SetupError
 from memstory.contract.models import ChatModel
+from memstory.contract.values import Tree
 from memstory.models.ollama_address import ollama_host
 from memstory.targets.embedders import Purpose as HarnessPurpose
 from memstory_reference.composition.chat_models import OFFLINE, make_chat
-from memstory_reference.composition.embedders import MINILM, RANDOM, make_embedder
-from memstory_reference.ports import Purpose
-from memstory_reference.targets.refusals import in_harness_words
+from memstory_reference.composition.embedders import MINILM, OLLAMA, OPENAI, RANDOM, make_embedder
+from memstory_reference.ports import EmbedderUnavailableError, Purpose
+from memstory_reference.targets.refusals import harness_errors
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
@@ -26,9 +27,13 @@ class OfferedEmbedder:
         self._inner = inner
 
     async def embed(self, texts: Sequence[str], purpose: HarnessPurpose) -> list[list[float]]:
-        """Return one vector a text."""
-        with in_harness_words():
-            vectors = await self._inner.embed(texts, Purpose(purpose))
+        """Return one vector a text; SetupError where the model's server gives none."""
+        with harness_errors():
+            try:
+                vectors = await self._inner.embed(texts, Purpose(purpose))
+            except EmbedderUnavailableError as error:
+                # It is not the memory that does not answer.
+                raise SetupError(f"the embedder {self.model} gave no vectors: {error}") from error
         rows: list[list[float]] = vectors.tolist()
         return rows
 
@@ -38,18 +43,45 @@ class OfferedEmbedder:
 
 
 def offline(more: str) -> ChatModel:
-    """Return the deterministic stand-in, which compares texts by MiniLM where its weights are here."""
+    """Return the deterministic stand-in, which compares texts by MiniLM where it can be had, else by their words."""
     if more:
         raise SetupError(f"the chat model 'offline' takes no name behind a colon, as in 'offline:{more}'")
     return make_chat(OFFLINE, ollama_host=ollama_host())
 
 
-def minilm() -> OfferedEmbedder:
+def minilm(more: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     """Return all-MiniLM-L6-v2 with this machine's cache before it."""
-    with in_harness_words():
-        return OfferedEmbedder(make_embedder(MINILM, ollama_host=ollama_host()))
+    return _without_more(MINILM, more, options)
 
 
-def random() -> OfferedEmbedder:
+def random(more: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     """Return an embedder of vectors by chance: for how long a memory takes, not for what it finds."""
-    return OfferedEmbedder(make_embedder(RANDOM, ollama_host=ollama_host()))
+    return _without_more(RANDOM, more, options)
+
+
+def ollama(model: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
+    """Return a model of the Ollama server that the option `ollama_host` or the variable OLLAMA_HOST names."""
+    return _on_a_server(OLLAMA, model, options)
+
+
+def openai(model: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
+    """Return a model of the server of OpenAI's protocol that OPENAI_BASE_URL names, else of OpenAI's own."""
+    return _on_a_server(OPENAI, model, options)
+
+
+def _without_more(name: str, more: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
+    if more:
+        raise SetupError(f"the embedder '{name}' takes no name behind a colon, as in '{name}:{more}'")
+    return _offered(name, options)
+
+
+def _on_a_server(kind: str, model: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
+    if not model:
+        raise SetupError(f"embedder={kind} names no model; allowed: {kind}MODEL")
+    return _offered(f"{kind}{model}", options)
+
+
+def _offered(name: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
+    host = options.get("ollama_host")
+    with harness_errors():
+        return OfferedEmbedder(make_embedder(name, ollama_host=ollama_host() if host is None else str(host)))

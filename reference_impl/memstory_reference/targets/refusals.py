@@ -19,7 +19,7 @@ from memstory_reference.errors import InputError, UnknownTextError
 
 
 @contextmanager
-def in_harness_words(*, is_fault_injected: bool = False, failures: Sequence[UnavailableError] = ()) -> Iterator[None]:
+def harness_errors(*, is_fault_injected: bool = False, failures: Sequence[UnavailableError] = ()) -> Iterator[None]:
     """Turn what the reference raises inside into what the harness knows.
 
     A part that is down because the story made it so is an answer that the story judges; otherwise it is an error, also
@@ -45,7 +45,7 @@ def in_harness_words(*, is_fault_injected: bool = False, failures: Sequence[Unav
 
 
 @contextmanager
-def of_the_story() -> Iterator[None]:
+def story_errors() -> Iterator[None]:
     """Turn refused input into a wrong story: for options and vectors, which the story's author wrote."""
     try:
         yield

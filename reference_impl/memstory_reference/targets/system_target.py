@@ -27,7 +27,7 @@ from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import BY_RULES
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, environment_ports
-from memstory_reference.targets.refusals import in_harness_words, of_the_story
+from memstory_reference.targets.refusals import harness_errors, story_errors
 from memstory_reference.targets.warning_log import WarningLog
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ COMMON: frozenset[Capability] = frozenset(
 _JOB, _LOOK = "_job_", "_look_"
 
 
-class Closes(Protocol):
+class Closable(Protocol):
     """A system that is open."""
 
     async def close(self) -> None:
@@ -51,7 +51,7 @@ class Closes(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Closes)
+S = TypeVar("S", bound=Closable)
 
 
 class SystemTarget(Target, Generic[S]):
@@ -106,8 +106,8 @@ class SystemTarget(Target, Generic[S]):
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._env, self._clock = env, clock
-        with in_harness_words():
-            with of_the_story():
+        with harness_errors():
+            with story_errors():
                 check_options(env.options, self.options)
                 self._ports = self._ports_of(env)
             self.embedding = self._ports.embedding
@@ -199,7 +199,7 @@ class SystemTarget(Target, Generic[S]):
     def _in_harness_words(self) -> AbstractContextManager[None]:
         if not self._is_open:
             raise TargetError("the target is not open")
-        return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.embedder.failures)
+        return harness_errors(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.embedder.failures)
 
 
 class CurrentSessions:

@@ -1,1 +1,15 @@
 """Pure functions over text that more than one memory system needs."""
+
+__all__ = [
+    "asking",
+    "chunks",
+    "fences",
+    "folding",
+    "keywords",
+    "lines",
+    "secret_guard",
+    "sentences",
+    "stems",
+    "token_sets",
+    "tokens",
+]

@@ -22,10 +22,10 @@ _LETTERS_FOR = str.maketrans("013457@$", "oieastas")
 _HIDDEN = dict.fromkeys([0xAD, 0x34F, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF])
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Return `text` with Latin letters for those that look like them, ASCII digits, no accents, no hidden characters.
 
-    >>> folded("s\u0430fety"), folded("\uff14\uff11 \u0664"), folded("pass\u200bw\u00f6rd")
+    >>> fold("s\u0430fety"), fold("\uff14\uff11 \u0664"), fold("pass\u200bw\u00f6rd")
     ('safety', '41 4', 'password')
     """
     if text.isascii():

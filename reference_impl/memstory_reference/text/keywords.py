@@ -40,7 +40,7 @@ def extract_keywords(text: str) -> tuple[Keyword, ...]:
     """
     found: dict[str, Keyword] = {}
     for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
-        plain = indexed(word)
+        plain = index_text(word)
         if not plain or plain in STOP_WORDS:
             continue
         found.setdefault(plain, Keyword(word.lower(), specific=bool(_SPECIFIC.search(word))))
@@ -62,10 +62,10 @@ def plain_words(text: str) -> list[str]:
     return _PLAIN.findall("".join(one for one in decomposed if not unicodedata.combining(one)))
 
 
-def indexed(text: str) -> str:
+def index_text(text: str) -> str:
     """Return `text` as full-text search holds it: its plain words, which the tokenizer `ascii` leaves as they are.
 
-    >>> indexed("Café: 我用Python")
+    >>> index_text("Café: 我用Python")
     'cafe 我 用 python'
     """
     return " ".join(plain_words(text))
@@ -77,10 +77,10 @@ def fts_query(keywords: Iterable[Keyword]) -> str:
     >>> fts_query(extract_keywords('c++ AND "all-MiniLM-L6-v2"'))
     '"c" OR "all minilm l6 v2"'
     """
-    return " OR ".join(f'"{indexed(keyword.text)}"' for keyword in keywords)
+    return " OR ".join(f'"{index_text(keyword.text)}"' for keyword in keywords)
 
 
-def matched(keywords: Sequence[Keyword], text: str) -> tuple[Keyword, ...]:
+def matching_keywords(keywords: Sequence[Keyword], text: str) -> tuple[Keyword, ...]:
     """Return the keywords that occur in `text` as whole words."""
-    words = f" {indexed(text)} "
-    return tuple(keyword for keyword in keywords if f" {indexed(keyword.text)} " in words)
+    words = f" {index_text(text)} "
+    return tuple(keyword for keyword in keywords if f" {index_text(keyword.text)} " in words)

@@ -33,10 +33,10 @@ def as_data(text: str) -> str:
     return _MARK.sub(r"\\[", one_line(text))
 
 
-def shortened(text: str, at_most: int) -> str:
+def shorten(text: str, at_most: int) -> str:
     """Return `text` in at most `at_most` characters (20 or more); what was cut is said at its end.
 
-    >>> shortened("0123456789" * 9, 40)
+    >>> shorten("0123456789" * 9, 40)
     '0123456789012345678901… (+68 characters)'
     """
     if len(text) <= at_most:

@@ -12,7 +12,7 @@ from typing import Final
 
 from memstory.contract import secrets
 from memstory_reference.errors import InputError
-from memstory_reference.text.folding import folded, letters_for_digits
+from memstory_reference.text.folding import fold, letters_for_digits
 
 Guard = Callable[[str], str | None]
 """A text to the reason why it must not be kept, or None. The reason is logged: it holds no word of the text."""
@@ -31,7 +31,7 @@ def secret_in(text: str) -> str | None:
     >>> secret_in("My card is 4111 1111 1111 1111."), secret_in("Call 0664 1234567 at 10."), secret_in("sk-y scraper")
     ('it holds the number of a payment card', None, None)
     """
-    plain = folded(text)
+    plain = fold(text)
     # The name of the secret may be written with digits; the secret itself is looked at as it is written.
     kind = secrets.secret_in(plain, letters_for_digits(plain))
     return None if kind is None else _REASONS[kind]

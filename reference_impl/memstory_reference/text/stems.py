@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
-import snowballstemmer
-
-from memstory_reference.text.folding import folded
+from memstory_reference.text.folding import fold
 from memstory_reference.text.keywords import plain_words
 
 _WORD = re.compile(r"[^\W_]+")
 _POINTING = frozenset(["a", "an", "the", "my", "our", "your", "his", "her", "its", "their", "this", "that"])
 _LONGEST = 64
 """Characters of a word that count: a run of a megabyte is one word, and no index wants it."""
-
-_stem: Callable[[str], str] = snowballstemmer.stemmer("porter").stemWord
 
 
 def stems(text: str) -> list[str]:
@@ -28,10 +24,19 @@ def stems(text: str) -> list[str]:
     return [stem(word) for word in plain_words(text)]
 
 
+@cache
+def _porter() -> Callable[[str], str]:
+    # Every help is shown without this package: it is needed where words are cut.
+    import snowballstemmer  # noqa: PLC0415
+
+    stem_word: Callable[[str], str] = snowballstemmer.stemmer("porter").stemWord
+    return stem_word
+
+
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """Return the stem of a plain word; what is not English passes nearly unchanged."""
-    return _stem(word[:_LONGEST])
+    return _porter()(word[:_LONGEST])
 
 
 def is_about(text: str, things: Iterable[str]) -> bool:
@@ -45,22 +50,22 @@ def is_about(text: str, things: Iterable[str]) -> bool:
     False
     """
     known = frozenset(stems(text))
-    tokens = frozenset(map(squeezed, text.split()))
+    tokens = frozenset(map(squeeze, text.split()))
     return any(_names(thing, known, tokens) for thing in things)
 
 
-def squeezed(token: str) -> str:
+def squeeze(token: str) -> str:
     """Return an identifier without case, accents, separators and quotes.
 
-    >>> squeezed("'AB-12_x'"), squeezed("@François")
+    >>> squeeze("'AB-12_x'"), squeeze("@François")
     ('ab12x', 'francois')
     """
-    return "".join(_WORD.findall(folded(token).casefold()))
+    return "".join(_WORD.findall(fold(token).casefold()))
 
 
 def _names(thing: str, known: frozenset[str], tokens: frozenset[str]) -> bool:
     if len(thing.split()) == 1:
         # One word may be written in parts, or be a part of what has a sign in it: it is one token or none.
-        return bool(squeezed(thing)) and squeezed(thing) in tokens
+        return bool(squeeze(thing)) and squeeze(thing) in tokens
     wanted = frozenset(stems(thing)) - _POINTING
     return bool(wanted) and wanted <= known

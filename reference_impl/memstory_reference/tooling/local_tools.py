@@ -13,7 +13,7 @@ LocalTools = Mapping[str, tuple[ToolSchema, Callable[[Mapping[str, Tree]], Await
 """Each tool by its name: what a model sees of it, and what it does with checked arguments."""
 
 
-async def call_local(tools: LocalTools, name: str, arguments: object) -> ToolCall:
+async def call_local_tool(tools: LocalTools, name: str, arguments: object) -> ToolCall:
     """Call a tool; every error that the memory raises on purpose becomes words."""
     given = arguments if isinstance(arguments, Mapping) else {}
     try:

@@ -13,7 +13,7 @@ from memstory_reference.bus.subjects import TOOL_SCHEMA, TOOL_SCHEMA_WANTED, too
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import Bus, Envelope, NewId, NoRespondersError, Subscription
-from memstory_reference.text.lines import shortened
+from memstory_reference.text.lines import shorten
 from memstory_reference.tooling.arguments import check_arguments
 
 READY_SECONDS = 30.0
@@ -95,7 +95,7 @@ class ToolServer:
         arguments = check_arguments(self._tool.spec, envelope.payload.get("args"))
         session = envelope.payload.get("session_id")
         caller = ToolCaller(owner=envelope.owner, session_id=session if isinstance(session, str) else None)
-        return shortened(await self._tool.call(arguments, caller), self._result_characters)
+        return shorten(await self._tool.call(arguments, caller), self._result_characters)
 
     async def _reply(self, name: str, request: Envelope, payload: Mapping[str, Json]) -> None:
         query_id = request.payload.get("query_id")

@@ -16,7 +16,7 @@ from memstory_tests_local_server import LocalHandler, serving
 from memstory.models.answering import Forwarder
 from memstory.models.proxy import Proxy
 from memstory.models.proxy_recording import Recorder, read_calls
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 
 pytestmark = pytest.mark.slow
 KEY = "sk-the-users-own"

@@ -93,11 +93,13 @@ def test_a_click_shows_lines_steps_expected_and_actual_and_another_target_beside
     dialog.wait_for()
     assert "S5 Colours are found" in dialog.inner_text()
     assert dialog.locator(".line").first.inner_text().split("\n")[0].startswith("1")
-    assert dialog.locator(".pair b").all_inner_texts() == ["expected", "actual"]
+    inner = dialog.locator(".shown li li").all_inner_texts()
+    assert [text.partition(":")[0] for text in inner] == ["expected", "actual"]
     assert dialog.locator(".shown").count() == 1
     page.select_option("dialog select", "good")
     assert dialog.locator(".shown").count() == 2
-    assert dialog.locator(".side").nth(1).locator(".check.ok").count() == 1
+    assert dialog.locator(".side").nth(1).locator("section .passed").count() == 1
+    assert dialog.locator(".side .differs").count() == 2
     page.keyboard.press("Escape")
     assert page.locator("dialog[open]").count() == 0
 
@@ -127,7 +129,7 @@ def test_a_link_opens_its_case(opened, six):
 def test_the_last_run_is_shown_beside_a_case_that_changed(opened, run_of, six):
     last = run_of([replace(six[1], outcome="passed", reason="all was well")])
     page = opened(six, last=last)
-    assert "passed → failed" in page.inner_text("#changes")
+    assert "passed → failed" in page.inner_text("#changes-since-the-last-run")
     page.locator("#matrix td.failed").click()
     page.locator("dialog[open]").wait_for()
     assert "all was well" in page.locator(".side").nth(1).inner_text()
@@ -149,7 +151,7 @@ def test_hostile_texts_do_nothing(opened, make_case):
 OUTSIDE = """() => [...document.querySelectorAll('main *')]
   .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('.wide'))
   .map((one) => one.outerHTML.slice(0, 80))"""
-TOO_SMALL = """() => [...document.querySelectorAll('nav a, .ids a, button, select, input:not([type=checkbox]), td.o')]
+TOO_SMALL = """() => [...document.querySelectorAll('nav a, td a, button, select, input:not([type=checkbox]), td.o')]
   .map((one) => [one.outerHTML.slice(0, 80), one.getBoundingClientRect()])
   .filter(([_, box]) => box.width && (box.width < 24 || box.height < 24)).map(([text]) => text)"""
 

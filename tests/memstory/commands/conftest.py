@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from memstory.bundled import named_path
 from memstory.cli import main
 from memstory.language.stories import load_stories
 from memstory.playing import play
 from memstory.reporting.writing import write_reports
-from memstory.results.fingerprint import make_fingerprint
-from memstory.results.runs import make_run
+from memstory.results.runs import make_fingerprint, make_run
 from memstory.targets.discovery import load_targets
 
 ORACLE = "control:oracle"
@@ -61,7 +61,7 @@ class Terminal:
         (factory,) = load_targets([target]).values()
         results = [
             asyncio.run(play(story, factory, self.folder / "work", target=target, trials=trials))
-            for story in load_stories(self.folder / name, name)
+            for story in load_stories(self.folder / named_path(name), name)
         ]
         write_reports(self.folder / "out", make_run(results, make_fingerprint(results)))
         return results

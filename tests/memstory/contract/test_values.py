@@ -5,10 +5,10 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from memstory.contract.values import made_quickly
+from memstory.contract.values import quick_init
 
 
-@made_quickly
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quick:
     name: str

@@ -6,8 +6,8 @@ from memstory.bundled import bundled_stories
 from memstory.controls import CONTROLS, MUTANTS
 from memstory.language.stories import load_stories
 from memstory.playing import play
-from memstory.targets.vector_stores.chroma import ChromaFactory
-from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
+from memstory.targets.vendors.chroma import ChromaFactory
+from memstory.targets.vendors.sqlite import SqliteVecFactory
 
 OWED = [
     story

@@ -6,7 +6,7 @@ import pytest
 
 from memstory.contract.errors import Mark, NotSupported, SetupError, StoryError
 from memstory.datasets import load_task, locomo
-from memstory.datasets.loading import LOCOMO
+from memstory.datasets.loading import place_of
 from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)
@@ -110,7 +110,7 @@ def test_an_unknown_dataset_names_the_nearest(tmp_path):
 
 def test_the_real_file_gives_760_judged_questions(tmp_path):
     try:
-        path = LOCOMO.find(None, tmp_path, {})
+        path = place_of("locomo").find(None, tmp_path, {"MEMSTORY_CACHE": str(tmp_path)})
     except NotSupported as absent:
         pytest.skip(str(absent))
     task = load_task(Retrieval(mark=MARK, dataset="locomo", path=str(path)), tmp_path, anywhere=True)
@@ -118,3 +118,61 @@ def test_the_real_file_gives_760_judged_questions(tmp_path):
     assert judged == {"multi-hop": 142, "temporal": 156, "open-domain": 44, "single-hop": 418, "adversarial": 237}
     assert sum(len(collection.questions) for collection in task.collections) == 999
     assert sum(count for name, count in judged.items() if name not in task.apart) == 760
+
+
+def test_a_session_is_a_memory_where_the_story_says_so(tmp_path):
+    path = tmp_path / "locomo10.json"
+    path.write_text(json.dumps([SAMPLE]))
+    (collection,) = load_task(
+        Retrieval(mark=MARK, dataset="locomo", path=str(path), unit="session"), tmp_path
+    ).collections
+    assert [(one.id, one.text) for one in collection.documents] == [
+        ("session_2", "[1:56 pm on 8 May, 2023]\nAnn: Hello.\nBob: Look! [shares a photo of a kite]"),
+        ("session_10", "[9:00 am on 2 June, 2023]\nAnn: Later."),
+    ]
+    assert [one.relevant for one in collection.questions] == [
+        ("session_2", "session_10"), (), (), ("session_2",), ("session_10",),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def audited(tmp_path):
+    """Return a function that loads the sample with an audit of its labels."""
+
+    def go(unit="turn", **correction):
+        entry = {"question_id": "locomo_0_qa3", "question": "other", "correct_evidence": ["D2:2"], **correction}
+        audit = tmp_path / "errors.json"
+        audit.write_text(json.dumps([entry]))
+        (tmp_path / "locomo10.json").write_text(json.dumps([SAMPLE]))
+        environ = {"MEMSTORY_LOCOMO_AUDIT": str(audit), "MEMSTORY_CACHE": str(tmp_path)}
+        retrieval = Retrieval(
+            mark=MARK, dataset="locomo", path=str(tmp_path / "locomo10.json"), unit=unit, labels="audited"
+        )
+        return load_task(retrieval, tmp_path, environ=environ)
+
+    return go
+
+
+def test_an_audit_stands_beside_the_authors_labels_and_the_task_names_its_copy(audited):
+    task = audited()
+    questions = [question for collection in task.collections for question in collection.questions]
+    assert [(one.relevant, one.audited) for one in questions][3] == (("D2:1",), ("D2:2",))
+    assert [one.audited for one in questions[:3]] == [None, None, None]
+    assert [note.partition(":")[0] for note in task.notes] == ["locomo", "locomo-audit"]
+
+
+def test_evidence_of_an_audit_in_the_same_session_changes_nothing_by_session(audited):
+    (collection,) = audited("session").collections
+    assert collection.questions[3].audited is None
+
+
+def test_an_audit_of_another_version_is_refused(audited):
+    with pytest.raises(SetupError, match="another version of LoCoMo: conv-1#3"):
+        audited(question="something else")
+
+
+def test_only_locomo_has_an_audit(tmp_path):
+    path = tmp_path / "l.json"
+    path.write_text("[]")
+    with pytest.raises(StoryError, match="'labels' goes with locomo"):
+        load_task(Retrieval(mark=MARK, dataset="longmemeval", path=str(path), labels="audited"), tmp_path)

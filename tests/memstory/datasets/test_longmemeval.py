@@ -5,7 +5,7 @@ import json
 import pytest
 
 from memstory.contract.errors import Mark, SetupError
-from memstory.datasets import load_task, longmemeval
+from memstory.datasets import json_list, load_task
 from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)
@@ -79,7 +79,7 @@ def test_abstention_is_kept_apart_and_a_question_without_a_label_is_listed(tmp_p
 
 @pytest.mark.parametrize("size", [1, 7, 100, 1 << 20])
 def test_the_file_is_read_in_pieces_of_any_size(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(longmemeval, "_CHUNK", size)
+    monkeypatch.setattr(json_list, "_CHUNK", size)
     task = load(tmp_path)
     assert len(task.collections) == 3
     assert [collection.id for collection in task.collections] == ["e1", "e2_abs", "e3"]

@@ -2,10 +2,16 @@ import pytest
 
 from memstory.contract.errors import Mark, NotSupported, SetupError
 from memstory.datasets import load_task
-from memstory.datasets.loading import BEIR, LOCOMO
+from memstory.datasets.loading import BEIR, place_of
 from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)
+LOCOMO = place_of("locomo")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMSTORY_CACHE", str(tmp_path / "cache"))
 
 
 def test_a_path_in_the_story_that_is_not_there_is_unsupported_and_says_what_to_do(tmp_path):

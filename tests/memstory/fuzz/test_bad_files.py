@@ -27,10 +27,10 @@ from memstory.reporting.writing import run_document
 from memstory.results.folder.recordings_file import read_recordings, with_steps, write_recordings
 from memstory.results.folder.results_file import parse_results, results_text
 from memstory.results.folder.spool import Spool
-from memstory.results.likeness import what_differs
-from memstory.results.merging import merged
+from memstory.results.likeness import run_differences
+from memstory.results.merging import merge_shards
 from memstory.results.runs import NamedRun
-from memstory.targets.table_targets import load_table
+from memstory.targets.discovery import load_table
 
 MARK = Mark("a.story.yaml", 1, 1)
 pytestmark = pytest.mark.doses("files", 2_000, 200_000)
@@ -84,9 +84,9 @@ def test_damaged_results_are_a_message(fuzz, results, run_of):
         as_markdown(run_document(run))
         gate(*runs)
         gate(*reversed(runs))
-        if not what_differs(runs):
+        if not run_differences(runs):
             as_markdown(comparison_document(compare(runs and [*runs], columns_of(runs)[0]), columns_of(runs)))
-        merged(runs)
+        merge_shards(runs)
 
     fuzz([json.loads(results_text(whole))], as_json, read)
 
@@ -182,14 +182,9 @@ def toml_value(value):
 @pytest.mark.skipif(find_spec("filelock") is None, reason="the reference is not installed")
 def test_a_damaged_recording_of_a_model_is_a_message(fuzz, folder):
     from memstory.contract.errors import MemstoryError  # noqa: PLC0415
-    from memstory.contract.models import Message, Reply, ToolRequest  # noqa: PLC0415
+    from memstory.contract.models import ChatRequest, Message, Reply, ToolRequest  # noqa: PLC0415
     from memstory.contract.values import ToolSchema  # noqa: PLC0415
-    from memstory.models.cassette import (  # noqa: PLC0415
-        Call,
-        ReplayingChat,
-        request_of,
-        write_call,
-    )
+    from memstory.models.cassette import Exchange, ReplayingChat, write_call  # noqa: PLC0415
 
     path = folder / "model.json"
     tool = ToolSchema(name="search", description="Search.", parameters={"type": "object"})
@@ -200,12 +195,12 @@ def test_a_damaged_recording_of_a_model_is_a_message(fuzz, folder):
         Message(role="tool", content="found", tool="search"),
     ]
     for purpose in ("chat", "extract"):
-        request = request_of(said, [tool], purpose, 0.1, {"type": "object"})
-        write_call(path, "ollama:m", Call(request=request, reply=Reply(content="Hi", tool_requests=(asked,))))
+        request = ChatRequest(said, [tool], purpose=purpose, temperature=0.1, response_schema={"type": "object"})
+        write_call(path, "ollama:m", Exchange(request, Reply(content="Hi", tool_requests=(asked,))))
     sound = json.loads(path.read_text("utf-8"))
 
     def read(content):
         path.write_bytes(content)
-        asyncio.run(ReplayingChat(path).chat([*said, Message(role="user", content="more")], [tool]))
+        asyncio.run(ReplayingChat(path).chat(ChatRequest([*said, Message(role="user", content="more")], [tool])))
 
     fuzz([sound], as_json, read, (MemstoryError,))

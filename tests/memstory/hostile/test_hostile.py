@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from memstory_tests_waiting import wait_until
 
 HERE = Path(__file__).parent
 MODES = {"in-process": (), "workers": ("-n", "2"), "isolated": ("--isolate",)}
@@ -200,9 +201,8 @@ def test_a_report_that_cannot_be_written_ends_the_run_with_one_message(tmp_path)
 @pytest.mark.parametrize("pauses", [(), (0.0,), (0.3,), (0.1, 0.1)], ids=["once", "at-once", "twice", "thrice"])
 def test_an_interrupted_run_loses_no_case_and_leaves_nothing(tmp_path, mode, number, pauses):
     ran = Ran(tmp_path, "hangs", (*MODES[mode], "--case-timeout", "600"))
-    while not (tmp_path / "hangs").exists():
-        assert ran.process.poll() is None, ran.said
-        time.sleep(0.05)
+    wait_until(lambda: (tmp_path / "hangs").exists() or ran.process.poll() is not None)
+    assert ran.process.poll() is None, ran.said
     ran.process.send_signal(number)
     for pause in pauses:
         time.sleep(pause)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.judging.verdicts import owners_of, step_verdicts, strangers
+from memstory.judging.verdicts import foreign_texts, owners_of, step_verdicts
 from memstory.language.stories import parse_stories
 from memstory.results.recording import Recording, StepRecord
 
@@ -39,22 +39,22 @@ def test_another_users_memory_among_the_hits_fails_a_story_that_expects_nothing_
 @pytest.mark.parametrize("op", ["search", "list", "get"])
 def test_every_way_of_reading_is_looked_at(op):
     result = SAFE if op == "get" else [SAFE]
-    assert strangers(record(2, op, "bob", result), owners_of(ADDED)) == ["a safe"]
-    assert strangers(record(2, op, "ann", result), owners_of(ADDED)) == []
+    assert foreign_texts(record(2, op, "bob", result), owners_of(ADDED)) == ["a safe"]
+    assert foreign_texts(record(2, op, "ann", result), owners_of(ADDED)) == []
 
 
 @pytest.mark.parametrize(
     "hit", [memory("1", "a boat"), memory(None, "a safe"), memory("9", "never told"), memory("2", "a boat")]
 )
 def test_only_a_memory_that_was_acknowledged_to_others_alone_is_a_strangers(hit):
-    assert strangers(record(2, "search", "bob", [hit]), owners_of(ADDED)) == []
+    assert foreign_texts(record(2, "search", "bob", [hit]), owners_of(ADDED)) == []
 
 
 def test_two_users_may_have_one_id_for_the_same_text():
     both = [*ADDED, record(1, "add", "bob", {"items": [SAFE]})]
-    assert strangers(record(2, "search", "bob", [SAFE]), owners_of(both)) == []
+    assert foreign_texts(record(2, "search", "bob", [SAFE]), owners_of(both)) == []
 
 
 def test_what_was_refused_brought_nothing():
     refused = replace(record(2, "get", "bob", None), error="no")
-    assert strangers(refused, owners_of(ADDED)) == []
+    assert foreign_texts(refused, owners_of(ADDED)) == []

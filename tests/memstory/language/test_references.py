@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memstory.case import Case
 from memstory.contract.errors import StoryError
-from memstory.language.references import REFERENCE, pick, substitute, unmarked, written
+from memstory.language.references import REFERENCE, fill_references, pick, substitute, unmark
 from memstory.language.stories import parse_stories
 from memstory.playing import play
 from memstory.targets.discovery import load_targets
@@ -66,12 +66,12 @@ def test_a_reference_that_is_not_marked_must_still_be_known():
     [("$${a}", "${a}"), ("$$${a}", "$${a}"), ("$${1}", "$${1}"), ("$ ${a}", "$ 7"), ("$${a}${a}$${a}", "${a}7${a}")],
 )
 def test_only_a_dollar_right_before_a_reference_marks_it(text, result):
-    assert written(text, {"a": 7}.get) == result
+    assert fill_references(text, {"a": 7}.get) == result
 
 
 @given(st.text(alphabet="a${} ", max_size=12).filter(lambda text: "$$" not in text))
 def test_what_was_marked_reads_as_it_did_before(text):
-    assert unmarked(REFERENCE.sub(r"$\g<0>", text)) == text
+    assert unmark(REFERENCE.sub(r"$\g<0>", text)) == text
 
 
 TREES = st.recursive(

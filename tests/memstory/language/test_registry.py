@@ -20,7 +20,7 @@ from memstory.language.matchers import MATCHERS, Finding, matcher
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.language.words import WORDS, Word
 from memstory.language.words.memories import hits_of
-from memstory.language.words.word import in_list, named
+from memstory.language.words.word import in_list, read_named
 from memstory.playing import play
 
 ROOT = Path(__file__).parents[3]
@@ -93,7 +93,7 @@ def recollect(monkeypatch):
             summary="ask for what fits some words best",
             forms="the words, or {words}",
             grammar={"type": ["string", "object"], "properties": {"words": {"description": "What is asked."}}},
-            read=named("words"),
+            read=read_named("words"),
             request=lambda args, scope: Request("recollect", {"words": args["words"], "scope": scope}),
             able={"recollect": "finds what fits words best"},
             results={"hits": hits_of},

@@ -31,7 +31,7 @@ def faults(text):
 def test_the_story_of_the_design_is_read():
     found = story(
         """
-tags: [topics, phase2]
+tags: [topics]
 covers: [L-15, L-20]
 options: {toolset: dual}
 steps:

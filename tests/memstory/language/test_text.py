@@ -38,6 +38,7 @@ def test_what_yaml_1_1_would_turn_into_something_else_is_a_text(text):
         ("1.", 1.0),
         ("-1.5e3", -1500.0),
         ("1e3", 1000.0),
+        ("123456789012345678901", 123456789012345678901),
     ],
 )
 def test_core_scalars_have_their_values(text, value):
@@ -100,8 +101,13 @@ def test_duplicate_keys_are_refused_with_both_places_and_all_of_them():
         ("a: -.INF", "f.yaml:1:4: -.INF is not a number that is finite; quote it to mean a text"),
         ("a: .nan", "f.yaml:1:4: .nan is not a number that is finite; quote it to mean a text"),
         ("a: 1e999", "f.yaml:1:4: 1e999 is not a number that is finite; quote it to mean a text"),
-        ("a: 12345678901234567890", "is not a number of at most 18 digits; quote it to mean a text"),
+        (f"a: {10**100}", "is not a number of at most 100 digits; quote it to mean a text"),
         ("a: b: c", "f.yaml:1:5: not YAML: a ':' is not allowed here; quote a text that has ': ' in it"),
+        (
+            "a: {b: ${tea}, c: 1}",
+            'f.yaml:1:9: not YAML: within {…} and […] a text with ${tea} must be in quotes: "${tea}"',
+        ),
+        ("a: [of ${tea}]", 'a text with ${tea} must be in quotes: "${tea}"'),
         ("a: 'x", "f.yaml:1:6: not YAML: the text ends inside quotes"),
         ("a: @x", "f.yaml:1:4: not YAML: a value cannot start with this character; quote it"),
         ("%YAML 1.1\n---\na: 1", "f.yaml:1:1: a line that starts with '%' is a YAML directive"),

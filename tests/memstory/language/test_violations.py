@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from memstory.language.grammar import grammar
 from memstory.language.matchers import HIT_CHECKS, MATCHERS
-from memstory.language.registry import OTHER_WORDS, nearest
+from memstory.language.registry import OTHER_WORDS, suggestion
 from memstory.language.text import documents
 from memstory.language.violations import violations
 from memstory.language.words import WORDS as STEPS
@@ -51,8 +51,16 @@ def messages(text):
         ("steps: [{search: {query: x, topk: 5}}]", "unknown key of a query 'topk'. Did you mean 'top_k'?"),
         (
             "steps: [{advance: 30x}]",
-            "'advance' is '30x', which is not a valid duration; write it like '30d' or '1h 5m' or",
+            "'advance' is '30x', which is not a valid duration; write it like '2w' or '1h 5m' or '500ms', with the",
         ),
+        (
+            "steps: [{advance: 2 months}]",
+            "units w (weeks), d (days), h (hours), m (minutes), s (seconds), ms (milliseconds), us (microseconds)",
+        ),
+        ("expect: {metrics: {recal@3: 1}}", "f.yaml:3:20: unknown metric 'recal@3'. Did you mean 'recall@3'?"),
+        ("expect: {recall@3: {ge: 0.9}}", "write it under `metrics:`, as in `expect: {metrics: {recall@3: …}}`"),
+        ("steps: {add: x, search: y}", "f.yaml:3:8: 'steps' must be a list, but is a mapping"),
+        ("steps: {add: x, search: y}", "; put '- ' before each of its keys"),
         (
             "steps: [{fault: {embedder: dwn}}]",
             "'embedder' must be one of down, slow, garbage, ok, but is the text 'dwn'. D",
@@ -92,7 +100,7 @@ def test_every_property_of_the_grammar_is_described():
 
 
 def test_a_name_like_nothing_gets_no_suggestion():
-    assert nearest("qqqq", ["contains"]) == ""
+    assert suggestion("qqqq", ["contains"]) == ""
 
 
 WORDS = [*MATCHERS, *HIT_CHECKS, "x"]

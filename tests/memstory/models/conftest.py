@@ -20,8 +20,8 @@ class Written:
         self.asked = []
         self.closed = 0
 
-    async def chat(self, messages, tools):
-        self.asked.append(([message.content for message in messages], [tool.name for tool in tools]))
+    async def chat(self, request):
+        self.asked.append(([message.content for message in request.messages], [tool.name for tool in request.tools]))
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply

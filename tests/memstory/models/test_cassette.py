@@ -6,7 +6,7 @@ import json
 import pytest
 
 from memstory.contract.errors import SetupError
-from memstory.contract.models import Message, Reply, ToolRequest
+from memstory.contract.models import ChatRequest, Message, Reply, ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory.models.cassette import CassetteMissError, RecordingChat, ReplayingChat
 
@@ -31,24 +31,24 @@ class CountingModel:
         self.asked = 0
         self._first = first
 
-    async def chat(self, messages, tools=(), *, purpose="chat", temperature=None, response_schema=None) -> Reply:
+    async def chat(self, request) -> Reply:
         self.asked += 1
         return self._first if self._first and self.asked == 1 else Reply(content=f"answer {self.asked}")
 
 
 async def test_replay_gives_the_recorded_reply_without_the_model(tmp_path):
     tape = tmp_path / "sub" / "run.json"
-    assert await RecordingChat(CountingModel(REPLY), tape).chat(ASK, [SEARCH]) == REPLY
-    assert await ReplayingChat(tape).chat(ASK, [SEARCH]) == REPLY
+    assert await RecordingChat(CountingModel(REPLY), tape).chat(ChatRequest(ASK, [SEARCH])) == REPLY
+    assert await ReplayingChat(tape).chat(ChatRequest(ASK, [SEARCH])) == REPLY
 
 
 async def test_replay_says_so_in_its_name(tmp_path):
-    await RecordingChat(CountingModel(), tmp_path / "run.json").chat(ASK)
+    await RecordingChat(CountingModel(), tmp_path / "run.json").chat(ChatRequest(ASK))
     assert ReplayingChat(tmp_path / "run.json").name == "ollama:test (replayed)"
 
 
 async def test_recording_names_its_model_and_can_be_read(tmp_path):
-    await RecordingChat(CountingModel(REPLY), tmp_path / "run.json").chat(ASK, [SEARCH])
+    await RecordingChat(CountingModel(REPLY), tmp_path / "run.json").chat(ChatRequest(ASK, [SEARCH]))
     text = (tmp_path / "run.json").read_text(encoding="utf-8")
     assert "Özgür" in text
     tree = json.loads(text)
@@ -59,10 +59,12 @@ async def test_recording_names_its_model_and_can_be_read(tmp_path):
 async def test_miss_shows_the_nearest_recorded_request_as_a_difference(tmp_path):
     tape = tmp_path / "run.json"
     recorder = RecordingChat(CountingModel(), tape)
-    await recorder.chat(ASK, [SEARCH])
-    await recorder.chat([Message(role="user", content="Something else")], purpose="title")
+    await recorder.chat(ChatRequest(ASK, [SEARCH]))
+    await recorder.chat(ChatRequest([Message(role="user", content="Something else")], purpose="title"))
     with pytest.raises(CassetteMissError) as miss:
-        await ReplayingChat(tape).chat([ASK[0], Message(role="user", content="Wer ist Özgür?\nUnd wann?")], [SEARCH])
+        await ReplayingChat(tape).chat(
+            ChatRequest([ASK[0], Message(role="user", content="Wer ist Özgür?\nUnd wann?")], [SEARCH])
+        )
     shown = str(miss.value).splitlines()
     assert "-[user] Und wo?" in shown
     assert "+[user] Und wann?" in shown
@@ -83,16 +85,16 @@ async def test_miss_shows_the_nearest_recorded_request_as_a_difference(tmp_path)
 )
 async def test_another_request_is_no_hit(tmp_path, change):
     tape = tmp_path / "run.json"
-    await RecordingChat(CountingModel(), tape).chat(ASK, [SEARCH])
+    await RecordingChat(CountingModel(), tape).chat(ChatRequest(ASK, [SEARCH]))
     request = {"messages": ASK, "tools": [SEARCH], **change}
     with pytest.raises(CassetteMissError):
-        await ReplayingChat(tape).chat(request.pop("messages"), request.pop("tools"), **request)
+        await ReplayingChat(tape).chat(ChatRequest(**request))
 
 
 async def test_order_of_tools_does_not_matter(tmp_path):
     tape = tmp_path / "run.json"
-    await RecordingChat(CountingModel(), tape).chat(ASK, [SEARCH, SAVE])
-    assert (await ReplayingChat(tape).chat(ASK, [SAVE, SEARCH])).content == "answer 1"
+    await RecordingChat(CountingModel(), tape).chat(ChatRequest(ASK, [SEARCH, SAVE]))
+    assert (await ReplayingChat(tape).chat(ChatRequest(ASK, [SAVE, SEARCH]))).content == "answer 1"
 
 
 async def test_file_does_not_depend_on_the_order_of_the_run(tmp_path):
@@ -100,23 +102,23 @@ async def test_file_does_not_depend_on_the_order_of_the_run(tmp_path):
     for name, order in (("one", requests), ("two", requests[::-1])):
         chat = RecordingChat(EchoModel(), tmp_path / name)
         for messages in order:
-            await chat.chat(messages)
+            await chat.chat(ChatRequest(messages))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 class EchoModel:
     name = "echo"
 
-    async def chat(self, messages, tools=(), *, purpose="chat", temperature=None, response_schema=None) -> Reply:
-        return Reply(content=messages[-1].content)
+    async def chat(self, request) -> Reply:
+        return Reply(content=request.messages[-1].content)
 
 
 async def test_recording_goes_on_where_it_was_broken_off(tmp_path):
     tape, model = tmp_path / "run.json", CountingModel()
-    await RecordingChat(model, tape).chat(ASK)
+    await RecordingChat(model, tape).chat(ChatRequest(ASK))
     again = RecordingChat(model, tape)
-    assert (await again.chat(ASK)).content == "answer 1"
-    assert (await again.chat(ASK[1:])).content == "answer 2"
+    assert (await again.chat(ChatRequest(ASK))).content == "answer 1"
+    assert (await again.chat(ChatRequest(ASK[1:]))).content == "answer 2"
     assert model.asked == 2
 
 
@@ -124,15 +126,15 @@ async def test_recorders_of_one_file_lose_nothing(tmp_path):
     tape = tmp_path / "run.json"
     recorders = [RecordingChat(EchoModel(), tape) for _ in range(8)]
     await asyncio.gather(
-        *(chat.chat([Message(role="user", content=str(number))]) for number, chat in enumerate(recorders))
+        *(chat.chat(ChatRequest([Message(role="user", content=str(number))])) for number, chat in enumerate(recorders))
     )
     replay = ReplayingChat(tape)
     for number in range(8):
-        assert (await replay.chat([Message(role="user", content=str(number))])).content == str(number)
+        assert (await replay.chat(ChatRequest([Message(role="user", content=str(number))]))).content == str(number)
 
 
 async def test_file_of_another_model_is_not_mixed(tmp_path):
-    await RecordingChat(CountingModel(), tmp_path / "run.json").chat(ASK)
+    await RecordingChat(CountingModel(), tmp_path / "run.json").chat(ChatRequest(ASK))
     with pytest.raises(SetupError, match="recorded with ollama:test"):
         RecordingChat(EchoModel(), tmp_path / "run.json")
 

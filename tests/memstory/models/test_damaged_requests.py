@@ -16,7 +16,7 @@ import httpx
 from memstory.models.answering import Forwarder, RuleAnswerer
 from memstory.models.proxy import Proxy
 from memstory.models.proxy_recording import Recorder, blank_request, read_calls
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 
 CHAT, EMBEDDINGS = "chat/completions", "embeddings"
 JSON = {"Content-Type": "application/json"}

@@ -26,9 +26,9 @@ class Scripted:
     def __init__(self, errs=lambda _: False, others="YES"):
         self.errs, self.others, self.asked = errs, others, 0
 
-    async def chat(self, messages, tools):
+    async def chat(self, request):
         self.asked += 1
-        given = json.loads(messages[-1].content)
+        given = json.loads(request.messages[-1].content)
         one = LABELS.get((given["question"], given["answer"]))
         if one is None:
             return Reply(content=self.others)
@@ -87,7 +87,7 @@ def test_only_one_clear_word_is_a_vote(said, vote):
 
 async def test_the_majority_decides_and_asking_stops_when_it_is_clear():
     class Wavering(Scripted):
-        async def chat(self, messages, tools):
+        async def chat(self, request):
             self.asked += 1
             return Reply(content=["YES", "NO", "NO", "YES"][self.asked - 1])
 

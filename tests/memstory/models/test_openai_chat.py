@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memstory.contract.models import ChatModelUnavailableError, Message, Reply, ToolRequest
+from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message, Reply, ToolRequest
 from memstory.contract.values import ToolSchema
-from memstory.models.openai_chat import MAX_CHARACTERS, OpenAiChat, written
+from memstory.models.openai_chat import MAX_CHARACTERS, OpenAiChat, openai_messages
 from memstory.models.openai_server import OpenAiServer, openai_server
 
 ASKED = [Message(role="system", content="Be kind."), Message(role="user", content="Hello")]
@@ -24,13 +24,13 @@ def model(endpoint: Any, name: str = "tiny", **options: Any) -> OpenAiChat:
 
 async def failure(chat: OpenAiChat, **options: Any) -> str:
     with pytest.raises(ChatModelUnavailableError) as caught:
-        await chat.chat(ASKED, **options)
+        await chat.chat(ChatRequest(ASKED, **options))
     return str(caught.value)
 
 
 async def test_an_answer_comes_in_pieces_with_its_tokens(openai_endpoint):
     pieces: list[str] = []
-    reply = await model(openai_endpoint, on_text=pieces.append).chat(ASKED, temperature=0.0)
+    reply = await model(openai_endpoint, on_text=pieces.append).chat(ChatRequest(ASKED, temperature=0.0))
     assert reply == Reply(content="Good day.", prompt_tokens=11, answer_tokens=7)
     assert pieces == ["Good ", "day."]
     (body,) = openai_endpoint.bodies("/v1/chat/completions")
@@ -39,9 +39,21 @@ async def test_an_answer_comes_in_pieces_with_its_tokens(openai_endpoint):
     assert "tools" not in body
 
 
+async def test_a_server_that_does_not_stream_sends_the_whole_answer_as_one_piece(openai_endpoint):
+    openai_endpoint.streams = False
+    pieces: list[str] = []
+    reply = await model(openai_endpoint, on_text=pieces.append).chat(ChatRequest(ASKED))
+    assert reply == Reply(content="Good day.", prompt_tokens=11, answer_tokens=7)
+    assert pieces == ["Good day."]
+    call = {"id": "1", "type": "function", "function": {"name": "save", "arguments": '{"text": "tea"}'}}
+    openai_endpoint.deltas, openai_endpoint.finish = [{"tool_calls": [call]}], None
+    reply = await model(openai_endpoint).chat(ChatRequest(ASKED, [SAVE]))
+    assert reply.tool_requests == (ToolRequest(name="save", arguments={"text": "tea"}),)
+
+
 async def test_missing_usage_is_no_number(openai_endpoint):
     openai_endpoint.has_usage = False
-    reply = await model(openai_endpoint).chat(ASKED)
+    reply = await model(openai_endpoint).chat(ChatRequest(ASKED))
     assert (reply.prompt_tokens, reply.answer_tokens) == (None, None)
 
 
@@ -51,7 +63,7 @@ async def test_tool_calls_are_put_together_from_their_pieces(openai_endpoint, op
         *openai_fake.tool_deltas("find", '{"query": "coffee"}', 1),
     ]
     openai_endpoint.finish = "tool_calls"
-    reply = await model(openai_endpoint).chat(ASKED, [SAVE])
+    reply = await model(openai_endpoint).chat(ChatRequest(ASKED, [SAVE]))
     assert reply.tool_requests == (
         ToolRequest(name="save", arguments={"text": "tea"}),
         ToolRequest(name="find", arguments={"query": "coffee"}),
@@ -67,13 +79,13 @@ def test_each_answer_of_a_tool_names_its_call():
         tool_requests=[ToolRequest(name="a", arguments={"x": 1}), ToolRequest(name="b", arguments={})],
     )
     answers = [Message(role="tool", content="1", tool="a"), Message(role="tool", content="2", tool="b")]
-    told = written([*ASKED, asked, *answers])
+    told = openai_messages([*ASKED, asked, *answers])
     assert [call["id"] for call in told[2]["tool_calls"]] == [told[3]["tool_call_id"], told[4]["tool_call_id"]]
     assert told[3]["tool_call_id"] != told[4]["tool_call_id"]
 
 
 async def test_a_schema_is_sent_as_response_format(openai_endpoint):
-    await model(openai_endpoint).chat(ASKED, response_schema={"type": "object"})
+    await model(openai_endpoint).chat(ChatRequest(ASKED, response_schema={"type": "object"}))
     (body,) = openai_endpoint.bodies("/v1/chat/completions")
     assert body["response_format"]["json_schema"]["schema"] == {"type": "object"}
 
@@ -81,7 +93,7 @@ async def test_a_schema_is_sent_as_response_format(openai_endpoint):
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_a_storm_is_waited_out(openai_endpoint, status):
     openai_endpoint.failures = [(status, "not now")] * 2
-    assert (await model(openai_endpoint).chat(ASKED)).content == "Good day."
+    assert (await model(openai_endpoint).chat(ChatRequest(ASKED))).content == "Good day."
     assert len(openai_endpoint.requests) == 3
 
 
@@ -150,7 +162,7 @@ async def test_arguments_that_are_no_object_are_shown(openai_endpoint, openai_fa
 
 async def test_a_refusal_is_the_answer(openai_endpoint):
     openai_endpoint.deltas = [{"refusal": "I cannot help with that."}]
-    assert (await model(openai_endpoint).chat(ASKED)).content == "I cannot help with that."
+    assert (await model(openai_endpoint).chat(ChatRequest(ASKED))).content == "I cannot help with that."
 
 
 async def test_an_endless_answer_is_stopped(openai_endpoint):
@@ -168,5 +180,5 @@ def test_the_key_is_never_shown():
 
 
 def test_a_replaying_proxy_is_in_the_name_of_the_model():
-    server = openai_server({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "MEMSTORY_PROXY": "replayed"})
+    server = openai_server(environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "MEMSTORY_PROXY": "replayed"})
     assert OpenAiChat("tiny", server).name == "openai:tiny (replayed)"

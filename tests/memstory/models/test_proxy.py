@@ -18,7 +18,7 @@ from memstory.contract.errors import SetupError
 from memstory.models.answering import Forwarder, Replayer, RuleAnswerer
 from memstory.models.proxy import Proxy, totals
 from memstory.models.proxy_recording import Recorder, read_calls
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 
 ONE = "0b5ad9d0-6c5e-4f0e-9a59-6f4f2f1c1111"
 OTHER = "9f0c3a52-1111-4222-8333-444455556666"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memstory.contract.errors import SetupError
 from memstory.models.proxy_recording import Recorder, blank_request, read_calls
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 
 REQUEST = blank_request("chat/completions", {"messages": ["tea"]})
 
@@ -65,7 +65,7 @@ import sys
 from pathlib import Path
 from memstory.models.proxy_recording import blank_request
 from memstory.models.proxy_recording import Recorder
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 
 recorder = Recorder(Path(sys.argv[1]), Secrets())
 for number in range(1_000_000):

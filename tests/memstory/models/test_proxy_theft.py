@@ -22,7 +22,7 @@ from memstory.models.answering import Forwarder, RuleAnswerer
 from memstory.models.counted_model import CountedModel
 from memstory.models.proxy import Proxy
 from memstory.models.proxy_recording import Recorder, read_calls
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 
 KEY = "sk-the-users-own"
 CHAT = "chat/completions"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from memstory.case import Case
@@ -17,6 +20,16 @@ MARK = Mark("stories/x.yaml", 3, 1)
 TALK = frozenset({"chat", "chat.tools"})
 SAVE = [("memory_save", {"topic": "user.name", "content": "Ilse"})]
 RECALL = [("memory_recall", {"topic": "user.name"})]
+
+
+WITHOUT_EXTRAS = """
+import asyncio, sys
+sys.modules.update(dict.fromkeys(["chromadb", "httpx", "numpy", "onnxruntime", "tokenizers"]))
+from memstory.contract.models import ChatRequest, Message
+from memstory.models.loading import load_model
+model = load_model("offline")
+print(asyncio.run(model.chat(ChatRequest([Message(role="user", content="Hello!")]))).content)
+"""
 
 
 class Plain(OracleFactory):
@@ -185,13 +198,13 @@ async def test_a_tool_that_the_backend_cannot_do_makes_the_case_unsupported_and_
 
 
 def test_a_model_that_nobody_offers_is_named_with_those_that_are(monkeypatch):
-    monkeypatch.setattr("memstory.models.loading.entry_points", no_offers)
+    monkeypatch.setattr("memstory.contract.installation.entry_points", no_offers)
     with pytest.raises(SetupError, match=r"no chat model is named 'gpt'.*none is installed"):
         check_model_name("gpt")
 
 
 async def test_without_the_usual_model_a_talk_is_unsupported_but_a_chosen_one_must_be_there(tmp_path, monkeypatch):
-    monkeypatch.setattr("memstory.models.loading.entry_points", no_offers)
+    monkeypatch.setattr("memstory.contract.installation.entry_points", no_offers)
     story = Story(id="T1", title="a talk", mark=MARK, digest="d", steps=(say("hello"),), needs=TALK)
     case = Case(story=story, target="plain")
     usual = await run(case, Plain(), tmp_path, RunOptions(chats=Chats()))
@@ -212,3 +225,9 @@ async def test_models_are_closed_once_with_the_worker(written):
 def test_a_wrong_toolset_is_found_before_a_model_is_loaded():
     with pytest.raises(StoryError):
         Chats().shim(frozenset({"add", "search"}), {"toolset": 7})
+
+
+def test_the_stand_in_talks_where_no_extra_is_installed():
+    talk = subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (talk.returncode, talk.stderr) == (0, "")
+    assert talk.stdout.startswith("Hello")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import Refused, SetupError
 from memstory.contract.models import ChatModelUnavailableError, Reply
@@ -116,13 +117,13 @@ async def test_turns_of_a_session_wait_for_each_other_and_those_of_others_do_not
         def __init__(self):
             self.now, self.most, self.windows = {}, {}, []
 
-        async def chat(self, messages, tools):
-            who = messages[-1].content
+        async def chat(self, request):
+            who = request.messages[-1].content
             self.now[who] = self.now.get(who, 0) + 1
             self.most[who] = max(self.most.get(who, 0), self.now[who])
             self.most["all"] = max(self.most.get("all", 0), sum(self.now.values()))
-            self.windows.append(len(messages))
-            await asyncio.sleep(0.01)
+            self.windows.append(len(request.messages))
+            await eventually(lambda: self.most["all"] == 2)
             self.now[who] -= 1
             return Reply(content=who)
 

@@ -1,18 +1,16 @@
 """A language model that is right four times of five, tried five times: what each report says of it."""
 
-import json
-
 from memstory.contract.models import Reply, ToolRequest
 from memstory.controls import OracleFactory
 from memstory.language.stories import parse_stories
 from memstory.models.shim import Chats
 from memstory.playing import play
 from memstory.reporting.markdown import as_markdown
-from memstory.reporting.page.html import details
+from memstory.reporting.page.html import as_html
+from memstory.reporting.sections.case_steps import case_steps
 from memstory.reporting.terminal import terminal_summary
 from memstory.reporting.writing import run_document
-from memstory.results.fingerprint import make_fingerprint
-from memstory.results.runs import make_run
+from memstory.results.runs import make_fingerprint, make_run
 from memstory.running.runner import RunOptions
 
 STORY = """
@@ -34,14 +32,16 @@ class MostlyRight:
     name = "openai:mostly-right"
     asked = 0
 
-    async def chat(self, messages, tools):
-        if messages[-1].role == "tool":
-            return Reply(content=f"It is in your notes: {messages[-1].content}", prompt_tokens=40, answer_tokens=9)
+    async def chat(self, request):
+        if request.messages[-1].role == "tool":
+            return Reply(
+                content=f"It is in your notes: {request.messages[-1].content}", prompt_tokens=40, answer_tokens=9
+            )
         self.asked += 1
         if self.asked % 5 == 0:
             return Reply(content="Her boat is called Penelope.", prompt_tokens=20, answer_tokens=6)
-        request = ToolRequest(name="search_memory", arguments={"query": "Ana's boat is called Marlin."})
-        return Reply(content="", tool_requests=[request], prompt_tokens=20, answer_tokens=5)
+        search = ToolRequest(name="search_memory", arguments={"query": "Ana's boat is called Marlin."})
+        return Reply(content="", tool_requests=[search], prompt_tokens=20, answer_tokens=5)
 
     async def close(self):
         pass
@@ -66,4 +66,4 @@ async def test_the_rate_its_interval_and_the_chance_of_all_are_in_terminal_repor
     (row,) = [line for line in report.splitlines() if line.startswith("| TRY1\\[perfect\\]") and "flaky" in line]
     assert row.split("|")[3:9] == [" 4 of 5 ", " 0.80 ", " 0.38 to 0.96 ", " 1.00 ", " 0.60 ", " 0.00 "]
     assert "| TRY1 | 4 of 5 | 4 of 5 |" in report
-    assert said in json.dumps(details(result))
+    assert said in as_html(case_steps(result))

@@ -17,7 +17,7 @@ if importlib.util.find_spec("xllamacpp") is None and os.environ.get("MEMSTORY_SM
 
 import xllamacpp
 
-from memstory.contract.models import ChatModelUnavailableError, Message
+from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message
 from memstory.controls import OracleFactory
 from memstory.language.stories import parse_stories
 from memstory.models.answering import Forwarder, Replayer
@@ -27,7 +27,7 @@ from memstory.models.proxy import Proxy
 from memstory.models.proxy_recording import Recorder, read_calls
 from memstory.models.shim import Chats
 from memstory.playing import play
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 from memstory.running.runner import RunOptions
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,7 @@ def model(server):
 
 async def test_an_answer_is_streamed_in_pieces_and_its_tokens_are_counted(server):
     pieces = []
-    reply = await OpenAiChat("smollm2", server[0], on_text=pieces.append).chat(ASKED, temperature=0.0)
+    reply = await OpenAiChat("smollm2", server[0], on_text=pieces.append).chat(ChatRequest(ASKED, temperature=0.0))
     assert reply.content == "".join(pieces)
     assert len(pieces) > 1
     assert reply.prompt_tokens > 10
@@ -69,13 +69,13 @@ async def test_an_answer_is_streamed_in_pieces_and_its_tokens_are_counted(server
 
 
 async def test_an_answer_keeps_to_a_json_schema(model):
-    reply = await model.chat(ASKED, temperature=0.0, response_schema=SCHEMA)
+    reply = await model.chat(ChatRequest(ASKED, temperature=0.0, response_schema=SCHEMA))
     assert json.loads(reply.content)["verdict"] in {"yes", "no"}
 
 
 async def test_a_prompt_beyond_its_context_is_one_sentence(model):
     with pytest.raises(ChatModelUnavailableError) as caught:
-        await model.chat([Message(role="user", content="tea " * 2 * CONTEXT)])
+        await model.chat(ChatRequest([Message(role="user", content="tea " * 2 * CONTEXT)]))
     assert "answered 400" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -83,10 +83,10 @@ async def test_a_prompt_beyond_its_context_is_one_sentence(model):
 async def test_what_it_said_is_recorded_by_the_proxy_and_replayed_without_it(server, tmp_path):
     file = tmp_path / "run.jsonl"
     with Proxy(Forwarder(server[0].url, None, Recorder(file, Secrets()))) as proxy:
-        said = await OpenAiChat("smollm2", replace(server[0], url=proxy.url)).chat(ASKED)
+        said = await OpenAiChat("smollm2", replace(server[0], url=proxy.url)).chat(ChatRequest(ASKED))
         (call,) = proxy.calls
     with Proxy(Replayer(read_calls(file))) as proxy:
-        again = await OpenAiChat("smollm2", replace(server[0], url=proxy.url)).chat(ASKED)
+        again = await OpenAiChat("smollm2", replace(server[0], url=proxy.url)).chat(ChatRequest(ASKED))
     assert again == said
     assert (call.prompt_tokens, call.answer_tokens) == (said.prompt_tokens, said.answer_tokens)
 

@@ -11,6 +11,7 @@ import memstory.pytest_plugin.collect  # noqa: F401  (pytester forgets what an i
 
 TOY = """
 import asyncio, os, signal
+from pathlib import Path
 from memstory.controls import Oracle
 from memstory.contract.errors import Refused, SetupError
 from memstory.contract.target import TargetFactory, ToolCall, Turn
@@ -21,6 +22,7 @@ class Toy(Oracle):
         if text == "break":
             raise RuntimeError("the backend fell over")
         if text == "hang":
+            Path("hangs").touch()
             await asyncio.Event().wait()
         if text == "interrupt":
             os.kill(os.getpid(), signal.SIGINT)
@@ -99,6 +101,11 @@ class Project:
         return {case["story"]: case["outcome"] for case in document["cases"]}
 
 
+WITHOUT_STRANGERS = "-p no:langsmith_plugin -p no:anyio -p no:hypothesispytest"
+"""To import the plugins of other libraries takes three quarters of a start, and the tests start many processes."""
+
+
 @pytest.fixture
-def project(pytester):
+def project(pytester, monkeypatch):
+    monkeypatch.setenv("PYTEST_ADDOPTS", WITHOUT_STRANGERS)
     return Project(pytester)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
 
+from memstory.bundled import bundled_stories
 from memstory.language.reading import OUR_FAULT
 from memstory.language.stories import story_of
 
@@ -120,7 +122,7 @@ def test_foreign_yaml_is_never_opened_and_costs_no_import(project):
             assert not heavy & set(sys.modules)
         """
     )
-    result = project.run_apart("-q", "-p", "no:hypothesispytest")
+    result = project.run_apart("-q")
     result.assert_outcomes(passed=1)
     assert not (project.path / "reports").exists()
 
@@ -205,35 +207,10 @@ def test_a_story_for_other_targets_is_named_in_the_run(project, named, said):
     project.run().stdout.fnmatch_lines([said])
 
 
-NOBODY_CHOSE = """
-[pytest]
-memstory_stories = stories
-asyncio_default_fixture_loop_scope = function
-"""
-NO_REFERENCE = """
-def pytest_memstory_targets():
-    return {"reference": "a_vendor_that_is_not_there:Factory"}
-"""
-
-
-@pytest.mark.parametrize("words", [(), ("-n", "1")])
-def test_where_nobody_chose_and_the_reference_is_not_installed_the_stories_run_on_our_own_target(project, words):
-    project.pytester.makeini(NOBODY_CHOSE)
-    project.pytester.makeconftest(NO_REFERENCE)
-    project.story()
-    project.story(TWO, "stories/b.yaml")
-    result = project.run_apart(*words)
-    result.assert_outcomes(passed=3)
-    said = [line for line in result.outlines if line.startswith("The stories ran on fts5, ")]
-    assert len(said) == 1
-    assert "needs the package 'a_vendor_that_is_not_there'" in said[0]
-
-
-def test_a_reference_that_somebody_chose_is_not_replaced(project):
-    project.pytester.makeini(NOBODY_CHOSE)
-    project.pytester.makeconftest(NO_REFERENCE)
-    project.story()
-    result = project.run("--target", "reference")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    project.pytester.makeini(f"{NOBODY_CHOSE}memstory_target = reference\n")
-    project.run().assert_outcomes(errors=1)
+def test_a_bundled_story_fails_under_the_name_that_can_be_typed_again(project):
+    words = [f"--rootdir={project.path}", "-c", "tox.ini", "--target", "control:nothing"]
+    result = project.run(str(bundled_stories() / "generic/list.yaml"), *words)
+    assert str(bundled_stories()) not in "\n".join(result.outlines)
+    result.stdout.fnmatch_lines(["bundled/generic/list.yaml:*", "story *(bundled/generic/list.yaml:*"])
+    document = json.loads((project.path / "reports/latest/results.json").read_text("utf-8"))
+    assert {case["where"].partition(":")[0] for case in document["cases"]} == {"bundled/generic/list.yaml"}

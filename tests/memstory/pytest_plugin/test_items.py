@@ -84,6 +84,38 @@ def test_an_error_that_several_cases_share_is_told_in_full_once(project):
     assert "the same error as E1[toy_target:ToyFactory]: say: RuntimeError: the backend fell over" in output
 
 
+STAND_IN = """
+from toy_target import Toy, ToyFactory
+
+
+class Talker(Toy):
+    async def about(self):
+        return {"chat": "rules (deterministic stand-in)"}
+
+
+class TalkerFactory(ToyFactory):
+    name, spec = "talker", "talker:TalkerFactory"
+
+    def target(self):
+        return Talker()
+"""
+
+
+def test_what_a_stand_in_did_not_use_is_an_error_that_shows_what_happened(project):
+    (project.path / "talker.py").write_text(STAND_IN)
+    project.story(WRONG.replace("Elixir", "Ana"))
+    result = project.run("--target", "talker:TalkerFactory")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "the memory returned it; the stand-in did not use it: stories/a.yaml:8:* step 2 (say): answer does not *",
+            "*8 |       answer: {contains: Ana}",
+            "*tool calls that happened:*",
+            "*1. recall(*user.name*) -> *Ana*",
+        ]
+    )
+
+
 def test_what_a_hook_of_the_project_says_is_not_replaced_by_a_story_that_passed(project):
     hook = (
         "@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_call(item):\n    yield\n    raise ValueError('disk full')\n"

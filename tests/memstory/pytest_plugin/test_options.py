@@ -182,3 +182,9 @@ def test_address_and_key_of_models_go_where_their_clients_look(pytester, monkeyp
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     words = ("--chat-url", "http://127.0.0.1:8080/v1", "--chat-key", "MY_KEY")
     pytester.runpytest_inprocess(*words).assert_outcomes(passed=1)
+
+
+def test_options_that_a_target_does_not_take_are_said_before_anything_runs(pytester):
+    done = pytester.runpytest_inprocess("--target", "mem0", "--target-option", "config=nothing.json")
+    assert done.ret == 4
+    done.stderr.fnmatch_lines(["*config=nothing.json: the file cannot be read: No such file or directory*"])

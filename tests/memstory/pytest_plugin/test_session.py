@@ -6,9 +6,9 @@ import json
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from memstory_tests_waiting import STARTS_WITHIN, wait_until
 
 pytest_plugins = ["pytester"]
 
@@ -71,12 +71,7 @@ def test_ctrl_c_while_a_story_waits_leaves_a_report(project):
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q"], cwd=project.path, stdout=subprocess.PIPE, text=True
     )
-    spool = project.path / "reports/latest/spool.jsonl"
-    for _ in range(2400):  # two minutes: a loaded machine starts pytest slowly
-        if _cases_in(spool) == 8:
-            break
-        time.sleep(0.05)
-    time.sleep(0.2)
+    wait_until((project.path / "hangs").exists, STARTS_WITHIN)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 2
@@ -90,10 +85,7 @@ def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project, mo
     project.run("-k", "N1")
     process = subprocess.Popen([sys.executable, "-m", "pytest", "-q"], cwd=project.path, stdout=subprocess.DEVNULL)
     spool = project.path / "reports/latest/spool.jsonl"
-    for _ in range(2400):  # two minutes: a loaded machine starts pytest slowly
-        if _cases_in(spool) == 8:
-            break
-        time.sleep(0.05)
+    wait_until(lambda: _cases_in(spool) == 8, STARTS_WITHIN)
     process.kill()
     process.wait()
     assert _cases_in(spool) == 8

@@ -23,11 +23,11 @@ class Model:
     def __init__(self, more):
         self.more = more
 
-    async def chat(self, messages, tools):
-        if messages[-1].role == "tool":
-            return Reply(content=messages[-1].content)
-        request = ToolRequest(name="search_memory", arguments={"query": messages[-1].content})
-        return Reply(content="", tool_requests=[request])
+    async def chat(self, request):
+        last = request.messages[-1]
+        if last.role == "tool":
+            return Reply(content=last.content)
+        return Reply(content="", tool_requests=[ToolRequest(name="search_memory", arguments={"query": last.content})])
 
     async def close(self):
         with open("closed.txt", "a") as log:

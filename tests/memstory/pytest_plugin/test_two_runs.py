@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from memstory_tests_waiting import STARTS_WITHIN, wait_until
 
 from memstory.reporting.writing import report_from_spool
 from memstory.results.folder.spool import SPOOL_NAME
@@ -25,10 +25,7 @@ def first(project):
     spool = project.path / "reports/latest" / SPOOL_NAME
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     with subprocess.Popen(command, cwd=project.path, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-        for _ in range(2400):  # two minutes: a loaded machine starts pytest slowly
-            if spool.exists() and spool.read_bytes().count(b"\n\n") >= 2:
-                break
-            time.sleep(0.05)
+        wait_until(lambda: spool.exists() and spool.read_bytes().count(b"\n\n") >= 2, STARTS_WITHIN)
         yield process
         process.kill()
 

@@ -91,7 +91,7 @@ def case(project, monkeypatch):
     def run(how, *words, story=HIDE, target="leaky:LeakyFactory", folder="reports/latest"):
         monkeypatch.setenv("LEAKY_HOW", how)
         project.story(story)
-        result = project.run_apart("--target", target, "--report", folder, "--case-timeout", "2", *words)
+        result = project.run_apart("--target", target, "--report", folder, "--case-timeout", "10", *words)
         document = json.loads((project.path / folder / "results.json").read_text("utf-8"))
         return document["cases"][0], result
 
@@ -103,7 +103,7 @@ ENDS = [
     ("declines in other words", (), "then the target could not go on: step 2 (list): no pages here"),
     ("breaks", (), "then the target broke off: step 2 (list): RuntimeError: connection reset"),
     ("breaks", ("--isolate",), "then the target broke off: step 2 (list): RuntimeError: connection reset"),
-    ("hangs", (), "then the target broke off: step 2 (list): timed out after 2 s"),
+    ("hangs", (), "then the target broke off: step 2 (list): timed out after 10 s"),
     ("stops the loop", (), "then the target broke off: step 2 (list): RuntimeError: Event loop stopped"),
     ("exits in a task", (), "then the target broke off: step 2 (list): the target raised SystemExit"),
     ("cancels all", (), "then the target broke off: step 2 (list): the target raised CancelledError"),

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from memstory.reporting import document, markdown
 from memstory.reporting.document import TEXT_LIMIT, Table, shorten, visible
-from memstory.reporting.markdown import as_markdown, fenced, inline
+from memstory.reporting.markdown import as_markdown, code_block, inline
 
 ATTACKS = [
     "a | b | c",
@@ -74,7 +74,7 @@ def test_a_line_reads_as_it_was_written_and_is_nothing_else(text):
 
 @given(text=TEXTS)
 def test_a_fence_ends_only_where_it_is_meant_to(text):
-    fence, *rest = READER.parse(f"{fenced(text, 4000)}\n\nafter")
+    fence, *rest = READER.parse(f"{code_block(text, 4000)}\n\nafter")
     assert (fence.type, fence.content) == ("fence", visible(text) + "\n")
     assert [token.content for token in rest] == ["", "after", ""]
 

@@ -1,6 +1,7 @@
 import pytest
 
 from memstory.reporting import terminal
+from memstory.reporting.sections.columns import headline
 
 
 @pytest.fixture
@@ -135,3 +136,10 @@ def test_a_target_that_the_last_run_did_not_have_is_new_and_not_the_same(make_ca
         "topics 1 passed same since the last run",
     ]
     assert "same, 1 new since the last run" in short([make_case("S1"), make_case("S2")], last=last)
+
+
+def test_the_headline_says_how_often_each_case_ran(make_case, run_of):
+    several, once = make_case("S1", trials=[make_case.trial()] * 3), make_case("S2")
+    assert headline(run_of([several])) == "1 passed, 0 failed, 3 trials a case"
+    assert headline(run_of([several, once])) == "2 passed, 0 failed, up to 3 trials a case"
+    assert headline(run_of([once])) == "1 passed, 0 failed"

@@ -5,10 +5,8 @@ import pytest
 
 from memstory.contract.errors import SetupError
 from memstory.reporting.writing import begin_reports, report_from_spool, write_reports
-from memstory.results.fingerprint import make_fingerprint
-from memstory.results.folder.selected_cases import write_selected
-from memstory.results.folder.spool import SPOOL_NAME, Spool
-from memstory.results.runs import make_run
+from memstory.results.folder.spool import SPOOL_NAME, Spool, write_selected
+from memstory.results.runs import make_fingerprint, make_run
 
 
 def write(folder, results, **options):

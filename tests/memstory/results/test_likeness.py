@@ -2,18 +2,18 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.results.likeness import what_differs
+from memstory.results.likeness import run_differences
 
 
 def test_runs_of_the_same_stories_differ_in_nothing_whatever_the_target(run):
     runs = [run("one", run.case(target="a"), run.retrieval([1], target="a")),
             run("two", run.case(target="b", outcome="failed"), run.retrieval([0], target="b"))]  # fmt: skip
-    assert what_differs(runs) == []
+    assert run_differences(runs) == []
 
 
 def test_a_target_that_recorded_no_data_is_like_any(run):
     runs = [run("one", run.retrieval([1], target="a")), run("two", run.case("Q1", "unsupported", target="b"))]
-    assert what_differs(runs) == []
+    assert run_differences(runs) == []
 
 
 @pytest.mark.parametrize(
@@ -24,35 +24,35 @@ def test_a_target_that_recorded_no_data_is_like_any(run):
     ],
 )
 def test_other_data_or_another_k_is_told(run, changed, said):
-    assert what_differs([run("one", run.retrieval([1])), run("two", run.retrieval([1], **changed))]) == [said]
+    assert run_differences([run("one", run.retrieval([1])), run("two", run.retrieval([1], **changed))]) == [said]
 
 
 def test_another_story_under_the_same_name_is_told(run):
     runs = [run("one", run.case()), run("two", run.case(digest="4567")), run("three", run.case())]
-    assert what_differs(runs) == ["S1: another text of the story: 0123 in one and three, 4567 in two"]
+    assert run_differences(runs) == ["S1: another text of the story: 0123 in one and three, 4567 in two"]
 
 
 def test_trials_and_seeds_are_told(run):
-    assert what_differs([run("one", run.case()), run("two", run.case(trials=3))]) == [
+    assert run_differences([run("one", run.case()), run("two", run.case(trials=3))]) == [
         "S1: another number of trials: 1 in one, 3 in two"
     ]
-    assert what_differs([run("one", run.case(seeds=[4])), run("two", run.case(seeds=[5]))]) == [
+    assert run_differences([run("one", run.case(seeds=[4])), run("two", run.case(seeds=[5]))]) == [
         "S1: another seed: [4] in one, [5] in two"
     ]
 
 
 def test_runs_without_a_common_story_have_nothing_to_compare(run):
-    assert what_differs([run("one", run.case("S1")), run("two", run.case("S2"))]) == [
+    assert run_differences([run("one", run.case("S1")), run("two", run.case("S2"))]) == [
         "no story is in more than one of the runs"
     ]
 
 
 def test_a_story_that_only_one_run_has_is_no_difference(run):
-    assert what_differs([run("one", run.case("S1")), run("two", run.case("S1"), run.case("S2"))]) == []
+    assert run_differences([run("one", run.case("S1")), run("two", run.case("S1"), run.case("S2"))]) == []
 
 
 def test_one_run_is_always_like_itself(run):
-    assert what_differs([run("one", run.case())]) == []
+    assert run_differences([run("one", run.case())]) == []
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_one_cause_is_one_line_for_all_stories_and_targets(run, changed, said):
         return run(name, *(replace(case, digest=text) for case in cases))
 
     stories = "Q0, Q1, Q2, Q3, Q4, Q5, Q6, Q7 and 4 more"
-    assert what_differs([made("one"), made("two", **changed)]) == [f"{stories}: {said}"]
+    assert run_differences([made("one"), made("two", **changed)]) == [f"{stories}: {said}"]
 
 
 def test_where_the_values_differ_too_the_line_has_those_of_the_first_story(run):
     runs = [run(name, *(run.case(f"S{n}", digest=f"{name}{n}") for n in (2, 10, 1))) for name in ("one", "two")]
-    assert what_differs(runs) == ["S1, S2, S10: another text of the story: one1 in one, two1 in two (S1)"]
+    assert run_differences(runs) == ["S1, S2, S10: another text of the story: one1 in one, two1 in two (S1)"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from memstory.results import runs as module
-from memstory.results.fingerprint import make_fingerprint
+from memstory.results.runs import make_fingerprint
 
 
 def test_doctests_hold():

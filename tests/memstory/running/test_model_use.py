@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from memstory.contract.target import ModelUse, TargetFactory
@@ -93,4 +95,5 @@ def test_uses_are_added_and_told_apart_where_tokens_are_counted_or_not():
     assert both == ModelUse(calls=3, failed=1, prompt_tokens=10, answer_tokens=3, seconds=1.5)
     assert both.since(CALL) == ModelUse(calls=1, prompt_tokens=0, answer_tokens=0, seconds=1.0)
     assert (silent + silent).since(silent) == silent
-    assert str(silent) == "model: calls 1, tokens ? + ?, 1.00 s"
+    assert str(silent) == "model: calls 1, 1.00 s"
+    assert str(replace(silent, answer_tokens=3)) == "model: calls 1, tokens ? + 3, 1.00 s"

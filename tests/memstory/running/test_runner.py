@@ -265,6 +265,13 @@ async def test_a_missing_capability_is_unsupported_before_anything_is_opened(go)
     assert factory.made == 0
 
 
+async def test_a_missing_capability_of_a_shared_server_is_said_to_be_one(go):
+    factory = ToyFactory(able=["add"])
+    factory.shares_server = True
+    recording = await go(add("x"), factory=factory, needs=frozenset({"add", "restart"}))
+    assert recording.failure.message == "'toy', which other cases use too, does not support restart"
+
+
 async def test_an_operation_that_is_not_overridden_is_unsupported(go):
     recording = await go(step("say", text="hello"))
     assert recording.failure.kind == "unsupported"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 
-from memstory.contract.errors import SetupError, install_command
+from memstory.contract.errors import SetupError
+from memstory.contract.installation import install_command
 from memstory.contract.target import TargetFactory
 from memstory.controls import OracleFactory
 from memstory.targets.discovery import check_names, known_names, load_spec, load_targets
@@ -84,7 +86,7 @@ def test_a_spec_that_leads_nowhere_is_one_line(spec, message):
 def test_a_missing_vendor_names_the_extra_that_brings_it(tmp_path, monkeypatch):
     (tmp_path / "needy.py").write_text("raise ModuleNotFoundError('x', name='chromadb')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(SetupError, match=r"Install it with: pip install '\.\[reference\]' \(in a clone of memstory\)"):
+    with pytest.raises(SetupError, match=re.escape(f"Install it with: {install_command('reference')}")):
         load_spec("needy:Factory")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memstory.targets.table_targets import bundled_tables
+from memstory.targets.discovery import bundled_tables
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/mcp.md").read_text("utf-8")
 

@@ -8,11 +8,10 @@ from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.controls.oracle import OracleFactory
-from memstory.targets.frameworks.langgraph import LanggraphFactory
-from memstory.targets.vector_stores.chroma import ChromaFactory
-from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
-from memstory.targets.words.bm25 import Bm25Factory
-from memstory.targets.words.fts5 import Fts5Factory
+from memstory.targets.vendors.bm25 import Bm25Factory
+from memstory.targets.vendors.chroma import ChromaFactory
+from memstory.targets.vendors.langgraph import LanggraphFactory
+from memstory.targets.vendors.sqlite import Fts5Factory, SqliteVecFactory
 
 ANN = Scope(user="ann")
 FACTORIES = (Bm25Factory, ChromaFactory, Fts5Factory, LanggraphFactory, OracleFactory, SqliteVecFactory)

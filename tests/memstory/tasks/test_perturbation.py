@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.tasks.perturbation import level_name, levels_of, outdated_texts, perturbed
+from memstory.tasks.perturbation import level_name, levels_of, outdated_texts, perturb_collection
 from memstory.tasks.retrieval import Collection, Document, Question
 
 DOCUMENTS = tuple(Document(id=f"d{number}", text=f"fact {number}") for number in range(5))
@@ -17,7 +17,7 @@ POOL = tuple(Document(id=f"x{number}", text=f"other {number}") for number in ran
 
 
 def at(seed="s", task=TASK, **level):
-    return perturbed(task, level, POOL, seed)
+    return perturb_collection(task, level, POOL, seed)
 
 
 def ids(found):
@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_and_another_one_something_else():
 
 def test_a_distractor_that_is_a_document_is_no_distractor():
     pool = (Document(id="x", text="fact 1"), Document(id="d2", text="new"), Document(id="y", text="new"))
-    assert [document.id for document in perturbed(TASK, {"distractors": 1}, pool, "s").collection.documents if
+    assert [document.id for document in perturb_collection(TASK, {"distractors": 1}, pool, "s").collection.documents if
             document.id not in {"d0", "d1", "d2", "d3", "d4"}] == ["y"]  # fmt: skip
 
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.faults import Switch, faulty_vector_store
+from memstory_reference.adapters.faults import FaultSwitch, faulty_vector_store
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.ports import Record
 
 
 @pytest.fixture
 def switch():
-    return Switch("store", slow_seconds=0.001)
+    return FaultSwitch("store", slow_seconds=0.001)
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memstory.contract.models import ChatModelUnavailableError, Message, Reply
+from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message, Reply
 from memstory.contract.values import ToolSchema
 from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import profile_of
-from memstory_reference.adapters.faults import Switch
+from memstory_reference.adapters.faults import FaultSwitch
 from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
 from memstory_reference.errors import UnknownTextError
 from memstory_reference.ports import EmbedderUnavailableError, Purpose
@@ -73,16 +73,16 @@ def test_log_is_the_same_embedder_to_its_callers():
 class Parrot:
     name = "parrot"
 
-    async def chat(self, messages, tools=(), *, purpose="chat", temperature=None, response_schema=None):
-        if messages[-1].content == "fail":
+    async def chat(self, request):
+        if request.messages[-1].content == "fail":
             raise ChatModelUnavailableError("down")
-        return Reply(content=messages[-1].content)
+        return Reply(content=request.messages[-1].content)
 
 
 async def test_every_call_is_kept_with_what_was_asked_and_replied():
     chat = WatchedModel(Parrot())
     tool = ToolSchema(name="echo", description="", parameters={})
-    await chat.chat([Message(role="user", content="hi")], [tool], purpose="chat", temperature=0.1)
+    await chat.chat(ChatRequest([Message(role="user", content="hi")], [tool], purpose="chat", temperature=0.1))
     (entry,) = chat.data()["log"]
     assert (entry["purpose"], entry["temperature"], entry["tools"]) == ("chat", 0.1, ["echo"])
     assert (entry["messages"][0]["content"], entry["reply"]["content"]) == ("hi", "hi")
@@ -91,7 +91,7 @@ async def test_every_call_is_kept_with_what_was_asked_and_replied():
 async def test_a_call_that_fails_was_made_all_the_same():
     chat = WatchedModel(Parrot())
     with pytest.raises(ChatModelUnavailableError):
-        await chat.chat([Message(role="user", content="fail")])
+        await chat.chat(ChatRequest([Message(role="user", content="fail")]))
     assert chat.data()["calls"] == 1
     assert chat.data()["log"][0]["reply"] is None
 
@@ -99,7 +99,7 @@ async def test_a_call_that_fails_was_made_all_the_same():
 async def test_the_log_can_be_read_from_a_call_on():
     chat = WatchedModel(Parrot())
     for text in ("a", "b", "c"):
-        await chat.chat([Message(role="user", content=text)])
+        await chat.chat(ChatRequest([Message(role="user", content=text)]))
     assert chat.data(since=2)["calls"] == 1
     assert [entry["reply"]["content"] for entry in chat.data(since=1)["log"]] == ["b", "c"]
 
@@ -109,7 +109,7 @@ ASK = [Message(role="user", content="Hello")]
 
 @pytest.fixture
 def switch():
-    return Switch("part", slow_seconds=0.001)
+    return FaultSwitch("part", slow_seconds=0.001)
 
 
 @pytest.fixture
@@ -146,12 +146,12 @@ async def test_garbage_of_the_embedder_tells_no_texts_apart_and_has_length_one(e
 async def test_chat_behaves_as_its_switch_says(chat, switch):
     for mode in ("ok", "slow"):
         switch.mode = mode
-        assert (await chat.chat(ASK)).content == "fine"
+        assert (await chat.chat(ChatRequest(ASK))).content == "fine"
     switch.mode = "garbage"
-    assert (await chat.chat(ASK)).content != "fine"
+    assert (await chat.chat(ChatRequest(ASK))).content != "fine"
     switch.mode = "down"
     with pytest.raises(ChatModelUnavailableError):
-        await chat.chat(ASK)
+        await chat.chat(ChatRequest(ASK))
 
 
 async def test_real_failures_are_kept_and_faults_of_the_story_are_not(embedder, chat, switch):
@@ -161,17 +161,17 @@ async def test_real_failures_are_kept_and_faults_of_the_story_are_not(embedder, 
     with pytest.raises(EmbedderUnavailableError):
         await embedder.embed(["a"], Purpose.QUERY)
     with pytest.raises(ChatModelUnavailableError):
-        await chat.chat(ASK)
+        await chat.chat(ChatRequest(ASK))
     assert (embedder.failures, chat.failures) == ([], [])
     broken = WatchedModel(Parrot())
     with pytest.raises(ChatModelUnavailableError):
-        await broken.chat([Message(role="user", content="fail")])
+        await broken.chat(ChatRequest([Message(role="user", content="fail")]))
     assert len(broken.failures) == 1
 
 
 async def test_what_is_asked_after_the_reply_may_have_a_switch_of_its_own(switch):
     chat = WatchedModel(ScriptedChat([{"reply": "fine"}]), after_reply=switch)
     switch.mode = "down"
-    assert (await chat.chat(ASK)).content == "fine"
+    assert (await chat.chat(ChatRequest(ASK))).content == "fine"
     with pytest.raises(ChatModelUnavailableError):
-        await chat.chat(ASK, purpose="extract")
+        await chat.chat(ChatRequest(ASK, purpose="extract"))

@@ -2,6 +2,7 @@ import asyncio
 from itertools import count
 
 import pytest
+from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory_reference.bus import InProcessBus, calls
@@ -137,16 +138,17 @@ async def test_a_process_that_dies_at_work_is_noticed_long_before_the_time_is_ov
 async def test_a_process_that_is_only_busy_is_waited_for(bus, monkeypatch):
     monkeypatch.setattr(calls, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(calls, "ALIVE_SECONDS", 0.01)
+    asked = []
 
     async def slow(_, __):
         for one in [one for one in bus._subscriptions if "alive" in one.pattern]:
             # It listens, and does not get round to saying so.
             one.handler = quiet
-        await asyncio.sleep(0.1)
+        await eventually(lambda: len(asked) > 2)
         return "done"
 
     async def quiet(_):
-        return
+        asked.append("alive?")
 
     await served(bus, slow=slow)
     assert await caller(bus).long_call("slow", "ann", timeout_seconds=SOON) == "done"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from memstory.contract.errors import SetupError
+from memstory.contract.installation import install_command
 from memstory_reference.cli import main
 from memstory_reference.composition import extras
 
@@ -112,7 +114,7 @@ def test_without_the_sdk_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     monkeypatch.delitem(sys.modules, "memstory_reference.adapters.mcp_server", raising=False)
     monkeypatch.delattr("memstory_reference.adapters.mcp_server", raising=False)
-    with pytest.raises(SetupError, match=r"pip install '\.\[mcp\]' \(in a clone of memstory\)"):
+    with pytest.raises(SetupError, match=re.escape(install_command("mcp"))):
         extras.mcp_sdk()
 
 

@@ -11,7 +11,7 @@ from importlib.metadata import requires
 
 import pytest
 
-from memstory.contract.errors import install_command
+from memstory.contract.installation import install_command
 from memstory_reference.cli import make_parser
 
 BROUGHT = sorted(

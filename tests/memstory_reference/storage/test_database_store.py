@@ -5,7 +5,7 @@ import pytest
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.database_store import Database, parts
+from memstory_reference.storage.database_store import Database, batches_of_values
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, text TEXT)"
 
@@ -129,7 +129,7 @@ async def test_a_closed_file_is_unavailable(database):
 
 def test_values_are_asked_for_once_and_in_parts(monkeypatch):
     monkeypatch.setattr("memstory_reference.storage.database_store.AT_ONCE", 2)
-    assert list(parts(["a", "b", "a", "c"])) == [("?, ?", ["a", "b"]), ("?", ["c"])]
+    assert list(batches_of_values(["a", "b", "a", "c"])) == [("?, ?", ["a", "b"]), ("?", ["c"])]
 
 
 ROWS, PAGE = 30, 4096

@@ -5,11 +5,11 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.storage.lane import Lane
+from memstory_reference.storage.lane import SerialThread
 
 
 async def test_calls_take_turns_even_when_a_caller_goes_away():
-    lane, entered, leave, order = Lane("here"), threading.Event(), threading.Event(), []
+    lane, entered, leave, order = SerialThread("here"), threading.Event(), threading.Event(), []
 
     def first():
         entered.set()
@@ -22,7 +22,7 @@ async def test_calls_take_turns_even_when_a_caller_goes_away():
     with suppress(asyncio.CancelledError):
         await task
     second = asyncio.create_task(lane.run(order.append, "second"))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)
     assert order == []
     leave.set()
     await second
@@ -30,7 +30,7 @@ async def test_calls_take_turns_even_when_a_caller_goes_away():
 
 
 async def test_closing_waits_for_what_was_asked_before_and_refuses_what_comes_after():
-    lane, order = Lane("here"), []
+    lane, order = SerialThread("here"), []
     waiting = asyncio.create_task(lane.run(order.append, "call"))
     await asyncio.sleep(0)
     await lane.close(lambda: order.append("closed"))
@@ -50,4 +50,4 @@ async def test_errors_of_the_library_are_translated():
             raise UnavailableError("divided") from problem
 
     with pytest.raises(UnavailableError, match="divided"):
-        await Lane("here", translated).run(lambda: 1 / 0)
+        await SerialThread("here", translated).run(lambda: 1 / 0)

@@ -40,6 +40,15 @@ def test_growing_keeps_what_is_there(matrix):
     assert matrix.rows[0].tolist() == [1, 0, 0, 0]
 
 
+def test_growing_keeps_what_is_there_also_where_no_room_can_be_reserved(matrix, monkeypatch, tmp_path):
+    monkeypatch.delattr(os, "posix_fallocate")  # as on macOS
+    matrix.reserve(1)
+    matrix.put([0], UNITS[:1])
+    matrix.reserve(1000)
+    assert matrix.rows[0].tolist() == [1, 0, 0, 0]
+    assert (tmp_path / "owner.f32").stat().st_size == matrix.rows.nbytes
+
+
 def test_a_full_disk_is_told_before_anything_is_changed(matrix, monkeypatch):
     matrix.reserve(1)
     before = len(matrix.rows)

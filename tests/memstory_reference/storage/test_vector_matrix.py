@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.storage.vector_matrix import DIGITS, VectorMatrix, cosines, usable
+from memstory_reference.storage.vector_matrix import DIGITS, VectorMatrix, cosines, normalized_or_none
 
 VECTORS = st.tuples(*[st.integers(-2, 2)] * 3).filter(any)
 IDS = st.sampled_from("abcdefgh")
@@ -11,7 +11,7 @@ STEPS = st.lists(st.one_of(st.tuples(IDS, VECTORS, MOMENTS), IDS), max_size=40)
 
 
 def unit(vector):
-    return usable(np.array(vector, np.float32))
+    return normalized_or_none(np.array(vector, np.float32))
 
 
 def filled(steps):
@@ -51,11 +51,11 @@ def test_nearest_is_what_a_full_sort_gives(steps, asked, k, among, since):
 
 
 def test_vector_without_a_direction_is_not_usable():
-    assert usable(None) is None
-    assert usable(np.zeros(3)) is None
-    assert usable(np.array([np.nan, 1.0])) is None
-    assert usable(np.array([np.inf, 1.0])) is None
-    assert usable(np.array([3.0, 4.0])).tolist() == [np.float32(0.6), np.float32(0.8)]
+    assert normalized_or_none(None) is None
+    assert normalized_or_none(np.zeros(3)) is None
+    assert normalized_or_none(np.array([np.nan, 1.0])) is None
+    assert normalized_or_none(np.array([np.inf, 1.0])) is None
+    assert normalized_or_none(np.array([3.0, 4.0])).tolist() == [np.float32(0.6), np.float32(0.8)]
 
 
 def test_equal_rows_get_equal_scores_wherever_they_are():

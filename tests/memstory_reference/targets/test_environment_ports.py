@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstory.contract.errors import SetupError
-from memstory.contract.models import Message, ToolRequest
+from memstory.contract.models import ChatRequest, Message, ToolRequest
 from memstory.contract.target import Environment
 from memstory_reference.adapters.embedding import weights
 from memstory_reference.composition import chat_models
@@ -30,7 +30,7 @@ async def answer(made: EnvironmentPorts) -> str:
         Message(role="assistant", content="", tool_requests=[search]),
         Message(role="tool", content=FOUND, tool="search_memory"),
     ]
-    return (await made.chat.chat(asked)).content
+    return (await made.chat.chat(ChatRequest(asked))).content
 
 
 async def test_stand_in_compares_texts_that_have_no_vector_in_the_story(tmp_path):
@@ -55,7 +55,7 @@ async def test_stand_in_goes_by_words_where_there_are_no_weights(tmp_path, monke
     def find(folder):
         raise SetupError(f"no weights in {folder}")
 
-    monkeypatch.setattr(weights, "find", find)
+    monkeypatch.setattr(weights, "find_weights", find)
     chat_models._minilm.cache_clear()
     assert "don't know" in await answer(ports(tmp_path))
 
@@ -70,5 +70,5 @@ async def test_calls_of_a_model_are_counted_and_those_of_the_stand_in_are_not(tm
     assert ports(tmp_path).counted.use is None
     env = Environment(workspace=str(tmp_path), owner="ann", vectors={"q": [1, 0]}, model_rules=[{"reply": "Hi."}])
     made = environment_ports(env, lambda name, host: make_embedder(name, ollama_host=host))
-    await made.chat.chat([Message(role="user", content="Hello")])
+    await made.chat.chat(ChatRequest([Message(role="user", content="Hello")]))
     assert (made.counted.use.calls, made.counted.use.prompt_tokens, made.counted.use.failed) == (1, None, 0)

@@ -66,10 +66,10 @@ def test_what_becomes_of_old_conversations_is_up_to_each_system(factories):
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("topics", 0), ("observations", 0), ("manager", 0), ("pipeline", 1), ("turns", 0)]
+    ("name", "found"), [("topics", 0), ("observations", 0), ("manager", 0), ("pipeline", 1), ("turns", 1)]
 )
 async def test_the_floor_of_similarity_is_each_systems_own(opened, name, found):
-    # in the pipeline what is far comes last, but it comes.
+    # in the pipeline and in turns what is far comes last, but it comes.
     target = await opened(name)
     await target.add([Item(text="The gasket is brass.")], ANN)
     await target.settle()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from memstory.contract.models import Message, ToolRequest
+from memstory.contract.models import ChatRequest, Message, ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory.language.stories import load_stories, parse_stories
 from memstory.playing import play
@@ -60,7 +60,7 @@ def model_of_rules(embedder: MiniLmEmbedder) -> Any:
             for one in body["messages"]
         ]
         tools = [ToolSchema(**tool["function"]) for tool in body.get("tools") or ()]
-        said = asyncio.run(OfflineChat(embedder).chat(messages, tools))
+        said = asyncio.run(OfflineChat(embedder).chat(ChatRequest(messages, tools)))
         calls = [{"function": {"name": one.name, "arguments": dict(one.arguments)}} for one in said.tool_requests]
         return {"content": said.content, **({"tool_calls": calls} if calls else {})}
 

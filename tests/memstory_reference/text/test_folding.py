@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.text.folding import folded, letters_for_digits
+from memstory_reference.text.folding import fold, letters_for_digits
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ from memstory_reference.text.folding import folded, letters_for_digits
     ],
 )
 def test_letters_that_look_alike_are_one(text, expected):
-    assert folded(text) == expected
+    assert fold(text) == expected
 
 
 @given(st.text())
 def test_folding_twice_changes_nothing_more(text):
-    assert folded(folded(text)) == folded(text)
+    assert fold(fold(text)) == fold(text)
 
 
 @given(st.text())

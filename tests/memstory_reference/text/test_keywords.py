@@ -5,7 +5,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.text.keywords import MAX_KEYWORDS, extract_keywords, fts_query, indexed, matched, plain_words
+from memstory_reference.text.keywords import (
+    MAX_KEYWORDS,
+    extract_keywords,
+    fts_query,
+    index_text,
+    matching_keywords,
+    plain_words,
+)
 
 
 def words(text):
@@ -31,7 +38,7 @@ def test_no_more_than_the_limit_is_kept():
 
 
 def test_ideographs_are_found_inside_a_longer_run():
-    assert [keyword.text for keyword in matched(extract_keywords("猫"), "我喜欢猫咪")] == ["猫"]
+    assert [keyword.text for keyword in matching_keywords(extract_keywords("猫"), "我喜欢猫咪")] == ["猫"]
 
 
 @given(st.text(alphabet=st.characters(codec="ascii")))
@@ -41,12 +48,12 @@ def test_an_ascii_text_has_the_words_that_it_has_beside_a_word_of_other_letters(
 
 def test_accents_make_no_difference_and_no_second_word():
     assert words("Café cafe CAFÉ") == ["café"]
-    assert matched(extract_keywords("café"), "the Cafe")
-    assert matched(extract_keywords("cafe"), "the cafe\u0301")
+    assert matching_keywords(extract_keywords("café"), "the Cafe")
+    assert matching_keywords(extract_keywords("cafe"), "the cafe\u0301")
 
 
 def test_a_keyword_is_not_found_inside_a_longer_word():
-    assert matched(extract_keywords("cat"), "concatenate") == ()
+    assert matching_keywords(extract_keywords("cat"), "concatenate") == ()
 
 
 BODY = "plain context words id:x 我喜欢猫"
@@ -72,7 +79,7 @@ SYNTAX = [
 def index():
     database = sqlite3.connect(":memory:")
     database.execute("CREATE VIRTUAL TABLE words USING fts5(body, other, tokenize = 'ascii')")
-    database.execute("INSERT INTO words VALUES (?, ?)", (indexed(BODY), "8.7"))
+    database.execute("INSERT INTO words VALUES (?, ?)", (index_text(BODY), "8.7"))
     yield database
     database.close()
 
@@ -99,7 +106,7 @@ def test_no_text_breaks_or_bends_a_full_text_query(index, text):
     keywords = extract_keywords(text)
     query = f"body : ({fts_query(keywords)})"
     found = keywords and index.execute("SELECT * FROM words WHERE words MATCH ?", (query,)).fetchall()
-    assert len(found) == bool(matched(keywords, BODY))
+    assert len(found) == bool(matching_keywords(keywords, BODY))
 
 
 def test_a_column_name_in_the_text_is_only_a_word(index):

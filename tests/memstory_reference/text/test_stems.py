@@ -1,6 +1,6 @@
 import pytest
 
-from memstory_reference.text.stems import is_about, squeezed
+from memstory_reference.text.stems import is_about, squeeze
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_a_text_is_not_about_what_is_only_near(text, thing):
 
 
 def test_a_squeezed_identifier_has_neither_case_nor_signs():
-    assert squeezed("“Ab-12.c_”") == "ab12c"
+    assert squeeze("“Ab-12.c_”") == "ab12c"

@@ -34,9 +34,9 @@ class RuleChat:
     def __init__(self, rule):
         self.rule, self.seen = rule, []
 
-    async def chat(self, messages, tools=(), *, purpose="chat", temperature=None, response_schema=None):
-        self.seen.append((list(messages), [tool.name for tool in tools]))
-        return self.rule(messages, tools)
+    async def chat(self, request):
+        self.seen.append((list(request.messages), [tool.name for tool in request.tools]))
+        return self.rule(request.messages, request.tools)
 
 
 @dataclass

@@ -22,59 +22,11 @@ _ROLES: Final = {
 _LINE: Final = re.compile(rf"^\s*(?:\*\*)?({'|'.join(_ROLES)})(?:\*\*)?\s*[:>]\s?(.*)$", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w+")
 _COMMON: Final = frozenset(
-    [
-        "about",
-        "again",
-        "also",
-        "been",
-        "before",
-        "both",
-        "could",
-        "does",
-        "from",
-        "have",
-        "here",
-        "into",
-        "just",
-        "like",
-        "more",
-        "much",
-        "only",
-        "other",
-        "over",
-        "said",
-        "same",
-        "some",
-        "such",
-        "than",
-        "that",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "very",
-        "want",
-        "well",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "while",
-        "will",
-        "with",
-        "would",
-        "your",
-        "yours",
-        "remember",
-        "told",
-        "know",
-        "think",
-    ]
+    _WORD.findall("""
+    about again also been before both could does from have here into just like more much only other over said
+    same some such than that their them then there these they this those very want well were what when where
+    which while will with would your yours remember told know think
+    """)
 )
 _HINT: Final = "write lines such as 'user: …' and 'assistant: …', or JSON messages with 'role' and 'content'"
 

@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json
-from memstory.commands.known_targets import load_known
-from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import say, say_json, table
 from memstory.commands.story_files import SUFFIXES, StoryFile, story_files
+from memstory.commands.story_loading import LoadedStories, load
+from memstory.commands.target_list import load_known
 from memstory.contract.errors import MemstoryError, SetupError
 from memstory.contract.target import Capability, TargetFactory
-from memstory.language.capabilities import meaning, reasons
-from memstory.language.registry import unknown
+from memstory.language.capabilities import meaning, needs_of_story
+from memstory.language.registry import unknown_name_message
 from memstory.language.story import Story
 from memstory.models.shim import gives_chat_to, with_shim
-from memstory.targets.discovery import load_targets
-from memstory.targets.table_targets import project_tables
+from memstory.targets.discovery import load_targets, project_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +65,7 @@ def _run(chosen: argparse.Namespace) -> int:
     return OK if all(any(ability.can for ability in abilities) for abilities in answers.values()) else FINDINGS
 
 
-def _chosen_stories(wanted: str) -> tuple[Loaded, Mapping[str, Story]]:
+def _chosen_stories(wanted: str) -> tuple[LoadedStories, Mapping[str, Story]]:
     """Return what was read, and the stories that are meant by name; rows of one story need the same, one is shown."""
     if Path(wanted).suffix in SUFFIXES:
         loaded = load(story_files([wanted]))
@@ -78,7 +77,9 @@ def _chosen_stories(wanted: str) -> tuple[Loaded, Mapping[str, Story]]:
         return loaded, named
     if any(story.id == wanted for story in loaded.invalid):
         return loaded, {}
-    raise SetupError(unknown(wanted, "story", stories, [story.slug for story in stories.values() if story.slug]))
+    raise SetupError(
+        unknown_name_message(wanted, "story", stories, [story.slug for story in stories.values() if story.slug])
+    )
 
 
 def _everywhere() -> Sequence[StoryFile]:
@@ -113,7 +114,7 @@ def _ability(story: Story, name: str, factory: TargetFactory) -> Ability:
 
 
 def _as_text(story: Story, abilities: Sequence[Ability]) -> str:
-    why = reasons(story)
+    why = needs_of_story(story)
     needs = [[name, meaning(name), "; ".join(why[name])] for name in sorted(story.needs)]
     answers = [
         [ability.target, "yes" if ability.can else "no", ability.problem or _lacking(ability)]
@@ -133,7 +134,7 @@ def _lacking(ability: Ability) -> str:
 
 
 def _as_json(story: Story, abilities: Sequence[Ability]) -> dict[str, object]:
-    why = reasons(story)
+    why = needs_of_story(story)
     return {
         "story": story.id,
         "slug": story.slug,

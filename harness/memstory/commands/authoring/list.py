@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill, shorten
 from typing import Final
 
+from memstory.bundled import bundled_stories
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
-from memstory.commands.known_targets import list_targets
-from memstory.commands.loaded import load
 from memstory.commands.output import WIDE, say, say_json, screen_width, table
 from memstory.commands.story_files import story_files
+from memstory.commands.story_loading import load
+from memstory.commands.target_list import list_targets
+from memstory.data_sets import SETS, set_story
 from memstory.language.story import Story
 from memstory.results.runs import counted
 
@@ -20,10 +25,13 @@ _TARGETS: Final = "targets"
 
 _SLUG, _TITLE, _LEAST_TITLE = 24, 40, 20
 _GAPS: Final = 4
+_HEADER: Final = 2
+"""Characters that a table adds to a header."""
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
     add_story_paths(parser)
+    parser.add_argument("--all", action="store_true", help="each of the bundled stories, not only their files")
     parser.add_argument("--tag", action="append", default=[], help="only stories with this tag; can be repeated")
     add_json(parser)
 
@@ -36,14 +44,43 @@ def _run(chosen: argparse.Namespace) -> int:
     stories = [story for story in loaded.stories if set(chosen.tag) <= set(story.tags)]
     if chosen.json:
         say_json([_as_json(story) for story in stories])
+    elif chosen.bundled and not (chosen.paths or chosen.tag or chosen.all):
+        say(_overview(stories, loaded.files))
+        say("\n'memstory list --bundled FOLDER', or a file, lists its stories, --all all of them.")
     else:
         width = screen_width()
         say(_table(stories, width))
         more = "; tags, needs and places: a wider terminal, or --json" if width < WIDE else ""
         say(f"\n{counted(len({story.id for story in stories}), 'story')}{more}")
+    if not (chosen.json or chosen.paths):
+        names = ", ".join(name for name in SETS if set_story(name))
+        footer = f"By name, such as 'memstory run locomo': {names}; 'memstory data list' says what they are."
+        say(f"\n{fill(footer, screen_width())}")
     for error in loaded.errors:
         sys.stderr.write(f"{error}\n")
     return FINDINGS if loaded.invalid else OK
+
+
+def _overview(stories: Sequence[Story], files: Mapping[str, Path]) -> str:
+    """Return a line for each file of bundled stories: its name, how many it has, and what they are about."""
+    ids: dict[str, set[str]] = defaultdict(set)
+    for story in stories:
+        ids[story.mark.file].add(story.id)
+    root = bundled_stories().resolve()
+    rows = [[files[file].resolve().relative_to(root).as_posix(), str(len(ids[file])), file] for file in ids]
+    free = screen_width() - max((len(name) for name, _, _ in rows), default=0) - len("stories") - _GAPS - _HEADER
+    shown = [[name, count, shorten(_subject(files[file]), max(_LEAST_TITLE, free), placeholder="…")]
+             for name, count, file in rows]  # fmt: skip
+    total = counted(sum(map(len, ids.values())), "story")
+    return f"{table(['file', 'stories', 'about'], shown, [None, None, None])}\n\n{total} in {len(ids)} files"
+
+
+def _subject(file: Path) -> str:
+    """Return the first sentence of the comment at the head of a file, without its full stop."""
+    lines = file.read_text("utf-8").splitlines()
+    comment = [line.lstrip("# ") for line in lines[: next((n for n, line in enumerate(lines) if line[:1] != "#"), 0)]]
+    text = " ".join(line for line in comment if not line.startswith("yaml-language-server"))
+    return re.split(r"(?<=[.?]) ", text)[0].rstrip(".")
 
 
 def _table(stories: Sequence[Story], width: int) -> str:
@@ -90,6 +127,8 @@ COMMAND = Command(
     examples="""
 examples:
   memstory list                              every story below this folder
+  memstory list --bundled                    a line for each file of the bundled stories
+  memstory list --bundled generic            the stories of one folder
   memstory list --bundled --tag topics       those of the bundled ones that have a tag
   memstory list targets                      what --target can name here, and what each can do
   memstory list --json | jq -r '.[].id'      for programs

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, parser_of
-from memstory.commands.output import say, say_json, table
+from memstory.commands.output import say, say_aside, say_json, table
 from memstory.contract.errors import SetupError
 from memstory.contract.target import ToolSchema, Tree
 from memstory.results.runs import counted
-from memstory.targets.mapping.drafting import draft
-from memstory.targets.mapping.replies import MalformedError, Reply, data_of
-from memstory.targets.mapping.table import Table
-from memstory.targets.mapping.table_reading import parse_table
-from memstory.targets.services.mcp_transport import McpTransport
+from memstory.targets.tables.drafting import draft
+from memstory.targets.tables.mcp import McpTransport
+from memstory.targets.tables.reading import parse_table
+from memstory.targets.tables.replies import MalformedError, ServerReply, data_of
+from memstory.targets.tables.table import Table
 
 if TYPE_CHECKING:
-    from memstory.targets.services.mcp_session import McpSession
+    from memstory.targets.tables.mcp_session import McpSession
 
 _FILE: Final = "the command line"
 _SECONDS: Final = 300.0
@@ -85,9 +85,12 @@ def _inspect(chosen: argparse.Namespace) -> int:
         say_json({"server": dict(about), "tools": [_as_json(tool) for tool in tools], "draft": drafted})
         return OK
     rows = [[tool.name, _arguments(tool), " ".join(tool.description.split())] for tool in tools]
-    say(f"{about.get('server', 'the server')}: {counted(len(tools), 'tool')}\n")
-    say(table(["tool", "arguments (* must be given)", "what it does"], rows, [None, 50, 60]))
-    say(f"\nA draft for memstory.toml; every FILL IN is yours, then: memstory run --target {chosen.name}\n\n{drafted}")
+    say_aside(f"{about.get('server', 'the server')}: {counted(len(tools), 'tool')}\n")
+    say_aside(table(["tool", "arguments (* must be given)", "what it does"], rows, [None, 50, 60]))
+    say_aside(
+        f"\nA draft for memstory.toml; every FILL IN is yours, then: memstory run --bundled --target {chosen.name}\n"
+    )
+    say(drafted)
     return OK
 
 
@@ -118,7 +121,7 @@ def _with_server(found: Table, ask: Callable[[McpSession], Awaitable[_Asked]]) -
     async def asked(folder: Path) -> _Asked:
         transport = McpTransport(found)
         try:
-            await transport.open({"workspace": str(folder), "case": "inspect", "seed": 0})
+            await transport.open({"workspace": str(folder), "case": "inspect", "seed": 0}, {})
             return await ask(await transport.any_session())
         finally:
             await transport.close()
@@ -131,11 +134,11 @@ async def _described(session: McpSession) -> tuple[Mapping[str, str], Sequence[T
     return session.about(), await session.tools()
 
 
-async def _replies(calls: Sequence[tuple[str, Mapping[str, Tree]]], session: McpSession) -> Sequence[Reply]:
+async def _replies(calls: Sequence[tuple[str, Mapping[str, Tree]]], session: McpSession) -> Sequence[ServerReply]:
     return [await session.call(name, args) for name, args in calls]
 
 
-def _read(reply: Reply) -> Tree:
+def _read(reply: ServerReply) -> Tree:
     """Return what the table's paths go into: the data beside the text, or the text, read as JSON where it is."""
     try:
         return data_of(reply)
@@ -188,11 +191,13 @@ COMMAND = Command(
         "Start an MCP server, list its tools with their arguments, and draft a [targets.NAME] table for memstory.toml "
         "that maps them to the operations of a memory. Where names are not enough, the draft has a comment that "
         "says what to fill in; `call` makes the calls that you give and shows the replies, so that you can find out. "
-        "The server gets a temporary folder."
+        "The server runs in a temporary folder; files and Python modules that its command names are found where you "
+        "are. The draft alone is printed on stdout, so that `> memstory.toml` keeps it."
     ),
     examples="""
 examples:
   memstory mcp inspect npx -y @modelcontextprotocol/server-memory
+  memstory mcp inspect python server.py > memstory.toml
   memstory mcp inspect --name ours --env DATA={workspace} python server.py
   memstory mcp call --tool read_graph '{}' npx -y @modelcontextprotocol/server-memory
   memstory mcp inspect --url http://127.0.0.1:8000/mcp --header 'Authorization=Bearer ${TOKEN}'

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
 from memstory.commands.ini_setting import requirements_file
-from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import say, say_json, with_progress
 from memstory.commands.story_files import story_files
+from memstory.commands.story_loading import LoadedStories, load
 from memstory.contract.errors import NotSupported, SetupError, StoryError
 from memstory.datasets import Bounds, load_task
-from memstory.language.registry import nearest
+from memstory.language.registry import suggestion
 from memstory.language.story import CallPattern, Expectation, Matcher, Retrieval, Step, Story
 from memstory.results.runs import counted
 from memstory.targets.discovery import check_names
@@ -48,12 +48,13 @@ def _run(chosen: argparse.Namespace) -> int:
     for line in (*map(str, errors), *(f"{note} (a warning, no error)" for note in notes)):
         say(line)
     count, among = counted(len({story.id for story in loaded.stories}), "story"), counted(len(files), "file")
+    fine = f"no error, {counted(len(notes), 'warning')}" if notes else "nothing is wrong"
     say(f"{counted(len(errors), 'error')} in {among}; {count} could be read" if errors else
-        f"{count} in {among}: nothing is wrong")  # fmt: skip
+        f"{count} in {among}: {fine}")  # fmt: skip
     return FINDINGS if errors else OK
 
 
-def _as_json(loaded: Loaded, errors: Sequence[StoryError], notes: Sequence[str]) -> dict[str, object]:
+def _as_json(loaded: LoadedStories, errors: Sequence[StoryError], notes: Sequence[str]) -> dict[str, object]:
     return {
         "files": len(loaded.files),
         "stories": len({story.id for story in loaded.stories}),
@@ -65,7 +66,7 @@ def _as_json(loaded: Loaded, errors: Sequence[StoryError], notes: Sequence[str])
     }  # fmt: skip
 
 
-def _with_data(loaded: Loaded) -> tuple[Sequence[StoryError], Sequence[str]]:
+def _with_data(loaded: LoadedStories) -> tuple[Sequence[StoryError], Sequence[str]]:
     """Return all errors, those of data files among them, and what is worth knowing though it is none."""
     errors = list(loaded.errors)
     notes = [
@@ -98,10 +99,10 @@ def _uncovered(stories: Sequence[Story], requirements: Path) -> Iterator[StoryEr
         raise SetupError(f"the requirements in {requirements} cannot be read: {error}") from error
     for mark, name in dict.fromkeys((story.mark, name) for story in stories for name in story.covers):
         if name not in known:
-            yield StoryError(f"'covers' names '{name}', which {requirements} does not.{nearest(name, known)}", mark)
+            yield StoryError(f"'covers' names '{name}', which {requirements} does not.{suggestion(name, known)}", mark)
 
 
-def _options_outside(story: Story, loaded: Loaded) -> Iterator[StoryError]:
+def _options_outside(story: Story, loaded: LoadedStories) -> Iterator[StoryError]:
     folder = loaded.files[story.mark.file].parent
     try:
         Bounds(base=folder, workspace=folder).check("options", story.options, story.mark)

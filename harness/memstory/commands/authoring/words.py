@@ -12,9 +12,9 @@ from typing import Final
 from memstory.commands.command import OK, USAGE, Command, add_json
 from memstory.commands.output import say, say_json, table
 from memstory.contract.errors import SetupError
-from memstory.language.grammar import schema_text
+from memstory.language.grammar import grammar, schema_text
 from memstory.language.matchers import CALL_CHECKS, EXPECTABLE, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, Check
-from memstory.language.registry import Registry, unknown
+from memstory.language.registry import Registry, unknown_name_message
 from memstory.language.words import WORDS
 from memstory.language.words.step_parsing import MODIFIERS
 
@@ -30,7 +30,7 @@ def _options_of_steps(parser: argparse.ArgumentParser) -> None:
 
 def _steps(chosen: argparse.Namespace) -> int:
     if chosen.step is not None and chosen.step not in WORDS:
-        raise SetupError(unknown(chosen.step, "step", WORDS))
+        raise SetupError(unknown_name_message(chosen.step, "step", WORDS))
     words = [WORDS[chosen.step]] if chosen.step else list(WORDS.values())
     if chosen.json:
         say_json([
@@ -111,7 +111,7 @@ def _is_story_schema(path: Path) -> bool:
         tree = json.loads(path.read_text("utf-8"))
     except ValueError:
         return False
-    return isinstance(tree, dict) and tree.get("$id") == "urn:memstory:story"
+    return isinstance(tree, dict) and tree.get("$id") == grammar()["$id"]
 
 
 COMMANDS: Final[Mapping[str, Command]] = {

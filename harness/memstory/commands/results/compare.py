@@ -26,10 +26,10 @@ from memstory.reporting.sections.comparison import (
 )
 from memstory.reporting.sections.differences import differences_in_words
 from memstory.reporting.terminal import as_text
-from memstory.results.folder.whole_files import write_text
-from memstory.results.likeness import what_differs
+from memstory.results.folder.whole_files import write_text, writing
+from memstory.results.likeness import run_differences
 from memstory.results.runs import NamedRun, counted
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.secret_values import Secrets
 
 _TWO = 2
 PAGE = ".html"
@@ -60,7 +60,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _run(chosen: argparse.Namespace) -> int:
     runs = runs_at(chosen.results, with_steps=chosen.diff)
-    unlike = what_differs(runs)
+    unlike = run_differences(runs)
     if unlike:
         sys.stderr.write(_refusal(unlike))
         return USAGE
@@ -69,6 +69,10 @@ def _run(chosen: argparse.Namespace) -> int:
     columns = columns_of(runs)
     if len(columns) < _TWO:
         raise SetupError("one target of one run is nothing to compare: name another run, or run another target too")
+    if chosen.output:
+        # Before the comparison, which takes a minute for many columns.
+        with writing(chosen.output):
+            chosen.output.parent.mkdir(parents=True, exist_ok=True)
     comparison = compare(runs, named_column(columns, chosen.against) if chosen.against else None)
     if chosen.output:
         _write(chosen.output, comparison, chosen.results)

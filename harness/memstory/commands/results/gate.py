@@ -11,12 +11,14 @@ from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import say, say_json
 from memstory.commands.results.results_files import run_at, runs_at
 from memstory.contract.errors import SetupError
+from memstory.exploring.record import RECORD_NAME, new_findings, read_record, record_text
 from memstory.reporting.document import visible
 from memstory.reporting.gate import Gate, gate
 from memstory.reporting.sections.columns import shard_name
-from memstory.results.baseline import as_baseline, joint_baseline, varying_cases, with_ids
-from memstory.results.folder.results_file import write_results
-from memstory.results.likeness import what_differs
+from memstory.results.folder.results_file import RESULTS_NAME, write_results
+from memstory.results.folder.whole_files import write_text
+from memstory.results.likeness import run_differences
+from memstory.results.merging import varying_cases, worst_of
 from memstory.results.runs import NamedRun, Run, counted, some
 
 _SEVERAL = 3
@@ -49,6 +51,8 @@ def _count(text: str) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    if all(_is_exploration(path) for path in chosen.results):
+        return _gate_exploration(chosen)
     runs = runs_at(chosen.results)
     current = _joint(runs) if chosen.update else _one(runs)
     if not chosen.update and not chosen.baseline.exists():
@@ -63,7 +67,7 @@ def _run(chosen: argparse.Namespace) -> int:
         baseline = NamedRun(name="the baseline", run=run_at(chosen.baseline))
     except SetupError as error:
         raise SetupError(f"{error}. Where the file can go, delete it: '--update' then writes a new one") from None
-    found = gate(baseline, NamedRun(name="this run", run=with_ids(current)), least_cases=chosen.least_cases)
+    found = gate(baseline, NamedRun(name="this run", run=current), least_cases=chosen.least_cases)
     if chosen.update:
         _write(chosen.baseline, current)
         lines = [*_lines(found), *lines, f"{chosen.baseline}: rewritten, {counted(len(current.cases), 'case')}"]
@@ -74,6 +78,30 @@ def _run(chosen: argparse.Namespace) -> int:
     else:
         say(visible("\n".join(lines)))
     return OK if chosen.update else found.code
+
+
+def _is_exploration(path: Path) -> bool:
+    return path.name == RECORD_NAME or ((path / RECORD_NAME).is_file() and not (path / RESULTS_NAME).is_file())
+
+
+def _gate_exploration(chosen: argparse.Namespace) -> int:
+    """Compare an exploration with an older one: each new finding is a regression."""
+    (path, *more) = chosen.results
+    if more:
+        raise SetupError(f"{len(chosen.results)} explorations are named, and one is compared with the baseline")
+    after = read_record(path)
+    if chosen.update:
+        write_text(chosen.baseline, record_text(after))
+        say(f"{chosen.baseline}: written, {counted(len(after.explorations), 'exploration')}")
+        return OK
+    regressions = new_findings(read_record(chosen.baseline), after)
+    found = Gate(judged=len(after.explorations), regressions=[*regressions])
+    lines = [*_lines(found), f"gate: {_VERDICTS[found.code]} ({counted(found.judged, 'exploration')} compared)"]
+    if chosen.json:
+        say_json({**asdict(found), "code": found.code})
+    else:
+        say(visible("\n".join(lines)))
+    return found.code
 
 
 def _one(runs: Sequence[NamedRun]) -> Run:
@@ -87,15 +115,15 @@ def _joint(runs: Sequence[NamedRun]) -> Run:
     for named in runs:
         _check(named)
     if len(runs) == 1:
-        return as_baseline(runs[0].run)
+        return runs[0].run
     if len(runs) < _SEVERAL:
         raise SetupError("two runs do not tell whether a memory is steady: name one run, or three or more")
     cases = [{case.id for case in named.run.cases} for named in runs]
     uneven = sorted({name for names in cases for name in names if not all(name in other for other in cases)})
-    unlike = what_differs(runs) or ([f"{some(uneven)}: not in all of them"] if uneven else [])
+    unlike = run_differences(runs) or ([f"{some(uneven)}: not in all of them"] if uneven else [])
     if unlike:
         raise SetupError("\n  ".join(["these are not runs of the same cases:", *unlike]))
-    return joint_baseline([named.run for named in runs])
+    return worst_of([named.run for named in runs])
 
 
 def _check(named: NamedRun) -> None:
@@ -141,9 +169,9 @@ COMMAND = Command(
         "So is a retrieval score that is significantly lower: the 95% interval of the difference over the same "
         "questions is below 0, or a sign test over the lost and won questions says so. Errors, missing "
         "cases, other stories, other data and too few cases cannot be measured. --update makes the run the new "
-        "baseline: without steps, times and ids of found documents, and packed if its name ends in .gz, so that it can "
-        "be kept in git. Of three runs or more it tells which targets find the same each time: of these any later loss "
-        "is a regression."
+        "baseline: FILE is its results.json, gzipped if the name ends in .gz. Of three runs or more it tells which "
+        "targets find the same each time: of these any later loss is a regression. Of two explorations it compares "
+        "the findings: a new one is a regression."
     ),
     examples="""
 examples:
@@ -151,6 +179,7 @@ examples:
   memstory gate reports/latest --baseline reports/baseline/mine.json.gz --least-cases 20
   memstory gate reports/run-1 reports/run-2 reports/run-3 --baseline reports/baseline/mine.json.gz --update
   memstory gate reports/latest --baseline reports/baseline/mine.json.gz --update
+  memstory gate reports/explore --baseline reports/baseline/explore.json
 """,
     exit_codes=("exit codes: 0 as good as the baseline, or --update wrote it, 1 regression, 2 could not be measured"),
     options=_options,

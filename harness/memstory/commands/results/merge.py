@@ -15,7 +15,7 @@ from memstory.reporting.sections.columns import headline
 from memstory.reporting.writing import begin_reports, write_reports
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
-from memstory.results.merging import cut_short, merged
+from memstory.results.merging import incomplete_shards, merge_shards
 from memstory.results.runs import counted
 
 
@@ -31,12 +31,12 @@ def _run(chosen: argparse.Namespace) -> int:
     runs = runs_at(chosen.results, with_steps=True)
     if any(output.resolve() in (typed.resolve(), typed.resolve().parent) for typed in chosen.results):
         raise SetupError(f"{output} holds one of the shards: name another folder for --output")
-    run = merged(runs)
+    run = merge_shards(runs)
     missing = [typed for typed in chosen.results if not has_recordings(typed)]
     with _begun(output):
         write_reports(output, run, recordings=not missing)
     for line in [
-        *(f"cut short: {line}" for line in cut_short(runs)),
+        *(f"cut short: {line}" for line in incomplete_shards(runs)),
         *(f"without recordings: {typed} has no {RECORDINGS_NAME}" for typed in missing),
     ]:
         sys.stderr.write(visible(f"{line}\n"))

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from memstory.bundled import named_path
 from memstory.commands.command import FINDINGS, OK, Command, add_json
-from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import say, say_json, table, with_progress
 from memstory.commands.results.rejudging import Rejudged, rejudged
 from memstory.commands.results.results_files import recorded_run_at
 from memstory.commands.story_files import story_files
+from memstory.commands.story_loading import LoadedStories, load
 from memstory.contract.errors import SetupError
 from memstory.language.story import Story
 from memstory.results.outcomes import CaseResult
@@ -45,16 +46,16 @@ def _run(chosen: argparse.Namespace) -> int:
 
 def _files_of(cases: Sequence[CaseResult]) -> Sequence[str]:
     files = dict.fromkeys(case.where.rsplit(":", 2)[0] for case in cases)
-    missing = [file for file in files if not Path(file).is_file()]
+    missing = [file for file in files if not named_path(file).is_file()]
     if missing:
         raise SetupError(
             f"the run was about {', '.join(missing)}, which is not here: type this where the run was started, "
             "or name the story files behind the folder"
         )
-    return list(files)
+    return [str(named_path(file)) for file in files]
 
 
-def _by_name(loaded: Loaded) -> Mapping[tuple[str, str | None], Story]:
+def _by_name(loaded: LoadedStories) -> Mapping[tuple[str, str | None], Story]:
     return {(story.id, story.row): story for story in loaded.stories}
 
 

@@ -17,11 +17,11 @@ from memstory.language.story import Step, Story
 from memstory.reporting.sections.columns import step_number
 from memstory.results.outcomes import CaseResult, Outcome
 from memstory.results.recording import Recording, StepRecord
+from memstory.results.redaction import redaction_notice
 from memstory.results.runs import counted
-from memstory.results.secrecy.redaction import told
 from memstory.results.totals import run_again
-from memstory.running.environments import owner_of
-from memstory.tasks.perturbation import levels_of
+from memstory.running.stage import owner_of
+from memstory.tasks.perturbation import levels_of, with_labels
 
 Judged = Outcome | Literal["cannot"]
 
@@ -47,7 +47,8 @@ def rejudged(recorded: CaseResult, story: Story | None) -> Rejudged:
     if story is None:
         return _cannot(recorded, f"the story {recorded.story} is in none of the files")
     if recorded.redacted:
-        return _cannot(recorded, f"{told(recorded.redacted)} were redacted from its recording: run it again")
+        notice = redaction_notice(recorded.redacted)
+        return _cannot(recorded, f"{notice} were redacted from its recording: run it again")
     changed = story.digest != recorded.digest
     if changed and (difference := _does_other_things(story, recorded)):
         return _cannot(recorded, f"{difference}: run it again")
@@ -135,7 +136,9 @@ def _other_data(story: Story, recording: Recording) -> str | None:
         return "the story was about something else"
     if story.retrieval is None:
         return None
-    if {record.k for record in recording.retrieval} != {story.retrieval.k}:
+    asked = {(record.k, tuple(record.cuts)) for record in recording.retrieval}
+    if asked != {(story.retrieval.k, tuple(story.retrieval.cuts))}:
         return "'k' changed since"
     levels = [dict(record.level) for record in recording.retrieval]
-    return None if levels == [dict(level) for level in levels_of(story.perturb)] else "the perturbations changed since"
+    wanted = with_labels(levels_of(story.perturb), story.retrieval.labels)
+    return None if levels == [dict(level) for level in wanted] else "the perturbations changed since"

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from memstory.contract.errors import SetupError
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps
-from memstory.results.folder.results_file import PACKED, RESULTS_NAME, read_results
-from memstory.results.folder.selected_cases import SELECTED_NAME
-from memstory.results.folder.spool import SPOOL_NAME
+from memstory.results.folder.results_file import GZIPPED, RESULTS_NAME, read_results
+from memstory.results.folder.spool import SELECTED_NAME, SPOOL_NAME
 from memstory.results.runs import NamedRun, Run
 
 
@@ -65,7 +64,7 @@ def runs_at(typed: Sequence[Path], *, with_steps: bool = False) -> list[NamedRun
 def _without_suffix(path: Path) -> Path:
     if path.name == RESULTS_NAME:
         return path.parent
-    return path.with_suffix("").with_suffix("") if path.suffix == PACKED else path.with_suffix("")
+    return path.with_suffix("").with_suffix("") if path.suffix == GZIPPED else path.with_suffix("")
 
 
 def _name(path: Path, paths: Sequence[Path]) -> str:

@@ -15,11 +15,11 @@ from memstory.commands.results.results_files import has_recordings, recorded_run
 from memstory.commands.results.timeline import SHORT, timeline
 from memstory.contract.codec import encode
 from memstory.contract.errors import SetupError
-from memstory.language.registry import nearest, unknown
+from memstory.language.registry import suggestion, unknown_name_message
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
 from memstory.results.outcomes import CaseResult
+from memstory.results.redaction import redaction_notice
 from memstory.results.runs import Run, counted
-from memstory.results.secrecy.redaction import told
 
 _COLOURS: Final = {
     "red": re.compile(r" {5}FAILED |ended(?: in step [\d.]+)?: |\S+  (?:failed|error|invalid) in "),
@@ -63,7 +63,7 @@ def _incomplete(case: CaseResult, *, is_recorded: bool) -> Iterator[str]:
     if not is_recorded and case.trials:
         yield f"there is no {RECORDINGS_NAME} beside these results, so the steps are not shown"
     if any(case.redacted.values()):
-        yield f"{told(case.redacted)} were redacted before anything was written"
+        yield f"{redaction_notice(case.redacted)} were redacted before anything was written"
 
 
 def _case(run: Run, wanted: str) -> CaseResult:
@@ -76,8 +76,8 @@ def _case(run: Run, wanted: str) -> CaseResult:
     if of_story:
         raise SetupError(f"the story {wanted} has several cases; name one: {', '.join(case.id for case in of_story)}")
     if len(by_id) <= _FEW:
-        raise SetupError(unknown(wanted, "case", by_id))
-    near = nearest(wanted, [*by_id, *dict.fromkeys(case.story for case in run.cases)])
+        raise SetupError(unknown_name_message(wanted, "case", by_id))
+    near = suggestion(wanted, [*by_id, *dict.fromkeys(case.story for case in run.cases)])
     raise SetupError(f"unknown case '{wanted}'.{near} The run has {len(by_id)} cases; its report.md names them.")
 
 

@@ -73,6 +73,7 @@ def _step(step: StepRecord, limit: int) -> Iterator[str]:
     yield visible(f"{_INDENT}by {step.user}{session}, at {step.at}, {1000 * step.seconds:.0f} ms")
     if step.model:
         yield f"{_INDENT}{step.model}"
+    yield from (f"{_INDENT}sent: {_cut(request, limit)}" for request in step.requests)
     if step.error is not None:
         yield f"{_INDENT}refused: {_cut(step.error, limit)}"
     else:

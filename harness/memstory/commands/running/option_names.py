@@ -9,9 +9,9 @@ from typing import Final
 PREFIX: Final = "--memstory-"
 VALUED: Final = (
     *("target", "target-option", "chat", "chat-url", "chat-key", "embedder", "report", "case-timeout", "trials"),
-    *("shard", "redact", "judge", "judge-file"),
+    *("shard", "redact", "judge", "judge-file", "answer", "sample"),
 )
-FLAGS: Final = ("isolate", "any-path")
+FLAGS: Final = ("isolate", "any-path", "quick", "resume")
 SHORT: Final = tuple(f"--{name}" for name in (*VALUED, *FLAGS))
 _END: Final = "--"
 

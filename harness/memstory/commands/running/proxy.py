@@ -17,16 +17,16 @@ import yaml
 
 from memstory.commands.command import FINDINGS, OK, Command
 from memstory.commands.output import complain, say, table
-from memstory.contract.errors import SetupError, install_command
+from memstory.contract.errors import SetupError
+from memstory.contract.installation import install_command
 from memstory.contract.values import Tree
-from memstory.models.counted_model import HOW
+from memstory.models.openai_server import HOW, KEY, URL
 
 if TYPE_CHECKING:
     from memstory.models.answering import Answerer
     from memstory.models.proxy import Proxy
 
 _SHOWN: Final = 3
-_KEY: Final = "OPENAI_API_KEY"
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -86,15 +86,13 @@ def _run(chosen: argparse.Namespace) -> int:
 
 def _carried_out(command: Sequence[str], proxy: Proxy, how: str) -> int:
     if not command:
-        say(
-            f"{proxy.url} answers; in another terminal: export OPENAI_BASE_URL={proxy.url} {_KEY}=none. Ctrl-C ends it."
-        )
+        say(f"{proxy.url} answers; in another terminal: export {URL}={proxy.url} {KEY}=none. Ctrl-C ends it.")
         sys.stdout.flush()
         with suppress(KeyboardInterrupt):
             signal.sigwait({signal.SIGINT, signal.SIGTERM})
         return OK
-    environ = {**os.environ, "OPENAI_BASE_URL": proxy.url, HOW: how}
-    environ.setdefault(_KEY, "none")
+    environ = {**os.environ, URL: proxy.url, HOW: how}
+    environ.setdefault(KEY, "none")
     try:
         return subprocess.run(command, env=environ, check=False).returncode  # noqa: S603  (what the user typed)
     except OSError as error:
@@ -104,7 +102,7 @@ def _carried_out(command: Sequence[str], proxy: Proxy, how: str) -> int:
 def _answering(chosen: argparse.Namespace) -> Answerer:
     from memstory.models.answering import Forwarder, Replayer, RuleAnswerer  # noqa: PLC0415  (an extra)
     from memstory.models.proxy_recording import Recorder, read_calls  # noqa: PLC0415
-    from memstory.results.secrecy.secret_values import Secrets, known_secrets  # noqa: PLC0415
+    from memstory.results.secret_values import Secrets, known_secrets  # noqa: PLC0415
 
     if chosen.replay is not None:
         return Replayer(read_calls(chosen.replay))

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from memstory.bundled import PREFIX
 from memstory.commands.command import Command
 from memstory.commands.ini_setting import settings, settings_file
 from memstory.commands.running.option_names import spelled_out
 from memstory.commands.running.supervising import run_supervised
-from memstory.commands.story_files import SUFFIXES, in_bundled, story_files
+from memstory.commands.story_files import SUFFIXES, in_bundled, is_set, story_files
 
 _BUNDLED = "--bundled"
 _CONFIG = ("-c", "--config-file")
+_OF_PLUGINS = ("required_plugins", "usefixtures", "langsmith_", "anyio_", "asyncio_")
+"""How settings begin by which a project uses a plugin: pytest's own for any, and those of the plugins below."""
 
-_UNUSED: Final[Mapping[Sequence[str], str]] = {
-    ("-p", "no:langsmith_plugin"): "langsmith",
-    ("-p", "no:anyio"): "anyio",
-    ("-p", "no:asyncio"): "asyncio",
-    ("--assert=plain",): "assert",
-}
-"""What keeps pytest from work that no story uses, and the word by which a project would speak of it.
+_UNUSED: Final = ("-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio", "--assert=plain")
+"""What keeps pytest from work that no story uses.
 
 Plugins that come with other libraries take longer to import than a story, and pytest-asyncio warns a project without
 its settings. Our asserts are rewritten at each start where Python keeps no bytecode.
@@ -34,7 +34,8 @@ its settings. Our asserts are rewritten at each start where Python keeps no byte
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="*", metavar="PATH",
-        help="story files, folders to search, or ids such as a.story.yaml::S5[topics] (default: the current folder)",
+        help="story files, folders to search, sets of data such as locomo, or ids such as a.story.yaml::S5[topics] "
+             "(default: the current folder)",
     )  # fmt: skip
     parser.add_argument(_BUNDLED, action="store_true", help="the stories that come with memstory, or "
                         "those in the PATHs among them, such as generic")  # fmt: skip
@@ -53,44 +54,50 @@ def _run(chosen: argparse.Namespace) -> int:
 def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
     """Return what pytest is given: the story files that the paths name, then the options under their own names."""
     words = [word for word in typed if word != _BUNDLED]
-    bundled = len(words) < len(typed)
-    found = [in_bundled(word) for word in words] if bundled else words
-    places = [place for place in range(len(words)) if _is_path(found, place)]
+    bundled = len(words) < len(typed) or any(word.startswith(PREFIX) and in_bundled(word) != word for word in words)
+    found = [in_bundled(word) if bundled or is_set(word) else word for word in words]
+    places = [place for place in range(len(words)) if _is_path(words, found, place)]
     paths = [found[place] for place in places]
     options = [word for place, word in enumerate(words) if place not in places]
     nodes = [path for path in paths if "::" in path]
     searched = [path for path in paths if "::" not in path]
     files = story_files(searched, bundled=bundled) if searched or not nodes else ()
     ours = [words[place] for place in places if words[place] == found[place]]
-    here = _this_project(options, alone=not ours) if bundled else []
+    here = _this_project(options, alone=not ours) if len(ours) < len(paths) or bundled else []
     unused = _without_unused(options, paths)
     return [*(str(file.path) for file in files), *nodes, *here, *unused, *spelled_out(options)]
 
 
-def _is_path(words: Sequence[str], place: int) -> bool:
-    """Return whether a word names stories: one before all options, a YAML file, or a folder that no option takes."""
+def _is_path(words: Sequence[str], found: Sequence[str], place: int) -> bool:
+    """Return whether a word names stories: one before all options, a YAML file, or a folder or set no option takes."""
     if words[place].startswith("-"):
         return False
     if not any(word.startswith("-") for word in words[:place]):
         return True
-    path, before = Path(words[place].partition("::")[0]), words[place - 1]
+    path, before = Path(found[place].partition("::")[0]), words[place - 1]
     follows_option = before.startswith("-") and "=" not in before
+    if is_set(words[place]):
+        return not follows_option
     return path.is_dir() and not follows_option if path.suffix not in SUFFIXES else path.is_file()
 
 
 def _without_unused(options: Sequence[str], paths: Sequence[str]) -> Sequence[str]:
-    """Return what keeps pytest from work that nobody speaks of, neither here nor where the stories lie."""
-    if any(word.startswith(_CONFIG) for word in options):
+    """Return what keeps pytest from unused work, where nothing but stories can use plugins.
+
+    Who has a conftest, or a setting or an option by which a plugin is used, has pytest as it is.
+    """
+    folders = [Path(place.partition("::")[0]).absolute() for place in (".", *paths)]
+    found = [settings(folder) for folder in folders]
+    written = [one.get("addopts", "") for one in found] + [os.environ.get("PYTEST_ADDOPTS", "")]
+    typed = [word for text in written for word in (shlex.split(text) if isinstance(text, str) else text)]
+    typed += options
+    plugins = [word if word.startswith("-p") and len(word) > len("-p") else value
+               for word, value in pairwise([*typed, ""]) if word.startswith("-p")]  # fmt: skip
+    if any("no:" not in name for name in plugins) or any(word.startswith((*_CONFIG, "--assert")) for word in typed):
         return ()
-    conftest = Path("conftest.py")
-    spoken = (
-        *options,
-        os.environ.get("PYTEST_ADDOPTS", ""),
-        *(str(settings(Path(place.partition("::")[0]).absolute())) for place in (".", *paths)),
-        conftest.read_text("utf-8") if conftest.is_file() else "",
-    )
-    unused = [words for words, word in _UNUSED.items() if not any(word in text for text in spoken)]
-    return [part for words in unused for part in words]
+    named = [name for one in found for name in one if name.startswith(_OF_PLUGINS)]
+    conftests = {above / "conftest.py" for folder in folders for above in (folder, *folder.parents)}
+    return () if named or os.environ.get("PYTEST_PLUGINS") or any(map(Path.is_file, conftests)) else _UNUSED
 
 
 def _this_project(options: Sequence[str], *, alone: bool) -> Sequence[str]:
@@ -121,6 +128,7 @@ examples:
   memstory run mine.story.yaml --target control:oracle    one file, on a perfect memory
   memstory run --bundled --target my_memory:MyFactory     the stories that come with memstory, on your backend
   memstory run --bundled generic                          those that any memory should pass
+  memstory run longmemeval --target mine --sample 20      a set of conversations by name; 'memstory data' fetches it
   memstory run stories -k S5 -x --report out              pytest's own options, after the paths
 """,
     exit_codes=(

@@ -14,11 +14,11 @@ from typing import Final
 
 from memstory.commands.output import complain
 from memstory.contract.errors import SetupError
-from memstory.results.folder.selected_cases import ISOLATE, SELECTED_NAME
-from memstory.results.folder.spool import SPOOL_NAME
+from memstory.results.folder.histories import HISTORIES_NAME
+from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME
 from memstory.running.hosting.marked import end_marked
 from memstory.running.own_folder import OwnFolder, clear_dead_folders
-from memstory.running.supervision import ENDED, REPORT, SUPERVISOR, told_by
+from memstory.running.supervision import ENDED, REPORT, SUPERVISOR, messages_of
 
 _HANDED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LOST: Final = 3
@@ -48,7 +48,7 @@ def run_supervised(words: Sequence[str]) -> int:
         child, code = _waited_for([sys.executable, "-c", _PYTEST, *words], environ)
         for one in end_marked(f"{SUPERVISOR}={own.path}"):
             complain(f"ended what a target left running: {one}")
-        told = told_by(child, own.path)
+        told = messages_of(child, own.path)
         return _settled(code, told)
     finally:
         own.remove()
@@ -69,6 +69,8 @@ def _settled(code: int, told: Mapping[str, str]) -> int:
         try:
             complain(report_from_spool(folder, f"pytest ended with {how} before it; {ISOLATE}", _PATIENCE_SECONDS))
             complain(ISOLATE)
+            if (folder / HISTORIES_NAME).exists():
+                complain("what each history gave is kept: the same command with --resume goes on from there")
         except SetupError as error:
             complain(str(error))
     return shown or _LOST

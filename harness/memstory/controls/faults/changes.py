@@ -116,7 +116,7 @@ def _is_named(hit: Hit, ref: Ref) -> bool:
 
 
 class GettingDeleted(Mutant):
-    """Still gives what was deleted to who knows its id or key, and shows it nowhere else."""
+    """Still returns a deleted memory to anyone who knows its id or key, and shows it nowhere else."""
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         gone = (one.hit for one in self._deleted_in(Scope(user=scope.user)) if _is_named(one.hit, ref))
@@ -131,7 +131,7 @@ class Tombstoned(Mutant):
 
 
 class CrowdingDeleted(Mutant):
-    """Lets what was deleted take places among the hits, and then leaves the places empty."""
+    """Counts deleted memories among the hits and removes them afterwards, so a search returns too few."""
 
     def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return [*self._in(scope), *self._deleted_in(scope)]
@@ -142,7 +142,7 @@ class CrowdingDeleted(Mutant):
 
 
 class LosingReach(Mutant):
-    """After many deletions, does not find each fourth memory that is left."""
+    """After many deletions, misses every fourth memory that is left."""
 
     def _searchable(self, scope: Scope) -> Sequence[Memory]:
         left = self._in(scope)
@@ -160,7 +160,7 @@ class WipingOnMiss(Mutant):
 
 
 class DeafWhenWiped(Mutant):
-    """Once all of a user was deleted, acknowledges what the user tells and keeps none of it."""
+    """After everything of a user was deleted, acknowledges this user's new memories and stores none."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -39,7 +39,7 @@ class AppendingUpdates(Mutant):
 
 
 class UpdatingFirst(Mutant):
-    """Corrects the first memory about a thing, and leaves the others as they were."""
+    """Corrects only the first of several memories about a thing."""
 
     async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
         found = self._about(about, scope)
@@ -47,7 +47,7 @@ class UpdatingFirst(Mutant):
 
 
 class UpdatingTooMuch(Mutant):
-    """Takes a correction for one of all that begins with the same words."""
+    """Applies a correction to every memory that begins with the same words."""
 
     async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
         return await super().update_about([*about, about[0].split()[0]], item, scope)
@@ -62,7 +62,7 @@ class InventingUpdates(Mutant):
 
 
 class PolarityBlind(Mutant):
-    """Takes a correction for what it corrects where most words are the same."""
+    """Mistakes a correction for a repetition if most words are the same, and drops it."""
 
     def _loses(self, new: Memory, old: Memory | None) -> bool:
         words, old_words = words_of(new.hit.text), words_of(old.hit.text) if old else frozenset()
@@ -87,11 +87,11 @@ class CorrectingInSessions(Mutant):
 
 
 class IgnoringAsOf(Mutant, query=lambda query: replace(query, as_of=None)):
-    """Answers as of now, whatever moment is asked for."""
+    """Ignores `as_of` and answers as of now."""
 
 
 class SeeingTheFuture(Mutant):
-    """Finds what was told later than the moment that is asked for."""
+    """Finds memories that were added after the moment asked for (`as_of`)."""
 
     def _as_of(self, moment: str, scope: Scope) -> Sequence[Memory]:
         past = super()._as_of(moment, scope)
@@ -100,7 +100,7 @@ class SeeingTheFuture(Mutant):
 
 
 class BothAtOnce(Mutant):
-    """Tells both values of the moment at which one was corrected."""
+    """Returns both values for the moment at which one was corrected."""
 
     def _as_of(self, moment: str, scope: Scope) -> Sequence[Memory]:
         then = datetime.fromisoformat(moment)
@@ -117,7 +117,7 @@ class MergingValues(Mutant):
 
 
 class KeyedOnce(Mutant):
-    """Keeps the first value of a key once it was deleted and told again."""
+    """Keeps the first value of a key that was deleted and added again."""
 
     def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> Memory:
         deleted = {one.hit.key: one.hit.text for one in self._deleted if one.user == scope.user}

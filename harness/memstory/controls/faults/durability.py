@@ -61,7 +61,7 @@ class _Unwritten(Mutant):
 
 
 class UnwrittenUpdates(_Unwritten):
-    """Changes its memories until it is closed, and has the old ones then."""
+    """Never writes updates to disk: after a restart the old texts are back."""
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         with self._unwritten():
@@ -69,7 +69,7 @@ class UnwrittenUpdates(_Unwritten):
 
 
 class UnwrittenKeys(_Unwritten):
-    """Keeps the new value of a key until it is closed, and has the old one then."""
+    """Never writes a key's new value to disk: after a restart the old one is back."""
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         is_known = any(self._find(Ref(key=item.key), scope) for item in items if item.key is not None)
@@ -78,7 +78,7 @@ class UnwrittenKeys(_Unwritten):
 
 
 class UnwrittenDeletions(_Unwritten):
-    """Forgets until it is closed, and knows all again then."""
+    """Never writes deletions to disk: after a restart the deleted memories are back."""
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         with self._unwritten():
@@ -175,7 +175,7 @@ class LosingUnread(Mutant):
 
 
 class ReadingOnce(Mutant):
-    """Reads its file when it is opened: of what another process writes it finds nothing, and overwrites it."""
+    """Reads its file only when it is opened: it never sees what another process writes, and overwrites it."""
 
     can_be_killed: ClassVar[bool] = True
 
@@ -185,7 +185,7 @@ class ReadingOnce(Mutant):
 
 
 class KeepingDeletedByOthers(Mutant):
-    """Takes from another process what that has added, and not what it has deleted."""
+    """Sees what another process adds, but not what it deletes."""
 
     can_be_killed: ClassVar[bool] = True
 

@@ -57,7 +57,7 @@ class SparingEdited(Mutant):
 
 
 class LooseAbout(Mutant, about=lambda text, thing: words_of(text) & words_of(thing)):
-    """Takes each memory that shares a word with what is to be forgotten."""
+    """Also forgets every memory that shares a word with what is to be forgotten."""
 
 
 def _identifiers(text: str) -> Sequence[str]:
@@ -65,11 +65,11 @@ def _identifiers(text: str) -> Sequence[str]:
 
 
 class PrefixAbout(Mutant, about=lambda text, thing: any(one.startswith(squeeze(thing)) for one in _identifiers(text))):
-    """Takes an identifier for all that begin with it."""
+    """Also forgets every identifier that begins with the one named."""
 
 
 class LiteralAbout(Mutant, about=lambda text, thing: thing in text):
-    """Takes an identifier for the spelling in which it is named."""
+    """Forgets an identifier only in the spelling in which it is named."""
 
 
 def _is_near(one: str, other: str) -> bool:
@@ -77,7 +77,7 @@ def _is_near(one: str, other: str) -> bool:
 
 
 class FuzzyAbout(Mutant, about=lambda text, thing: any(_is_near(one, squeeze(thing)) for one in _identifiers(text))):
-    """Takes identifiers for the same that differ in one character."""
+    """Also forgets identifiers that differ in one character from the one named."""
 
 
 class WipingAbout(Mutant):
@@ -186,7 +186,7 @@ class FindingByHash(Mutant):
 
 
 class OneScript(Mutant, about=lambda text, thing: thing in text and is_about(text, thing)):
-    """Knows a name in the letters only in which it was told."""
+    """Finds a name only in the alphabet in which it was added."""
 
 
 class _Expired(Mutant):
@@ -197,14 +197,14 @@ class _Expired(Mutant):
 
 
 class FindingExpired(_Expired):
-    """Finds what is over."""
+    """Finds expired memories."""
 
     def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return self._all(scope)
 
 
 class ListingExpired(_Expired):
-    """Lists what is over."""
+    """Lists expired memories."""
 
     def _listable(self, scope: Scope) -> Sequence[Memory]:
         return self._all(scope)
@@ -222,7 +222,7 @@ class ForgettingEarly(Mutant, record=lambda item: replace(item, ttl=None if item
 
 
 class SpreadingTtl(Mutant):
-    """Gives the time to live of one memory to all that are added after it."""
+    """Applies the time to live of one memory to all memories added after it."""
 
     _ttl: float | None = None
 

@@ -31,7 +31,7 @@ class _Finding(Mutant):
 
 
 class LeakyGet(_Finding):
-    """Gives any memory to anyone who knows its id."""
+    """Returns any memory to anyone who knows its id."""
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         return await super().get(ref, self._scope_of(ref, scope))
@@ -59,7 +59,7 @@ class LeakySearch(Mutant):
 
 
 class LeakingBehind(Mutant):
-    """Gives another user's memory behind those that were asked for."""
+    """Appends another user's memory to the hits."""
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         others = [one.hit for one in self._now_valid() if one.user != scope.user]
@@ -110,7 +110,7 @@ class JoinedKeys(Mutant):
 
 
 class SharedTexts(Mutant):
-    """Keeps equal texts of all users as one, so that who deletes his deletes everybody's."""
+    """Stores equal texts of all users once, so one user's deletion deletes everybody's."""
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if found := self._find(ref, scope):
@@ -119,7 +119,7 @@ class SharedTexts(Mutant):
 
 
 class CrowdedOwners(Mutant):
-    """Looks at everybody's nearest memories first, and leaves out the others' afterwards."""
+    """Searches everybody's memories first and filters by user afterwards, so other users' memories crowd out hits."""
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         users = dict.fromkeys(one.user for one in self._memories)
@@ -129,7 +129,7 @@ class CrowdedOwners(Mutant):
 
 
 class MixedUsers(Mutant):
-    """Keeps the present user in one place, so that users who write at once are mixed up."""
+    """Keeps the current user in one shared variable, so users who write at the same time are mixed up."""
 
     _present: Scope
 
@@ -155,7 +155,7 @@ class SharingWithAll(Mutant):
 
 
 class SharingCopies(Mutant):
-    """Keeps the text for the prompt that it made of what was shared."""
+    """Keeps using a prompt text that it made while a memory was shared."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,23 +171,23 @@ def _alike(form: Callable[[str], str]) -> Callable[[str, str], bool]:
 
 
 class FoldingOwners(Mutant, sees=_alike(str.casefold)):
-    """Takes two users for one whose names differ in the case of letters."""
+    """Confuses users whose names differ only in upper and lower case."""
 
 
 class TidyingOwners(Mutant, sees=_alike(lambda name: re.sub(r"[^a-zA-Z0-9]", "_", name))):
-    """Takes two users for one whose names differ in characters that are not letters."""
+    """Confuses users whose names differ only in characters that are not letters."""
 
 
 class CuttingOwners(Mutant, sees=_alike(lambda name: name[:_LONGEST_NAME])):
-    """Takes two users for one whose long names begin alike."""
+    """Confuses users whose long names begin with the same characters."""
 
 
 class TrimmingOwners(Mutant, sees=_alike(str.strip)):
-    """Takes two users for one whose names differ in the space around them."""
+    """Confuses users whose names differ only in leading or trailing spaces."""
 
 
 class ComposingOwners(Mutant, sees=_alike(lambda name: normalize("NFKC", name))):
-    """Takes two users for one whose names look alike in Unicode."""
+    """Confuses users whose names are the same after Unicode normalization."""
 
 
 def _number(name: str) -> str:
@@ -196,11 +196,11 @@ def _number(name: str) -> str:
 
 
 class CountingOwners(Mutant, sees=_alike(_number)):
-    """Takes a name that is written like a number for that number."""
+    """Reads a user name that looks like a number as that number."""
 
 
 class PrefixOwners(Mutant, sees=lambda user, owner: owner.startswith(user)):
-    """Takes every user whose name begins with another user's name for that user."""
+    """Confuses a user with every user whose name begins with the same text."""
 
 
 def _is_pattern_of(pattern: str, name: str) -> bool:
@@ -212,11 +212,11 @@ def _is_pattern_of(pattern: str, name: str) -> bool:
 
 
 class PatternOwners(Mutant, sees=_is_pattern_of):
-    """Takes a name for a pattern, in which some characters mean any others."""
+    """Reads a user name as a pattern with wildcards."""
 
 
 class ReservedOwners(Mutant, sees=lambda user, owner: user == owner or user.casefold() in _RESERVED):
-    """Takes a name that means nothing or all to a program for nobody's, and then for everybody's."""
+    """Shows everybody's memories to a user whose name is a reserved word such as `null`."""
 
 
 def _is_like(name: str, other: str) -> bool:
@@ -225,7 +225,7 @@ def _is_like(name: str, other: str) -> bool:
 
 
 class LooseDeletions(Mutant):
-    """Deletes the memories of all users whose names are somehow like the one that is to be forgotten."""
+    """Deletes the memories of all users whose names resemble the one to be deleted."""
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref == Ref():

@@ -30,7 +30,7 @@ class CountingWords(Mutant):
 
 
 class TrustingAll(Mutant, record=lambda item: replace(item, source=None)):
-    """Takes the word of a page for that of the user."""
+    """Stores what a web page says as if the user had said it."""
 
     def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
         stuffed, source, score, begun, name = super()._place(hit, memory)
@@ -43,11 +43,11 @@ def _trusting(source: str) -> Callable[[Item], Item]:
 
 
 class TrustingTools(Mutant, record=_trusting("tool")):
-    """Takes the word of a tool for that of the user."""
+    """Stores what a tool says as if the user had said it."""
 
 
 class TrustingAssistants(Mutant, record=_trusting("assistant")):
-    """Takes the word of an assistant for that of the user."""
+    """Stores what an assistant says as if the user had said it."""
 
 
 class IgnoringRoles(Mutant, record=lambda item: replace(item, role=None)):
@@ -78,7 +78,7 @@ class Obeying(Mutant):
 
 
 class SplittingLines(Mutant):
-    """Takes each line of a text for a memory that somebody told."""
+    """Stores each line of a text as a separate memory."""
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         whole = await super().add(items, scope)
@@ -88,29 +88,29 @@ class SplittingLines(Mutant):
 
 
 class OperatorOwners(Mutant, sees=lambda user, owner: user == owner or re.search(r"[${}*%'\"\[\]]", user)):
-    """Takes a user that looks like an operator for all users."""
+    """Reads a user name that looks like a query operator as all users."""
 
 
 class OperatorValues(Mutant):
-    """Takes a mapping as the value of a condition for an operator."""
+    """Reads a mapping in a condition as a query operator."""
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
         return super()._fits(hit, {name: value for name, value in where.items() if not isinstance(value, Mapping)})
 
 
 class QuotedValues(Mutant):
-    """Takes a quote in the value of a condition for its end."""
+    """Ends the value of a condition at a quote in it."""
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
         return all("'" in str(value) for value in where.values()) if where else True
 
 
 class LookAlikeOwners(Mutant, sees=lambda user, owner: _folded(user) == _folded(owner)):
-    """Takes letters that look alike for the same in the names of users."""
+    """Confuses user names whose letters look alike."""
 
 
 class LookAlikeKeys(Mutant):
-    """Takes letters that look alike for the same in keys."""
+    """Confuses keys whose letters look alike."""
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         if ref.key is None:
@@ -150,7 +150,7 @@ class SealingLetters(Mutant):
 
 
 class ReadingHalves(Mutant):
-    """Takes a file that was cut for an empty one."""
+    """Reads a truncated file as an empty one."""
 
     async def open(self, env: Environment, clock: Clock) -> None:
         file = Path(env.workspace) / "oracle.json"

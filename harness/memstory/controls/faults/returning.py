@@ -26,7 +26,7 @@ class ReturningByOthers(Mutant):
 
 
 class ReturningReworded(Mutant):
-    """Remembers again what was deleted for good when it is written otherwise."""
+    """Remembers again what was deleted for good when it is worded differently."""
 
     def _was_forgotten(self, item: Item, scope: Scope) -> bool:
         is_reworded = item.text != " ".join(item.text.split()) or item.text.isupper()
@@ -49,7 +49,7 @@ class ReturningUnderKeys(Mutant):
 
 
 class ReturningInBatches(Mutant):
-    """Looks at the first item of a batch for what was deleted for good."""
+    """Checks only the first item of a batch for what was deleted for good."""
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         first = await super().add(items[:1], scope)
@@ -78,21 +78,21 @@ class ReturningAfterRestarts(Mutant):
 
 
 class ReturningAfterWiping(Mutant):
-    """Forgets for good one memory at a time only, not all of them."""
+    """Forgets for good when one memory is deleted, but not when all are."""
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         return await super().delete(ref if ref.id or ref.key else Ref(), scope)
 
 
 class ReturningAbout(Mutant):
-    """Forgets for good what has an id only, not what is named in words."""
+    """Forgets for good only by id, not by words."""
 
     async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
         return await super().delete_about(about, scope)
 
 
 class RefusingNew(Mutant):
-    """Takes what is like a text that was deleted for good for the same."""
+    """Also refuses texts that are only similar to one that was deleted for good."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class RefusingNew(Mutant):
 
 
 class ForgettingForAll(Mutant):
-    """Lets nobody say any more what one user has deleted for good."""
+    """Refuses to every user what one user has deleted for good."""
 
     def _was_forgotten(self, item: Item, scope: Scope) -> bool:
         users = {mark.rpartition("/")[0] for mark in self._forgotten}

@@ -18,7 +18,7 @@ _LONGER_WORD: Final = 4
 
 
 class WorstFirst(Mutant):
-    """Orders by distance as if it were nearness."""
+    """Ranks by distance as if it were similarity: the worst hit comes first."""
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         found = await super().search(replace(query, top_k=None), scope)
@@ -26,23 +26,23 @@ class WorstFirst(Mutant):
 
 
 class DistanceScores(Mutant, hits=lambda hits: [replace(hit, score=1 - (hit.score or 0.0)) for hit in hits]):
-    """Orders rightly and gives distances for scores."""
+    """Ranks correctly, but returns distances as scores."""
 
 
 class NanScores(Mutant, hits=lambda hits: [replace(hit, score=nan) for hit in hits]):
-    """Gives scores that are not numbers."""
+    """Returns scores that are not numbers (NaN)."""
 
 
 class IgnoringMinScore(Mutant, query=lambda query: replace(query, min_score=None)):
-    """Finds below the score that was asked for."""
+    """Ignores `min_score`."""
 
 
 class CappedSearch(Mutant, hits=lambda hits: hits[:5]):
-    """Finds five at most, however many are asked for."""
+    """Returns at most five hits, however many are requested."""
 
 
 class ShortOfTopK(Mutant, query=lambda query: replace(query, top_k=query.top_k and query.top_k - 1)):
-    """Finds one less than was asked for."""
+    """Returns one hit fewer than requested."""
 
 
 class DroppingLast(Mutant, hits=lambda hits: hits[:-1]):
@@ -84,11 +84,11 @@ class IgnoringLimit(Mutant):
 
 
 class IgnoringWhere(Mutant, query=lambda query: replace(query, where={})):
-    """Finds whatever the metadata."""
+    """Ignores `where`."""
 
 
 class AnyWhere(Mutant):
-    """Takes one of several conditions for all of them."""
+    """Applies only one of several conditions."""
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
         return not where or any(super(AnyWhere, self)._fits(hit, {name: value}) for name, value in where.items())
@@ -113,7 +113,7 @@ class FloatWhere(Mutant):
 
 
 class FilteringLate(Mutant):
-    """Takes the nearest first, and leaves out afterwards what does not fit."""
+    """Applies conditions after the search, so hits that fit are missed."""
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         nearest = await super().search(replace(query, where={}), scope)
@@ -125,7 +125,7 @@ class AlienIds(Mutant, hits=lambda hits: [replace(hit, id=f"hit-{place}") for pl
 
 
 class Flickering(Mutant):
-    """Answers the same question otherwise each second time."""
+    """Answers the same question differently every second time."""
 
     _searches = 0
 
@@ -136,7 +136,7 @@ class Flickering(Mutant):
 
 
 class QueryLanguage(Mutant):
-    """Takes what a user types for a language with operators, and finds nothing where it does not understand."""
+    """Parses queries as a query language, and finds nothing where parsing fails."""
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         has_operator = re.search(r"[\"'*():^{}\[\]\\$%;/+~|&!<>=]|(?<!\w)-|\b(AND|OR|NOT|NEAR)\b", query.text)
@@ -151,7 +151,7 @@ class ShortQueries(Mutant):
 
 
 class BrokenByEmptiness(Mutant):
-    """Finds nothing of a user any more once it was given a text without any longer word."""
+    """Finds nothing of a user any more after a text without any longer word was added."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class BrokenByEmptiness(Mutant):
 
 
 class BrokenByQuestions(Mutant):
-    """Finds nothing any more once it was asked a question without a word."""
+    """Finds nothing any more after a question without a word."""
 
     _is_broken = False
 
@@ -177,7 +177,7 @@ class BrokenByQuestions(Mutant):
 
 
 class ByteWords(Mutant):
-    """Finds a word only if its accents are encoded as they were told."""
+    """Finds a word only if its accents are encoded as they were when it was added."""
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         wanted = set(re.findall(r"\w+", query.text.casefold()))
@@ -186,7 +186,7 @@ class ByteWords(Mutant):
 
 
 class CaseWords(Mutant):
-    """Finds a word only in the case in which it was told."""
+    """Finds a word only in the upper or lower case in which it was added."""
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         wanted = set(re.findall(r"\w+", query.text))

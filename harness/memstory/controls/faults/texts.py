@@ -22,7 +22,7 @@ class Flattening(Mutant, text=lambda text: re.sub(r"(?<=\S)\s+(?=\S)", " ", text
 
 
 class Cutting(Mutant, text=lambda text: text[:1_000]):
-    """Cuts long texts off without a word."""
+    """Truncates long texts silently."""
 
 
 class CuttingAtZero(Mutant, text=lambda text: text.partition("\0")[0]):
@@ -45,19 +45,19 @@ def _number(text: str) -> str:
 
 
 class ReadingNumbers(Mutant, text=_number):
-    """Takes a text that looks like a number for that number."""
+    """Reads a text that looks like a number as that number."""
 
 
 class Escaping(Mutant, text=html.escape):
-    """Keeps the characters of HTML as their names."""
+    """Stores HTML characters as entities such as `&amp;`."""
 
 
 class Unescaping(Mutant, text=lambda text: re.sub(r"\\(.)", r"\1", text)):
-    """Takes a backslash for the beginning of an escape."""
+    """Reads a backslash as the beginning of an escape."""
 
 
 class FillingIn(Mutant, text=lambda text: re.sub(r"\{\w*\}", "", text)):
-    """Takes names in braces for places to be filled in."""
+    """Reads names in braces as placeholders."""
 
 
 class TextMetadata(
@@ -75,8 +75,8 @@ class FloatMetadata(
 class FlatMetadata(
     Mutant, metadata=lambda own: {name: one for name, one in own.items() if not isinstance(one, (list, dict))}
 ):
-    """Drops lists and mappings from metadata without a word."""
+    """Drops lists and mappings from metadata silently."""
 
 
 class AsciiMetadata(Mutant, metadata=lambda own: {name: one for name, one in own.items() if name.isascii()}):
-    """Drops metadata whose name has other letters than English."""
+    """Drops metadata whose name has letters that are not English."""

@@ -19,7 +19,7 @@ _NEGATIONS: Final = frozenset({"not", "no", "never"})
 
 
 class LosingRaces(Mutant):
-    """Reads all, waits, and writes all back: of memories that are added at once, one stays."""
+    """Reads all, waits, and writes all back: of memories added concurrently, one survives."""
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         before = list(self._memories)
@@ -48,7 +48,7 @@ class RacingKeys(Mutant):
 
 
 class MergingUpdates(Mutant):
-    """Joins the texts of updates that come at once."""
+    """Joins the texts of concurrent updates."""
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         before = await self.get(ref, scope)

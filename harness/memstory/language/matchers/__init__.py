@@ -21,8 +21,14 @@ __all__ = [
     "Check",
     "Context",
     "Finding",
+    "calls",
+    "check",
+    "expectable",
+    "hits",
     "judge",
     "matcher",
+    "means",
+    "talk",
 ]
 
 # Importing these fills the table of matchers.

@@ -14,14 +14,14 @@ from memstory.language.matchers.check import (
     Declares,
     Finding,
     Group,
-    assigned,
-    group,
-    groups,
-    joined,
-    negated,
+    assign_places,
+    join_findings,
+    judge_group,
+    negate,
     read_checks,
+    read_group,
+    read_groups,
     show,
-    together,
 )
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
@@ -61,7 +61,7 @@ def _read_call(reading: Reading, call: Tree, path: TreePath) -> CallPattern:
     if isinstance(call, str):
         return CallPattern(name=call, args={}, mark=reading.mark(path))
     ((name, args),) = call.items()
-    return CallPattern(name=name, args=groups(reading, args or {}, (*path, name)), mark=reading.mark(path))
+    return CallPattern(name=name, args=read_groups(reading, args or {}, (*path, name)), mark=reading.mark(path))
 
 
 def judge_calls(calls: Calls, one: Matcher, context: Context) -> Finding:
@@ -69,10 +69,10 @@ def judge_calls(calls: Calls, one: Matcher, context: Context) -> Finding:
     return CALL_CHECKS[one.name].judge(calls, one.argument, context)
 
 
-def describe(calls: Calls) -> str:
+def describe_calls(calls: Calls) -> str:
     """Return the calls for a person.
 
-    >>> describe([{"name": "search", "args": {"query": "tea"}}])
+    >>> describe_calls([{"name": "search", "args": {"query": "tea"}}])
     "search(query='tea')"
     """
     return "; ".join(f"{call.get('name')}({_arguments(call)})" for call in calls) or "no calls"
@@ -103,7 +103,7 @@ def _why_not(call: Mapping[str, Tree], pattern: CallPattern, context: Context) -
     for name, matchers in pattern.args.items():
         if name not in args:
             return f"it has no argument '{name}'"
-        found = together(args[name], matchers, context)
+        found = judge_group(args[name], matchers, context)
         if not found.holds:
             return f"'{name}' {found.says}"
     return None
@@ -116,7 +116,7 @@ def _missing(calls: Calls, pattern: CallPattern, context: Context) -> str:
 
 
 def _finding(calls: Calls, says: str, *, holds: bool, patterns: Sequence[CallPattern]) -> Finding:
-    actual = describe(calls)
+    actual = describe_calls(calls)
     return Finding(holds=holds, says=says if holds else f"{says}; what happened: {actual}",
                    expected=", ".join(map(_said, patterns)) or "no calls", actual=actual)  # fmt: skip
 
@@ -138,7 +138,7 @@ def _in_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -
                 f"do not fit: {_missing(calls, pattern, context)}")  # fmt: skip
             return _finding(calls, says, holds=False, patterns=patterns)
         place = found + 1
-    return _finding(calls, f"are {describe(calls)}", holds=True, patterns=patterns)
+    return _finding(calls, f"are {describe_calls(calls)}", holds=True, patterns=patterns)
 
 
 @call_check(
@@ -153,9 +153,9 @@ def _any_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) 
     for pattern, places in zip(patterns, fits, strict=True):
         if not places:
             return _finding(calls, f"do not fit: {_missing(calls, pattern, context)}", holds=False, patterns=patterns)
-    if len(assigned(fits)) < len(patterns):
+    if len(assign_places(fits)) < len(patterns):
         return _finding(calls, "are too few: one call cannot stand for two", holds=False, patterns=patterns)
-    return _finding(calls, f"are {describe(calls)}", holds=True, patterns=patterns)
+    return _finding(calls, f"are {describe_calls(calls)}", holds=True, patterns=patterns)
 
 
 @call_check(
@@ -173,7 +173,7 @@ def _only(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Fi
         if why is not None:
             return _finding(calls, f"do not fit: call {number} should be {_said(pattern)}, but {why}", holds=False,
                             patterns=patterns)  # fmt: skip
-    return _finding(calls, f"are {describe(calls)}", holds=True, patterns=patterns)
+    return _finding(calls, f"are {describe_calls(calls)}", holds=True, patterns=patterns)
 
 
 def _read_none(reading: Reading, argument: Tree, path: TreePath) -> Tree:
@@ -192,10 +192,14 @@ def _read_none(reading: Reading, argument: Tree, path: TreePath) -> Tree:
 def _none(calls: Calls, names: Any, _context: Context) -> Finding:
     called = [call for call in calls if names is True or call.get("name") in names]
     says = (
-        f"include {describe(called)}" if called else "are none" if names is True else f"are without {', '.join(names)}"
+        f"include {describe_calls(called)}"
+        if called
+        else "are none"
+        if names is True
+        else f"are without {', '.join(names)}"
     )
     expected = "no calls" if names is True else f"no calls of {', '.join(names)}"
-    return Finding(holds=not called, says=says, expected=expected, actual=describe(calls))
+    return Finding(holds=not called, says=says, expected=expected, actual=describe_calls(calls))
 
 
 def _read_alternatives(reading: Reading, argument: list[Tree], path: TreePath) -> tuple[tuple[CallPattern, ...], ...]:
@@ -220,17 +224,17 @@ def _any_of(calls: Calls, alternatives: Sequence[Sequence[CallPattern]], context
     if holding:
         return holding
     expected = " or ".join(str(found.expected) for found in findings)
-    return Finding(holds=False, says=f"fit no alternative ({expected}); what happened: {describe(calls)}",
-                   expected=expected, actual=describe(calls))  # fmt: skip
+    return Finding(holds=False, says=f"fit no alternative ({expected}); what happened: {describe_calls(calls)}",
+                   expected=expected, actual=describe_calls(calls))  # fmt: skip
 
 
 @call_check(
-    "count", summary="how many calls: a number or matchers", grammar=NUMBER, read=group, example="{count: {le: 2}}"
+    "count", summary="how many calls: a number or matchers", grammar=NUMBER, read=read_group, example="{count: {le: 2}}"
 )
 def _count(calls: Calls, wanted: Group, context: Context) -> Finding:
-    found = together(len(calls), wanted, context)
+    found = judge_group(len(calls), wanted, context)
     return Finding(holds=found.holds, says=f"count {len(calls)}, a number that {found.says}", expected=found.expected,
-                   actual=describe(calls))  # fmt: skip
+                   actual=describe_calls(calls))  # fmt: skip
 
 
 @call_check(
@@ -241,4 +245,4 @@ def _count(calls: Calls, wanted: Group, context: Context) -> Finding:
     example="{not: {any_order: [save_topic]}}",
 )
 def _not(calls: Calls, checks: Sequence[Matcher], context: Context) -> Finding:
-    return negated(joined([judge_calls(calls, one, context) for one in checks]))
+    return negate(join_findings([judge_calls(calls, one, context) for one in checks]))

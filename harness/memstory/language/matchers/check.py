@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from memstory.contract.errors import MemstoryError, MissingValue
 from memstory.contract.target import Capability, Tree
 from memstory.language.reading import Reading, TreePath
-from memstory.language.references import REFERENCE, written
+from memstory.language.references import REFERENCE, fill_references
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
 
@@ -40,7 +40,7 @@ class Finding:
     kind: str | None = None
 
 
-class Undecided(MemstoryError):  # noqa: N818  (no error of anybody: the check fails)
+class UndecidableError(MemstoryError):
     """A check of which nobody can say whether it holds: whatever is around it fails, `not` too."""
 
 
@@ -75,7 +75,7 @@ def enumeration(values: Tree) -> str:
     return ", ".join(show(value, 80) for value in values) or "nothing"
 
 
-def difference(wanted: Tree, found: Tree) -> str | None:
+def structure_difference(wanted: Tree, found: Tree) -> str | None:
     """Return what turns `wanted` into `found`, a line for each change; None unless both are structures of fair size."""
     if not all(isinstance(value, (list, Mapping)) for value in (wanted, found)):
         return None
@@ -178,17 +178,17 @@ def read_checks(registry: Registry[Check], reading: Reading, checks: Mapping[str
     return tuple(read_check(registry, reading, name, checks[name], (*path, name)) for name in checks)
 
 
-def judged(value: Tree, one: Matcher, context: Context) -> Finding:
+def judge_matcher(value: Tree, one: Matcher, context: Context) -> Finding:
     """Judge one matcher on `value`."""
     return MATCHERS[one.name].judge(value, one.argument, context)
 
 
-def together(value: Tree, group: Sequence[Matcher], context: Context) -> Finding:
+def judge_group(value: Tree, group: Sequence[Matcher], context: Context) -> Finding:
     """Judge a group, all of which must hold; the finding speaks of what decides it."""
-    return joined([judged(value, one, context) for one in group])
+    return join_findings([judge_matcher(value, one, context) for one in group])
 
 
-def joined(findings: Sequence[Finding]) -> Finding:
+def join_findings(findings: Sequence[Finding]) -> Finding:
     """Return one finding for several that must all hold: the failing ones, or else all of them."""
     failing = [finding for finding in findings if not finding.holds]
     deciding = failing or findings
@@ -203,10 +203,10 @@ def joined(findings: Sequence[Finding]) -> Finding:
     )
 
 
-def assigned(fits: Sequence[Sequence[int]]) -> Mapping[int, int]:
+def assign_places(fits: Sequence[Sequence[int]]) -> Mapping[int, int]:
     """Return which place gets which of `fits`, the places that each can take; as many as can each have one do.
 
-    >>> assigned([[0, 1], [0]])
+    >>> assign_places([[0, 1], [0]])
     {0: 1, 1: 0}
     """
     taken: dict[int, int] = {}
@@ -225,36 +225,36 @@ def assigned(fits: Sequence[Sequence[int]]) -> Mapping[int, int]:
     return taken
 
 
-def negated(finding: Finding) -> Finding:
+def negate(finding: Finding) -> Finding:
     """Return the finding that holds where `finding` does not."""
     says = f"{finding.says}, but must not" if finding.holds else finding.says
     return Finding(holds=not finding.holds, says=says, expected=finding.expected and f"not {finding.expected}",
                    actual=finding.actual)  # fmt: skip
 
 
-def resolved(argument: Any, names: Mapping[str, Tree]) -> Any:
+def resolve_names(argument: Any, names: Mapping[str, Tree]) -> Any:
     """Return a matcher, or anything within one, with every `${name}` replaced by what was saved."""
     if isinstance(argument, str):
         return _named(argument, names) if "${" in argument else argument
     if isinstance(argument, Matcher):
-        return replace(argument, argument=resolved(argument.argument, names))
+        return replace(argument, argument=resolve_names(argument.argument, names))
     if isinstance(argument, CallPattern):
-        return replace(argument, args=resolved(argument.args, names))
+        return replace(argument, args=resolve_names(argument.args, names))
     if isinstance(argument, Mapping):
-        return {key: resolved(inner, names) for key, inner in argument.items()}
+        return {key: resolve_names(inner, names) for key, inner in argument.items()}
     if isinstance(argument, (list, tuple)):
-        return type(argument)(resolved(inner, names) for inner in argument)
+        return type(argument)(resolve_names(inner, names) for inner in argument)
     return argument
 
 
 def _named(text: str, names: Mapping[str, Tree]) -> Tree:
     whole = REFERENCE.fullmatch(text)
     if whole and whole[1] in names:
-        return saved(whole[1], names)
-    return written(text, lambda name: saved(name, names) if name in names else f"${{{name}}}")
+        return saved_value(whole[1], names)
+    return fill_references(text, lambda name: saved_value(name, names) if name in names else f"${{{name}}}")
 
 
-def saved(name: str, names: Mapping[str, Tree]) -> Tree:
+def saved_value(name: str, names: Mapping[str, Tree]) -> Tree:
     """Return what was saved as `name`; MissingValue if that is nothing, of which every refusal would hold."""
     value = names.get(name)
     if value is None:
@@ -272,7 +272,7 @@ _NEAR = 0.8
 _SHORTEST_NEAR = 5
 
 
-def group(reading: Reading, value: Tree, path: TreePath) -> Group:
+def read_group(reading: Reading, value: Tree, path: TreePath) -> Group:
     """Return the matchers that `value` stands for; all of them must hold."""
     if not isinstance(value, dict) or not value:
         return (Matcher(name="equals", argument=value, mark=reading.mark(path)),)
@@ -280,7 +280,7 @@ def group(reading: Reading, value: Tree, path: TreePath) -> Group:
     if not words:
         for key in value:
             _refuse_slip(reading, key, (*path, key))
-        return (fields(reading, value, path),)
+        return (read_fields(reading, value, path),)
     for key in value:
         if key not in MATCHERS:
             message = (
@@ -290,17 +290,17 @@ def group(reading: Reading, value: Tree, path: TreePath) -> Group:
     return tuple(read_check(MATCHERS, reading, word, value[word], (*path, word)) for word in words)
 
 
-def fields(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Matcher:
+def read_fields(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Matcher:
     """Return the matcher that checks each key of a mapping by its own group."""
-    return Matcher(name="fields", argument=groups(reading, value, path), mark=reading.mark(path))
+    return Matcher(name="fields", argument=read_groups(reading, value, path), mark=reading.mark(path))
 
 
-def groups(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> dict[str, Group]:
+def read_groups(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> dict[str, Group]:
     """Return the group of each key."""
-    return {name: group(reading, inner, (*path, name)) for name, inner in value.items()}
+    return {name: read_group(reading, inner, (*path, name)) for name, inner in value.items()}
 
 
-def saved_name(reading: Reading, name: str, path: TreePath) -> str:
+def read_saved_name(reading: Reading, name: str, path: TreePath) -> str:
     """Return a saved name, which may be written as `${name}`; one that nothing saves is a fault."""
     found = REFERENCE.fullmatch(name)
     name = found[1] if found else name

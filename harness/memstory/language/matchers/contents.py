@@ -18,17 +18,17 @@ from memstory.language.matchers.check import (
     Context,
     Finding,
     Group,
-    Undecided,
-    difference,
+    UndecidableError,
     enumeration,
-    group,
-    joined,
+    join_findings,
+    judge_group,
     matcher,
+    read_group,
     show,
-    together,
+    structure_difference,
 )
-from memstory.language.reading import Reading, TreePath, compiled
-from memstory.language.references import written
+from memstory.language.reading import Reading, TreePath, compile_pattern
+from memstory.language.references import fill_references
 
 _TOLERANCE = 1e-6
 """Vectors are kept as float32 by many backends: about seven digits survive."""
@@ -70,7 +70,7 @@ def equals(value: Tree, wanted: Tree, _context: Context) -> Finding:
     holds = is_same(value, wanted)
     says = f"is {show(value)}" + ("" if holds else f", not {show(wanted)}")
     return Finding(holds=holds, says=says, expected=show(wanted), actual=show(value),
-                   difference=None if holds else difference(wanted, value))  # fmt: skip
+                   difference=None if holds else structure_difference(wanted, value))  # fmt: skip
 
 
 @matcher(
@@ -82,13 +82,13 @@ def equals(value: Tree, wanted: Tree, _context: Context) -> Finding:
     misfits="dropped",
 )
 def _one_of(value: Tree, allowed: Tree, _context: Context) -> Finding:
-    values = several(allowed)
+    values = values_of_list(allowed)
     holds = any(is_same(value, one) for one in values)
     says = f"is {show(value)}, {'one' if holds else 'none'} of {enumeration(values)}"
     return Finding(holds=holds, says=says, expected=f"one of {enumeration(values)}", actual=show(value))
 
 
-def several(argument: Tree) -> list[Tree]:
+def values_of_list(argument: Tree) -> list[Tree]:
     """Return the values of an argument that is a list, unless a saved name has put one value there."""
     return argument if isinstance(argument, list) else [argument]
 
@@ -177,7 +177,7 @@ def _has(value: Tree, part: Tree) -> bool:
 
 
 def _parts(argument: Tree) -> list[Tree]:
-    return [_sought(part) for part in several(_sought(argument))]
+    return [_sought(part) for part in values_of_list(_sought(argument))]
 
 
 def _folded(value: Tree) -> Tree:
@@ -269,7 +269,7 @@ _edge("end", "end", str.endswith, part="today", fits="No ferry today", misfits="
 
 def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
     try:
-        found = compiled(written(pattern, lambda _: "x"))
+        found = compile_pattern(fill_references(pattern, lambda _: "x"))
     except ValueError as error:
         reading.fault(path, str(error))
         return pattern
@@ -292,10 +292,10 @@ def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
 )
 def _regex(value: Tree, pattern: Tree, _context: Context) -> Finding:
     try:
-        sought = compiled(str(_sought(pattern)))
+        sought = compile_pattern(str(_sought(pattern)))
     except ValueError as error:
         # Only what a saved name put into the pattern can break it now: as written, it was compiled before.
-        raise Undecided(f"the pattern cannot be used: {error}") from error
+        raise UndecidableError(f"the pattern cannot be used: {error}") from error
     holds = isinstance(value, str) and _is_found(sought, value)
     says = f"matches /{pattern}/" if holds else f"does not match /{pattern}/; it is {show(value)}"
     return Finding(holds=holds, says=says, expected=f"matches /{pattern}/", actual=show(value))
@@ -313,7 +313,7 @@ def _is_found(pattern: re.Pattern[str], text: str) -> bool:
             check=True,
         )
     except subprocess.TimeoutExpired as error:
-        raise Undecided(
+        raise UndecidableError(
             f"the text of {len(text):,} characters is longer than can be searched for /{pattern.pattern}/ in "
             f"{_SECONDS:g} s; write a pattern with fewer repetitions"
         ) from error
@@ -324,9 +324,9 @@ def _counted(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> 
     if argument.keys() != {"of", "times"}:
         if isinstance(argument.get("of"), dict):
             reading.fault(path, "'occurs' needs 'times' beside 'of', and nothing else", at_key=True)
-        return tuple((text, group(reading, times, (*path, text))) for text, times in argument.items())
-    of, times = argument["of"], group(reading, argument["times"], (*path, "times"))
-    return ((of if isinstance(of, str) else group(reading, of, (*path, "of")), times),)
+        return tuple((text, read_group(reading, times, (*path, text))) for text, times in argument.items())
+    of, times = argument["of"], read_group(reading, argument["times"], (*path, "times"))
+    return ((of if isinstance(of, str) else read_group(reading, of, (*path, "of")), times),)
 
 
 @matcher(
@@ -350,11 +350,11 @@ def _occurs(value: Tree, pairs: Counted, context: Context) -> Finding:
     findings = []
     for what, times in pairs:
         count = _occurrences(value, what, context)
-        found = together(count, times, context)
+        found = judge_group(count, times, context)
         said = show(what) if isinstance(what, str) else "what is counted"
         says = f"has {said} {count} times, a number that {found.says}"
         findings.append(Finding(holds=found.holds, says=says, expected=found.expected, actual=show(value)))
-    return joined(findings)
+    return join_findings(findings)
 
 
 def _occurrences(value: Tree, what: str | Group, context: Context) -> int:
@@ -362,4 +362,4 @@ def _occurrences(value: Tree, what: str | Group, context: Context) -> int:
     if isinstance(what, str):
         return value.count(_sought(what)) if isinstance(value, (str, list)) else 0
     elements = value if isinstance(value, list) else [value]
-    return sum(together(element, what, context).holds for element in elements)
+    return sum(judge_group(element, what, context).holds for element in elements)

@@ -17,11 +17,11 @@ from memstory.language.matchers.check import (
     Context,
     Finding,
     Group,
-    Undecided,
+    UndecidableError,
     enumeration,
-    group,
-    judged,
-    resolved,
+    judge_matcher,
+    read_group,
+    resolve_names,
 )
 from memstory.language.matchers.hits import judge_hits, read_hit_checks
 from memstory.language.matchers.talk import GRAMMAR, judge_honest, read_honest
@@ -49,8 +49,8 @@ class Expectable:
     name: str
     summary: str
     grammar: Mapping[str, Tree]
-    read: Callable[[Reading, Tree, TreePath], Group] = group
-    judge: Callable[[Tree, Matcher, Context], Finding] = judged
+    read: Callable[[Reading, Tree, TreePath], Group] = read_group
+    judge: Callable[[Tree, Matcher, Context], Finding] = judge_matcher
     view: View | None = None
     is_measure: bool = False
     is_everywhere: bool = False
@@ -79,7 +79,7 @@ def estimated_tokens(text: str) -> int:
 
 def _read_refusal(reading: Reading, value: Tree, path: TreePath) -> Group:
     if not isinstance(value, bool):
-        return group(reading, value, path)
+        return read_group(reading, value, path)
     if not value:
         reading.fault(path, "'error: false' says nothing: a refusal that is not expected fails anyway; leave it out")
     return ()
@@ -88,12 +88,12 @@ def _read_refusal(reading: Reading, value: Tree, path: TreePath) -> Group:
 def _read_tools(reading: Reading, value: Tree, path: TreePath) -> Group:
     if isinstance(value, list):
         return (Matcher(name="names", argument=tuple(value), mark=reading.mark(path)),)
-    return group(reading, value, path)
+    return read_group(reading, value, path)
 
 
 def _judge_tools(value: Tree, one: Matcher, context: Context) -> Finding:
     if one.name != "names":
-        return judged(value, one, context)
+        return judge_matcher(value, one, context)
     names, wanted = sorted(value) if isinstance(value, Mapping) else [], sorted(one.argument)
     holds = names == wanted
     says = f"are {enumeration(names)}" + ("" if holds else f", not {enumeration(wanted)}")
@@ -119,7 +119,9 @@ for _field in (
         judge=judge_calls,
     ),
     Expectable(
-        "receipt", "what happened to the added items: {items: [{id, text, outcome, …}], outcomes: [stored, …]}", VALUE
+        "receipt",
+        "what happened to the added items: {items: [{id, text, outcome, …}], ids: [], outcomes: [stored, …]}",
+        VALUE,
     ),
     Expectable(
         "hits",
@@ -174,7 +176,9 @@ for _field in (
 def judge(field: str, value: Tree, one: Matcher, context: Context) -> Finding:
     """Judge one matcher of the expectation on `field` of a result."""
     try:
-        one = resolved(one, context.names)
-        return EXPECTABLE[field].judge(value, one, context) if field in EXPECTABLE else judged(value, one, context)
-    except (MissingValue, Undecided) as error:
+        one = resolve_names(one, context.names)
+        return (
+            EXPECTABLE[field].judge(value, one, context) if field in EXPECTABLE else judge_matcher(value, one, context)
+        )
+    except (MissingValue, UndecidableError) as error:
         return Finding(holds=False, says=f"cannot be judged: {error}")

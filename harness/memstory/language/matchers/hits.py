@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import isfinite
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from memstory.contract.errors import MissingValue
@@ -18,15 +20,15 @@ from memstory.language.matchers.check import (
     Declares,
     Finding,
     Group,
-    assigned,
-    group,
-    groups,
-    joined,
-    negated,
+    assign_places,
+    join_findings,
+    judge_group,
+    negate,
     read_checks,
-    saved_name,
+    read_group,
+    read_groups,
+    read_saved_name,
     show,
-    together,
 )
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
@@ -53,11 +55,13 @@ SOME_HITS = {**HIT, "type": ["string", "object", "array"], "minItems": 1, "items
 
 _NEEDS: Mapping[str, Capability] = {"score": "search.scores", "explain": "search.explain"}
 _LISTED = 10
+_LONG = 120
+_ROUNDING = 1e-9
 _SHORT = 40
 _BY_TEXT = " (matched by text, since the backend gave no ids)"
 
 
-def describe(hits: Hits, context: Context) -> str:
+def describe_hits(hits: Hits, context: Context) -> str:
     """Return the hits for a person, by their saved names where they have one."""
     labels = [f"{number}. {_label(hit, context)}" for number, hit in enumerate(hits[:_LISTED], 1)]
     more = f" … {len(hits)} in all" if len(hits) > _LISTED else ""
@@ -71,7 +75,7 @@ def _label(hit: Mapping[str, Tree], context: Context) -> str:
     return f"{name or show(hit.get('text'), 60)}{shown}"
 
 
-def said_of(entry: Entry, hits: Hits, context: Context) -> str:
+def entry_text(entry: Entry, hits: Hits, context: Context) -> str:
     """Return an entry for a sentence; MissingValue if it names nothing: whatever were said of that would hold."""
     if not isinstance(entry, str):
         return "a hit whose " + " and ".join(f"{field} {_condition(group)}" for field, group in entry.items())
@@ -105,14 +109,14 @@ def saved_id(name: str, context: Context) -> Tree:
 def is_entry(hit: Mapping[str, Tree], entry: Entry, hits: Hits, context: Context) -> bool:
     """Return whether `hit` is the one that `entry` means."""
     if not isinstance(entry, str):
-        return together(dict(hit), [fields_of(entry)], context).holds
+        return judge_group(dict(hit), [entry_fields(entry)], context).holds
     if _by_text(entry, hits, context):
         return hit.get("text") == context.contents[entry]
     saved = saved_id(entry, context)
     return saved is not None and hit.get("id") == saved
 
 
-def fields_of(entry: Mapping[str, Group]) -> Matcher:
+def entry_fields(entry: Mapping[str, Group]) -> Matcher:
     """Return the matcher of an entry that is written by its fields."""
     mark = next(iter(entry.values()))[0].mark
     return Matcher(name="fields", argument=entry, mark=mark)
@@ -126,7 +130,7 @@ def read_entries(reading: Reading, argument: Tree, path: TreePath) -> tuple[Entr
 
 
 def _entry(reading: Reading, entry: Tree, path: TreePath) -> Entry:
-    return saved_name(reading, entry, path) if isinstance(entry, str) else groups(reading, entry, path)
+    return read_saved_name(reading, entry, path) if isinstance(entry, str) else read_groups(reading, entry, path)
 
 
 def needs_of_entries(entries: Sequence[Entry]) -> frozenset[Capability]:
@@ -155,7 +159,7 @@ def needs_of_hit_checks(checks: Sequence[Matcher]) -> frozenset[Capability]:
 
 
 def _finding(hits: Hits, context: Context, says: str, *, holds: bool, expected: str) -> Finding:
-    actual = describe(hits, context)
+    actual = describe_hits(hits, context)
     says = says if holds else f"{says}; the hits are: {actual}"
     kind = NO_HITS if not holds and not hits else None
     return Finding(holds=holds, says=says, expected=expected, actual=actual, kind=kind)
@@ -171,19 +175,19 @@ def _finding(hits: Hits, context: Context, says: str, *, holds: bool, expected: 
 )
 def _first(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
     (entry,) = entries
-    said = said_of(entry, hits, context)
+    said = entry_text(entry, hits, context)
     holds = bool(hits) and is_entry(hits[0], entry, hits, context)
     if holds:
         return _finding(hits, context, f"have {said} first", holds=True, expected=f"{said} first")
     why = ""
     if hits and not isinstance(entry, str):
-        why = f": of the first, {together(dict(hits[0]), [fields_of(entry)], context).says}"
+        why = f": of the first, {judge_group(dict(hits[0]), [entry_fields(entry)], context).says}"
     return _finding(hits, context, f"do not have {said} first{why}", holds=False, expected=f"{said} first")
 
 
 def _present(hits: Hits, entries: Sequence[Entry], context: Context) -> Iterator[tuple[str, bool]]:
     for entry in entries:
-        yield said_of(entry, hits, context), any(is_entry(hit, entry, hits, context) for hit in hits)
+        yield entry_text(entry, hits, context), any(is_entry(hit, entry, hits, context) for hit in hits)
 
 
 @hit_check(
@@ -211,12 +215,16 @@ def _includes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding
     example="{exactly: [ferry, tea]}",
 )
 def _exactly(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
-    said = [said_of(entry, hits, context) for entry in entries]
+    said = [entry_text(entry, hits, context) for entry in entries]
     fits = [[place for place, hit in enumerate(hits) if is_entry(hit, one, hits, context)] for one in entries]
-    taken = assigned(fits)
+    taken = assign_places(fits)
     faults = [
         *(f"lack {name}" for place, name in enumerate(said) if place not in taken.values()),
-        *(f"have one too many, {describe([hit], context)}" for place, hit in enumerate(hits) if place not in taken),
+        *(
+            f"have one too many, {describe_hits([hit], context)}"
+            for place, hit in enumerate(hits)
+            if place not in taken
+        ),
     ]
     expected = f"exactly {', '.join(said) or 'nothing'}"
     return _finding(hits, context, " and ".join(faults) or f"are {expected}", holds=not faults, expected=expected)
@@ -247,7 +255,7 @@ def _excludes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding
     example="{order: [ferry, {key: tea}]}",
 )
 def _order(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
-    said = [said_of(entry, hits, context) for entry in entries]
+    said = [entry_text(entry, hits, context) for entry in entries]
     expected, place = " before ".join(said), -1
     for index, entry in enumerate(entries):
         places = [number for number, hit in enumerate(hits) if is_entry(hit, entry, hits, context)]
@@ -260,10 +268,10 @@ def _order(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
 
 
 @hit_check(
-    "count", summary="how many hits: a number or matchers", grammar=NUMBER, read=group, example="{count: {le: 5}}"
+    "count", summary="how many hits: a number or matchers", grammar=NUMBER, read=read_group, example="{count: {le: 5}}"
 )
 def _count(hits: Hits, wanted: Group, context: Context) -> Finding:
-    found = together(len(hits), wanted, context)
+    found = judge_group(len(hits), wanted, context)
     expected = found.expected or "that count"
     says = f"count {len(hits)}" + ("" if found.holds else f", expected {expected}")
     return _finding(hits, context, says, holds=found.holds, expected=expected)
@@ -280,13 +288,13 @@ def _empty(hits: Hits, wanted: Tree, context: Context) -> Finding:
 def _scores_read(reading: Reading, argument: Tree, path: TreePath) -> Group | Mapping[str, Group]:
     if isinstance(argument, dict) and not MATCHERS.keys() & argument.keys():
         return _by_name(reading, argument, path)
-    return group(reading, argument, path)
+    return read_group(reading, argument, path)
 
 
 def _by_name(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> Mapping[str, Group]:
     for saved in argument:
         reading.known_name(saved, (*path, saved))
-    return groups(reading, argument, path)
+    return read_groups(reading, argument, path)
 
 
 @hit_check(
@@ -299,10 +307,25 @@ def _by_name(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> 
 )
 def _scores(hits: Hits, argument: Any, context: Context) -> Finding:
     if not isinstance(argument, Mapping):
-        found = together([hit.get("score") for hit in hits], argument, context)
+        found = judge_group([hit.get("score") for hit in hits], argument, context)
         return Finding(holds=found.holds, says=f"have a list of scores that {found.says}", expected=found.expected,
-                       actual=describe(hits, context), difference=found.difference)  # fmt: skip
+                       actual=describe_hits(hits, context), difference=found.difference)  # fmt: skip
     return _of_named(hits, argument, "score", context)
+
+
+@hit_check(
+    "falling",
+    summary="whether scores never rise from one hit to the next, and all are numbers",
+    grammar={"type": "boolean"},
+    needs=lambda _: frozenset({"search.scores"}),
+    example="{falling: true}",
+)
+def _falling(hits: Hits, wanted: Tree, context: Context) -> Finding:
+    scores: list[float] = [hit["score"] for hit in hits if hit.get("score") is not None]
+    falls = all(map(isfinite, scores)) and all(after <= before + _ROUNDING for before, after in pairwise(scores))
+    says = f"have scores that {'fall' if falls else 'do not fall'}: {show(scores, _LONG)}"
+    expected = f"scores that {'fall' if wanted else 'do not fall'}"
+    return _finding(hits, context, says, holds=falls == wanted, expected=expected)
 
 
 @hit_check(
@@ -322,25 +345,25 @@ def _of_named(hits: Hits, wanted: Mapping[str, Group], field: str, context: Cont
     for name, matchers in wanted.items():
         hit = next((hit for hit in hits if is_entry(hit, name, hits, context)), None)
         if hit is None:
-            said = said_of(name, hits, context)
+            said = entry_text(name, hits, context)
             findings.append(_finding(hits, context, f"lack {said}", holds=False, expected=said))
             continue
-        found = together(hit.get(field), matchers, context)
+        found = judge_group(hit.get(field), matchers, context)
         word = "a score" if field == "score" else "an explanation"
         findings.append(Finding(holds=found.holds, says=f"have '{name}' with {word} that {found.says}",
                                 expected=found.expected, actual=found.actual, difference=found.difference))  # fmt: skip
-    return joined(findings)
+    return join_findings(findings)
 
 
 @hit_check(
     "text",
     summary="the texts of all hits, joined by newlines",
     grammar=TEXTUAL,
-    read=group,
+    read=read_group,
     example="{text: {not: {contains: secret}}}",
 )
 def _text(hits: Hits, wanted: Group, context: Context) -> Finding:
-    found = together("\n".join(str(hit.get("text", "")) for hit in hits), wanted, context)
+    found = judge_group("\n".join(str(hit.get("text", "")) for hit in hits), wanted, context)
     return Finding(
         holds=found.holds, says=f"have a text that {found.says}", expected=found.expected, actual=found.actual
     )
@@ -353,10 +376,10 @@ KEPT: Final[tuple[Kept, ...]] = get_args(Kept)
 _VALUE: Final = {"type": "string", "minLength": 1}
 
 
-def kept(hits: Hits, now: str, was: str) -> Kept:
+def correction_outcome(hits: Hits, now: str, was: str) -> Kept:
     """Return how a correction from `was` to `now` was kept; a hit with both values tells of the change.
 
-    >>> kept([{"text": "I live in Porto."}, {"text": "I moved to Lisbon."}], now="Lisbon", was="Porto")
+    >>> correction_outcome([{"text": "I live in Porto."}, {"text": "I moved to Lisbon."}], now="Lisbon", was="Porto")
     'stale first'
     """
     texts = [_plain(str(hit.get("text"))) for hit in hits]
@@ -390,13 +413,20 @@ def _plain(text: str) -> str:
     example="{corrected: {now: nine, was: eight}}",
 )
 def _corrected(hits: Hits, wanted: Mapping[str, Tree], context: Context) -> Finding:
-    found = kept(hits, wanted["now"], wanted["was"])
+    found = correction_outcome(hits, wanted["now"], wanted["was"])
     holds = found == "new only" or (found == "both" and wanted.get("both") == "allowed")
-    said = f"{show(wanted['now'])} for {show(wanted['was'])}"
-    actual = describe(hits, context)
-    says = f"keep the correction {said} as: {found}"
+    now, was = show(wanted["now"]), f"the former {show(wanted['was'])}"
+    told: Mapping[Kept, str] = {
+        "new only": f"{now} without {was}",
+        "both": f"{now} before {was}",
+        "stale first": f"{was} before {now}",
+        "old only": f"{was} without {now}",
+        "nothing": f"neither {now} nor {was}",
+    }
+    actual = describe_hits(hits, context)
+    says = f"have {told[found]}"
     return Finding(holds=holds, says=says if holds else f"{says}; the hits are: {actual}",
-                   expected=f"{said}: new only", actual=actual, kind=found)  # fmt: skip
+                   expected=told["new only"], actual=actual, kind=found)  # fmt: skip
 
 
 @hit_check(
@@ -408,4 +438,4 @@ def _corrected(hits: Hits, wanted: Mapping[str, Tree], context: Context) -> Find
     example="{not: {first: ferry}}",
 )
 def _not(hits: Hits, checks: Sequence[Matcher], context: Context) -> Finding:
-    return negated(joined([judge_hits(hits, one, context) for one in checks]))
+    return negate(join_findings([judge_hits(hits, one, context) for one in checks]))

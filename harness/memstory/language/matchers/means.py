@@ -15,6 +15,8 @@ from memstory.scoring.metrics import threshold_accuracy
 from memstory.scoring.statistics import Sample, cluster_bootstrap, stratified_mean
 
 _LARGE_SHARE = 0.1
+BY_CUT = ("success", "recall", "ndcg")
+"""Metrics that are taken at each of several cuts."""
 _EARLY_CUT, _EARLY = 5, ("recall", "macro_recall")
 _SEVERAL = 2
 _SEED = 1
@@ -50,13 +52,22 @@ def _ranked(score: Callable[[Sequence[str], Sequence[str], int], float]) -> Call
 
 
 def threshold_accuracy_of(questions: Sequence[QuestionRecord]) -> float | None:
-    """Return how well the best score of each question tells whether it has an answer; None without such scores."""
-    best = [(has_gold(one), one.scores[0] if one.scores else -inf) for one in questions]
+    """Return how well each question's best number tells whether it has an answer; None without such numbers.
+
+    That is what the memory calls `answerable`, or the score of the first hit.
+    """
+    best = [(has_gold(one), _sureness(one)) for one in questions]
     scores = [(answerable, score) for answerable, score in best if score is not None]
     if len(scores) < len(best):
         return None
     answerable, unanswerable = ([score for kind, score in scores if kind is wanted] for wanted in (True, False))
     return threshold_accuracy(answerable, unanswerable)
+
+
+def _sureness(question: QuestionRecord) -> float | None:
+    if question.answerable is not None:
+        return question.answerable
+    return question.scores[0] if question.scores else -inf
 
 
 METRICS: Registry[Metric] = Registry("metric")
@@ -115,7 +126,8 @@ for _metric in (
     Metric(
         "abstention_accuracy",
         "the mean of two shares, answered where there is an answer and silent where there is none, when a memory keeps "
-        "quiet below a score that one half of the questions chooses for the other, both ways; .5 is chance",
+        "quiet below a score, or what it explains as `answerable`, that one half of the questions chooses for the "
+        "other, both ways; .5 is chance",
         lambda question, _: float(not question.retrieved),
         is_cut=False,
         together=threshold_accuracy_of,
@@ -124,10 +136,11 @@ for _metric in (
     METRICS.add(_metric)
 
 
-def default_metrics(k: int) -> tuple[str, ...]:
-    """Return the metrics that are always reported for a task that looks at k results."""
+def default_metrics(k: int, cuts: Sequence[int] = ()) -> tuple[str, ...]:
+    """Return the metrics that are always reported for a task that looks at k results, and at `cuts` beside."""
     early = tuple(f"{name}@{_EARLY_CUT}" for name in _EARLY) if k > _EARLY_CUT else ()
-    return (*early, *(f"{one.name}@{k}" if one.is_cut else one.name for one in METRICS.values()))
+    more = tuple(f"{name}@{cut}" for cut in cuts for name in BY_CUT)
+    return (*early, *more, *(f"{one.name}@{k}" if one.is_cut else one.name for one in METRICS.values()))
 
 
 def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Score, ...]:
@@ -137,7 +150,7 @@ def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Scor
     count nowhere. Totals, and recall at the task's own k by category, have intervals where the questions say which of
     them hang together.
     """
-    names = dict.fromkeys((*default_metrics(record.k), *wanted))
+    names = dict.fromkeys((*default_metrics(record.k, record.cuts), *wanted))
     judged = [question for question in record.questions if question.judged]
     total = [question for question in judged if question.category not in record.apart]
     scores = [score for name in names if (score := _total(name, total, judged))]
@@ -218,6 +231,11 @@ def warnings_of(record: RetrievalRecord) -> Iterator[str]:
         yield (
             f"k={record.k} is {record.k / record.smallest:.0%} of the smallest collection, which has {record.smallest} "
             "documents: high recall says little there"
+        )
+    if record.refused:
+        yield (
+            f"{len(record.refused)} of {record.documents} documents were refused and count as missed where they are "
+            f"gold: {record.refused[0]} …"
         )
     if record.unusable:
         yield f"{len(record.unusable)} gold labels could not be read and are left out: {record.unusable[0]} …"

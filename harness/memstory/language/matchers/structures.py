@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memstory.contract.target import Tree
-from memstory.language.json_schemas import fault_of_schema, faults_of
+from memstory.language.json_schemas import invalid_schema_message, schema_faults
 from memstory.language.matchers.check import (
     NUMBER,
     VALUE,
@@ -14,15 +14,15 @@ from memstory.language.matchers.check import (
     Finding,
     Group,
     enumeration,
-    group,
-    groups,
-    joined,
+    join_findings,
+    judge_group,
     matcher,
-    negated,
-    saved,
-    saved_name,
+    negate,
+    read_group,
+    read_groups,
+    read_saved_name,
+    saved_value,
     show,
-    together,
 )
 from memstory.language.matchers.contents import equals, is_number
 from memstory.language.reading import Reading, TreePath
@@ -63,7 +63,7 @@ def _type(value: Tree, name: Tree, _context: Context) -> Finding:
 
 
 def _schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
-    fault = fault_of_schema(schema)
+    fault = invalid_schema_message(schema)
     if fault:
         reading.fault(path, f"is not a JSON Schema: {fault:.120}")
     return schema
@@ -80,7 +80,8 @@ def _schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
 )
 def _json_schema(value: Tree, schema: Mapping[str, Tree], _context: Context) -> Finding:
     faults = [
-        f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message:.120}" for error in faults_of(value, schema)
+        f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message:.120}"
+        for error in schema_faults(value, schema)
     ]
     says = f"does not fit the JSON Schema: {'; '.join(faults[:3])}" if faults else "fits the JSON Schema"
     return Finding(holds=not faults, says=says, expected="valid by the JSON Schema", actual=show(value))
@@ -90,7 +91,7 @@ def _json_schema(value: Tree, schema: Mapping[str, Tree], _context: Context) -> 
     "length",
     summary="characters of a text, elements of a list, keys of a mapping: a number or matchers",
     grammar=NUMBER,
-    read=group,
+    read=read_group,
     example="{length: {le: 2}}",
     fits=["a", "b"],
     misfits="abc",
@@ -98,7 +99,7 @@ def _json_schema(value: Tree, schema: Mapping[str, Tree], _context: Context) -> 
 def _length(value: Tree, wanted: Group, context: Context) -> Finding:
     if not isinstance(value, (str, list, Mapping)):
         return Finding(holds=False, says=f"has no length: it is {show(value)}", actual=show(value))
-    found = together(len(value), wanted, context)
+    found = judge_group(len(value), wanted, context)
     return Finding(
         holds=found.holds, says=f"has a length that {found.says}", expected=found.expected, actual=show(value)
     )
@@ -108,7 +109,7 @@ def _length(value: Tree, wanted: Group, context: Context) -> Finding:
     "fields",
     summary="a mapping: these keys match, other keys are allowed",
     grammar={"type": "object", "minProperties": 1, "additionalProperties": VALUE},
-    read=groups,
+    read=read_groups,
     example="{fields: {type: fact}}",
     fits={"type": "fact", "id": "m1"},
     misfits={"type": "rule"},
@@ -123,29 +124,29 @@ def _fields(value: Tree, wanted: Mapping[str, Group], context: Context) -> Findi
             has = enumeration(value)
             findings.append(Finding(holds=False, says=f"has no '{name}' (it has {has})", actual=show(value)))
             continue
-        found = together(value[name], matchers, context)
+        found = judge_group(value[name], matchers, context)
         findings.append(Finding(holds=found.holds, says=f"'{name}' {found.says}", expected=found.expected,
                                 actual=found.actual, difference=found.difference))  # fmt: skip
-    return joined(findings)
+    return join_findings(findings)
 
 
 @matcher(
     "not",
     summary="does not hold",
     grammar={**VALUE, "minProperties": 1},
-    read=group,
+    read=read_group,
     example="{not: {contains: tea}}",
     fits="coffee",
     misfits="tea",
 )
 def _not(value: Tree, refused: Group, context: Context) -> Finding:
-    return negated(together(value, refused, context))
+    return negate(judge_group(value, refused, context))
 
 
 def _alternatives(reading: Reading, argument: Tree, path: TreePath) -> Group | tuple[Group, ...]:
     if not isinstance(argument, list):
-        return group(reading, argument, path)
-    return tuple(group(reading, inner, (*path, index)) for index, inner in enumerate(argument))
+        return read_group(reading, argument, path)
+    return tuple(read_group(reading, inner, (*path, index)) for index, inner in enumerate(argument))
 
 
 def _elements(value: Tree) -> list[Tree] | None:
@@ -163,12 +164,12 @@ def _elements(value: Tree) -> list[Tree] | None:
 )
 def _all(value: Tree, argument: Any, context: Context) -> Finding:
     if not isinstance(argument[0], Matcher):
-        return joined([together(value, one, context) for one in argument])
+        return join_findings([judge_group(value, one, context) for one in argument])
     elements = _elements(value)
     if not elements:
         says = "has no elements of which it could hold" if elements is not None else f"is not a list: {show(value)}"
         return Finding(holds=False, says=says, actual=show(value))
-    findings = [together(element, argument, context) for element in elements]
+    findings = [judge_group(element, argument, context) for element in elements]
     failing = [f"element {number} {found.says}" for number, found in enumerate(findings, 1) if not found.holds]
     says = "; ".join(failing[:3]) if failing else f"has {len(elements)} elements of which each {findings[0].says}"
     return Finding(holds=not failing, says=says, actual=show(value))
@@ -185,10 +186,10 @@ def _all(value: Tree, argument: Any, context: Context) -> Finding:
 )
 def _any(value: Tree, argument: Any, context: Context) -> Finding:
     if isinstance(argument[0], Matcher):
-        findings = [together(element, argument, context) for element in _elements(value) or ()]
+        findings = [judge_group(element, argument, context) for element in _elements(value) or ()]
         nothing = "has no element of which it holds"
     else:
-        findings = [together(value, one, context) for one in argument]
+        findings = [judge_group(value, one, context) for one in argument]
         nothing = "fits no alternative"
     holding = next((found for found in findings if found.holds), None)
     if holding:
@@ -201,14 +202,14 @@ def _any(value: Tree, argument: Any, context: Context) -> Finding:
     "same_as",
     summary="equals what an earlier step saved under this name",
     grammar={"type": "string", "minLength": 1},
-    read=saved_name,
+    read=read_saved_name,
     example="{same_as: first}",
     fits="m1",
     misfits="m2",
 )
 def _same_as(value: Tree, name: str, context: Context) -> Finding:
     before, now = (inner.get("files", inner) if isinstance(inner, Mapping) else inner
-                   for inner in (saved(name, context.names), value))  # fmt: skip
+                   for inner in (saved_value(name, context.names), value))  # fmt: skip
     found = equals(now, before, context)
     says = f"is the same as '{name}'" if found.holds else f"is not the same as '{name}'"
     return Finding(

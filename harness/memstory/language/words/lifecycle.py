@@ -13,14 +13,14 @@ from memstory.language.words.word import (
     Args,
     Schema,
     Word,
-    always,
     choice,
     count,
-    free,
-    keys,
-    listing,
+    free_mapping,
+    list_of,
+    mapping_of,
     name_of,
-    nothing,
+    needs_always,
+    read_nothing,
 )
 
 _PARTS = ("embedder", "model", "store")
@@ -38,9 +38,9 @@ def _read_fault(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> 
     return {}
 
 
-_BLOCK = keys(
+_BLOCK = mapping_of(
     "key of a block of steps",
-    {"times": count("How often.", minimum=1, maximum=1000), "steps": listing("The inner steps.", STEP, minItems=1)},
+    {"times": count("How often.", minimum=1, maximum=1000), "steps": list_of("The inner steps.", STEP, minItems=1)},
     "times",
     "steps",
     type="object",
@@ -74,13 +74,13 @@ STEPS: Final = (
         name="restart",
         summary="close and reopen; a memory that refuses a changed embedding model is reopened with the old one",
         forms="nothing, or {embedder: other}",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of restart",
             {"embedder": choice("Open it with another embedding model than before.", "other")},
             type=["object", "null", "boolean"],
         ),
         read=lambda reading, value, path: {
-            **nothing(reading, value, path),
+            **read_nothing(reading, value, path),
             **(value if isinstance(value, dict) else {}),
         },
         args="embedder",
@@ -101,10 +101,10 @@ STEPS: Final = (
         name="tamper",
         summary="change the memory's files from outside, while it is closed; then reopen it",
         forms="{edit: {text: other text}}, {remove: file name or pattern} or {cut: file name or pattern}",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of tamper",
             {
-                "edit": free("Each text in any file, and what is put in its place.", **_TEXTS),
+                "edit": free_mapping("Each text in any file, and what is put in its place.", **_TEXTS),
                 "remove": name_of("Files that vanish, such as '*.idx'."),
                 "cut": name_of("Files that lose their second half."),
             },
@@ -114,7 +114,7 @@ STEPS: Final = (
         ),
         read=lambda _reading, value, _path: dict(value),
         args="edit, remove or cut",
-        needs=always("restart", "persistent"),
+        needs=needs_always("restart", "persistent"),
         barred_in=("parallel", "other_process"),
         has_user=False,
         example="""
@@ -127,7 +127,7 @@ STEPS: Final = (
         name="fault",
         summary="make a component fail from now on",
         forms="{part: embedder, mode: down}, or {embedder: down}",
-        grammar=keys(
+        grammar=mapping_of(
             "fault",
             {"part": choice("Which part.", *_PARTS), "mode": _MODE, **dict.fromkeys(_PARTS, _MODE)},
             type="object",
@@ -192,9 +192,9 @@ STEPS: Final = (
         name="crash",
         summary="kill and reopen; the `during` steps are in flight when it happens",
         forms="nothing, or {during: a step, or several}",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of crash",
-            {"during": {**listing("A step, or several.", STEP, minItems=1), **STEP, "type": ["object", "array"]}},
+            {"during": {**list_of("A step, or several.", STEP, minItems=1), **STEP, "type": ["object", "array"]}},
             type=["object", "null", "boolean"],
         ),
         inner=_during,
@@ -212,9 +212,9 @@ STEPS: Final = (
         name="other_process",
         summary="do the inner steps in a second process that has the same memory open, from its first steps to the end",
         forms="{steps}",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of other_process",
-            {"steps": listing("The inner steps.", STEP, minItems=1)},
+            {"steps": list_of("The inner steps.", STEP, minItems=1)},
             "steps",
             type="object",
         ),

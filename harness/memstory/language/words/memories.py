@@ -10,7 +10,7 @@ from memstory.contract.target import Capability, Item, Query, Receipt, Ref, Requ
 from memstory.language.matchers.expectable import context_tokens
 from memstory.language.matchers.hits import needs_of_hit_checks
 from memstory.language.reading import Reading, TreePath
-from memstory.language.references import REFERENCE, unmarked
+from memstory.language.references import REFERENCE, unmark
 from memstory.language.words.times import moment_of, span_of
 from memstory.language.words.word import (
     ABLE,
@@ -25,19 +25,19 @@ from memstory.language.words.word import (
     Word,
     as_value,
     count,
-    free,
+    free_mapping,
     in_items,
     in_list,
-    keys,
+    mapping_of,
     name_of,
     needs_of_item,
     number,
     text,
-    whole,
+    whole_record,
 )
 from memstory.results.recording import StepRecord
 
-_ITEM = keys(
+_ITEM = mapping_of(
     "key of an item",
     {
         "text": text("What to remember."),
@@ -66,19 +66,19 @@ _ABOUT: Schema = {
 _DURABLE: Schema = {"description": "It stays forgotten when its source is added again.", "enum": [True]}
 
 
-def without_vector(reading: Reading, value: Args, name: str, path: TreePath) -> Args:
+def take_vector(reading: Reading, value: Args, name: str, path: TreePath) -> Args:
     """Return `value` without its vector, which goes to `reading` as that of the text under `name`."""
     if "vector" in value:
-        reading.vector(unmarked(value[name]), value["vector"], (*path, "vector"))
+        reading.vector(unmark(value[name]), value["vector"], (*path, "vector"))
     return {key: inner for key, inner in value.items() if key != "vector"}
 
 
-def said(reading: Reading, value: Tree, path: TreePath) -> Args:
+def read_text_or_mapping(reading: Reading, value: Tree, path: TreePath) -> Args:
     """Read a text, or a mapping with a text."""
-    return without_vector(reading, value if isinstance(value, dict) else {"text": value}, "text", path)
+    return take_vector(reading, value if isinstance(value, dict) else {"text": value}, "text", path)
 
 
-def with_kinds(args: Args) -> Args:
+def list_kinds(args: Args) -> Args:
     """Return `args` with a list of kinds where one was written."""
     return {**args, "kinds": [args["kinds"]]} if isinstance(args.get("kinds"), str) else args
 
@@ -89,7 +89,7 @@ def hits_of(record: StepRecord) -> list[Tree]:
     return [hit for hit in found if hit is not None]
 
 
-def too_many(limit: str) -> Callable[[StepRecord, Sequence[ToolSchema]], Iterator[tuple[str, str, str]]]:
+def hit_faults(limit: str) -> Callable[[StepRecord, Sequence[ToolSchema]], Iterator[tuple[str, str, str]]]:
     """Return what finds hits beyond the argument `limit`, and hits that came twice."""
 
     def faults(record: StepRecord, _announced: Sequence[ToolSchema]) -> Iterator[tuple[str, str, str]]:
@@ -113,7 +113,7 @@ def _read_items(reading: Reading, value: Tree, path: TreePath) -> Args:
 
 
 def _read_item(reading: Reading, value: Tree, path: TreePath) -> Args:
-    item = said(reading, value, path)
+    item = read_text_or_mapping(reading, value, path)
     reading.has_twin |= bool(item.get("twin"))
     if "ttl" in item:
         item["ttl"] = span_of(reading, item["ttl"], (*path, "ttl")) / 1e6
@@ -134,7 +134,7 @@ def _saved_items(value: Tree) -> Mapping[str, str]:
 def _read_list(_reading: Reading, value: Tree, _path: TreePath) -> Args:
     if value is None:
         return {}
-    return with_kinds(dict(value) if isinstance(value, dict) else {"kinds": value})
+    return list_kinds(dict(value) if isinstance(value, dict) else {"kinds": value})
 
 
 def _read_ref(reading: Reading, value: Tree, path: TreePath) -> Args:
@@ -157,13 +157,15 @@ def _read_ref(reading: Reading, value: Tree, path: TreePath) -> Args:
 
 
 def _read_update(reading: Reading, value: Tree, path: TreePath) -> Args:
-    return without_vector(reading, _read_ref(reading, value, path), "text", path)
+    return take_vector(reading, _read_ref(reading, value, path), "text", path)
 
 
 def _receipt(record: StepRecord) -> Tree:
     if not isinstance(record.result, Mapping) or "items" not in record.result:
         return record.result
-    return {**record.result, "outcomes": [item.get("outcome") for item in record.result["items"]]}
+    items = record.result["items"]
+    more = {name: [item.get(word) for item in items] for name, word in (("ids", "id"), ("outcomes", "outcome"))}
+    return {**record.result, **more}
 
 
 def _needs_of_add(args: Args) -> Iterator[str]:
@@ -203,7 +205,7 @@ CONDITIONS: Mapping[str, Capability] = {
 }
 """The arguments of a query that a target must understand, or say that it does not."""
 
-_QUERY = keys(
+_QUERY = mapping_of(
     "key of a query",
     {
         "query": text("What is asked."),
@@ -212,9 +214,9 @@ _QUERY = keys(
         "top_k": count("At most so many hits."),
         "min_score": number("No hit below this score."),
         "token_budget": count("At most so many tokens in all."),
-        "where": free("Only memories with this metadata."),
+        "where": free_mapping("Only memories with this metadata."),
         "as_of": text('As it was known at this moment, such as "2026-05-31T10:00:00Z".', title="moment"),
-        "options": free("The target's own options."),
+        "options": free_mapping("The target's own options."),
     },
     "query",
     type=["string", "object"],
@@ -226,7 +228,7 @@ def _read_query(reading: Reading, value: Tree, path: TreePath) -> Args:
     args = dict(value) if isinstance(value, dict) else {"query": value}
     if "as_of" in args:
         args["as_of"] = moment_of(reading, args["as_of"], (*path, "as_of"))
-    return with_kinds(without_vector(reading, args, "query", path))
+    return list_kinds(take_vector(reading, args, "query", path))
 
 
 def _query(args: Mapping[str, Tree]) -> Query:
@@ -276,7 +278,7 @@ STEPS: Final = (
         name="get",
         summary="look up one memory by id or key",
         forms="a key, ${saved} for an id, or {id} or {key}",
-        grammar=keys(_TITLE, _ID_OR_KEY, type=["string", "object"], minProperties=1),
+        grammar=mapping_of(_TITLE, _ID_OR_KEY, type=["string", "object"], minProperties=1),
         read=_read_ref,
         args=_ONE,
         request=lambda args, scope: Request.of(Target.get, as_value(Ref, args), scope),
@@ -297,7 +299,7 @@ STEPS: Final = (
         name="list",
         summary="list memories",
         forms="nothing, a kind, or a mapping",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of list", {"kinds": KINDS, "limit": count("At most so many.")}, type=["string", "object", "null"]
         ),
         read=_read_list,
@@ -305,7 +307,7 @@ STEPS: Final = (
         request=lambda args, scope: Request.of(Target.list, scope, tuple(args.get("kinds") or ()), args.get("limit")),
         able={"list": "enumerates memories"},
         results={"hits": hits_of},
-        faults=too_many("limit"),
+        faults=hit_faults("limit"),
         leads=in_list,
         example="""
 - list:
@@ -318,14 +320,14 @@ STEPS: Final = (
         name="update",
         summary="replace the text of a memory",
         forms="{id}, {key} or {about}, and the new text",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of update",
             {
                 **_ID_OR_KEY,
                 "about": _ABOUT,
                 "text": text("The new text."),
                 "vector": VECTOR,
-                "metadata": free("The new metadata."),
+                "metadata": free_mapping("The new metadata."),
             },
             "text",
             type="object",
@@ -351,7 +353,7 @@ STEPS: Final = (
         name="delete",
         summary="forget one memory, or all of them with `all`",
         forms="a key, ${saved} for an id, {id}, {key} or {about}, or {all: true}; `durable: true` for good",
-        grammar=keys(
+        grammar=mapping_of(
             _TITLE,
             {
                 **_ID_OR_KEY,
@@ -371,7 +373,7 @@ STEPS: Final = (
             "delete.durable": "can forget for good: what is deleted stays away when its source is added again",
         },
         needs=_needs_of_change("delete"),
-        results={"result": whole},
+        results={"result": whole_record},
         example="""
 - add: The ferry leaves at nine.
   save: {ferry: id}
@@ -385,12 +387,14 @@ STEPS: Final = (
         name="feedback",
         summary="rate a memory",
         forms="{id} or {key}, and the value",
-        grammar=keys("argument of feedback", {**_ID_OR_KEY, "value": number("The rating.")}, "value", type="object"),
+        grammar=mapping_of(
+            "argument of feedback", {**_ID_OR_KEY, "value": number("The rating.")}, "value", type="object"
+        ),
         read=_read_ref,
         args=f"{_ONE}, value",
         request=lambda args, scope: Request.of(Target.feedback, as_value(Ref, args), args["value"], scope),
         able={"feedback": "takes ratings"},
-        results={"result": whole, "receipt": whole},
+        results={"result": whole_record, "receipt": whole_record},
         example="""
 - add: The ferry leaves at nine.
   save: {ferry: id}
@@ -417,7 +421,7 @@ STEPS: Final = (
         needs=_needs_of_query("search"),
         needs_to_judge={"hits": needs_of_hit_checks},
         results={"hits": hits_of},
-        faults=too_many("top_k"),
+        faults=hit_faults("top_k"),
         leads=in_list,
         example="""
 - search: when does the ferry leave
@@ -435,7 +439,7 @@ STEPS: Final = (
         request=lambda args, scope: Request.of(Target.context, _query(args), scope),
         able={"context": "gives the text that it would put into a prompt"},
         needs=_needs_of_query("context"),
-        results={"text": whole, "context_tokens": context_tokens},
+        results={"text": whole_record, "context_tokens": context_tokens},
         example="""
 - context: {query: when does the ferry leave, token_budget: 200}
   expect:

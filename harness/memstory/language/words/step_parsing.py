@@ -11,12 +11,12 @@ from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading, TreePath
 from memstory.language.story import Expectation, Step
 from memstory.language.words.times import span_of
-from memstory.language.words.word import NAME, WORDS, Args, Schema, Word, free, listing, name_of
+from memstory.language.words.word import NAME, WORDS, Args, Schema, Word, free_mapping, list_of, name_of
 
 MODIFIERS: Final[Mapping[str, Schema]] = {
     "as": name_of("The user who acts (default: the story's user)."),
     "session": name_of("The session in which it happens."),
-    "save": free(
+    "save": free_mapping(
         "Names for parts of the result, {name: field}, such as {near: id}; later steps use ${near}.",
         title="saved name",
         minProperties=1,
@@ -28,7 +28,7 @@ MODIFIERS: Final[Mapping[str, Schema]] = {
             "examples": ["id", "items.1.id", "hits.0.text"],
         },
     ),
-    "forbid": listing(
+    "forbid": list_of(
         "Texts that must not appear anywhere after the step, in any spelling: in its result, in a search for each text "
         "alone, in the list, the context or the log, or in the files if the story requires `delete.erases`. Each "
         "`twin` must still be found.",

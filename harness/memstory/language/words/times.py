@@ -8,7 +8,7 @@ from typing import Final
 
 from memstory.contract.target import Tree
 from memstory.language.reading import Reading, TreePath
-from memstory.language.words.word import Args, Schema, Word, always, keys, number
+from memstory.language.words.word import Args, Schema, Word, mapping_of, needs_always, number
 
 _UNITS = {
     "weeks": ("w", 604_800_000_000),
@@ -27,13 +27,14 @@ LONGEST_WAIT: Final = 3 * _MICROSECONDS["s"]
 
 _CLOCK = {"clock": "takes its time from the story's clock"}
 
-DURATION: Schema = keys(
+DURATION: Schema = mapping_of(
     "duration",
     {name: number(f"{name.capitalize()}.", minimum=0) for name in _UNITS},
     description="A span of time: '30d', '1h 5m', '1us', or {days: 30}.",
     type=["string", "object"],
     pattern=r"^\s*([0-9]+(\.[0-9]+)?\s*(us|ms|s|m|h|d|w)\s*)+$",
-    examples=["30d", "1h 5m", "500ms", "1us"],
+    examples=["2w", "1h 5m", "500ms"],
+    units=", ".join(f"{sign} ({name})" for name, (sign, _) in _UNITS.items()),
     minProperties=1,
 )
 
@@ -129,7 +130,7 @@ STEPS: Final = (
         args="microseconds (integer)",
         barred_in=("parallel", "other_process"),
         has_user=False,
-        needs=always(),
+        needs=needs_always(),
         example="""
 - add: {text: The oven is hot., ttl: 1s}
 - wait: 1.2s

@@ -9,7 +9,17 @@ from memstory.contract.target import Json, Request, Scope, Target, ToolSchema, T
 from memstory.language.json_schemas import faulty_schemas
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Expectation
-from memstory.language.words.word import NOTHING, Args, Word, free, in_list, keys, name_of, named, whole
+from memstory.language.words.word import (
+    NOTHING,
+    Args,
+    Word,
+    free_mapping,
+    in_list,
+    mapping_of,
+    name_of,
+    read_named,
+    whole_record,
+)
 from memstory.results.recording import StepRecord
 
 
@@ -60,18 +70,18 @@ STEPS: Final = (
         name="tool",
         summary="call a tool, as any agent could",
         forms="its name, or {name, args, caller}",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of tool",
             {
                 "name": name_of("The tool."),
-                "args": free("Its arguments, as they are."),
+                "args": free_mapping("Its arguments, as they are."),
                 "caller": name_of("Which agent calls."),
             },
             "name",
             type=["string", "object"],
             minLength=1,
         ),
-        read=named("name", args={}),
+        read=read_named("name", args={}),
         args="name, args, caller?",
         request=lambda args, scope: Request.of(
             Target.tool, args["name"], args.get("args") or {}, scope, args.get("caller")
@@ -107,19 +117,22 @@ STEPS: Final = (
         name="run",
         summary="run a maintenance job",
         forms="its name, or {job, args}",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of run",
-            {"job": name_of("compress, cleanup, purge, reindex, backup, …"), "args": free("The job's arguments.")},
+            {
+                "job": name_of("compress, cleanup, purge, reindex, backup, …"),
+                "args": free_mapping("The job's arguments."),
+            },
             "job",
             type=["string", "object"],
             minLength=1,
         ),
-        read=named("job", args={}),
+        read=read_named("job", args={}),
         args="job, args",
         request=lambda args, scope: Request.of(Target.run, args["job"], args.get("args") or {}, scope),
         able={"job.": "a maintenance job"},
         needs=lambda args: [f"job.{args['job']}"],
-        results={"result": whole},
+        results={"result": whole_record},
         names_paths=True,
         example="""
 - run: cleanup
@@ -131,23 +144,23 @@ STEPS: Final = (
         name="inspect",
         summary="look inside the memory; `files` lists the workspace without asking the target",
         forms="embedder, model, bus, log, status, … or {what, since, args}",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of inspect",
             {
                 "what": name_of("What to look at."),
                 "since": {"description": "Only what is newer than this: a number, or ${saved}."},
-                "args": free("More arguments."),
+                "args": free_mapping("More arguments."),
             },
             "what",
             type=["string", "object"],
             minLength=1,
         ),
-        read=named("what"),
+        read=read_named("what"),
         args="what, since?, args; for files: search_for (texts that no file may hold)",
         request=_inspection,
         able={"inspect.": "something that can be looked at"},
         needs=lambda args: [] if args["what"] == FILES else [f"inspect.{args['what']}"],
-        results={"data": whole},
+        results={"data": whole_record},
         expecting=_look_for_texts,
         has_user=False,
         names_paths=True,

@@ -8,10 +8,10 @@ from typing import Final
 from memstory.contract.target import Request, Target, ToolSchema, Tree
 from memstory.language.json_schemas import violations_of_schema
 from memstory.language.matchers.expectable import View, context_tokens
-from memstory.language.matchers.talk import seen_of
+from memstory.language.matchers.talk import answer_and_memory
 from memstory.language.reading import Reading, TreePath
-from memstory.language.words.memories import said
-from memstory.language.words.word import VECTOR, Args, Word, always, keys, text
+from memstory.language.words.memories import read_text_or_mapping
+from memstory.language.words.word import VECTOR, Args, Word, mapping_of, needs_always, text
 from memstory.results.recording import StepRecord
 
 
@@ -39,21 +39,21 @@ STEPS: Final = (
         name="say",
         summary="one conversational turn",
         forms="the text, or a mapping",
-        grammar=keys(
+        grammar=mapping_of(
             "argument of say",
             {"text": text("What the user says."), "vector": VECTOR},
             "text",
             type=["string", "object"],
         ),
-        read=said,
+        read=read_text_or_mapping,
         args="text",
         request=lambda args, scope: Request.of(Target.say, args["text"], scope),
         able={"chat": "takes conversational turns", "chat.tools": "reports the tool calls of a turn"},
-        needs_to_judge={"tool_calls": always("chat.tools"), "honest": always("search")},
+        needs_to_judge={"tool_calls": needs_always("chat.tools"), "honest": needs_always("search")},
         results={
             "answer": _part("answer", ""),
             "tool_calls": _part("tool_calls", []),
-            "honest": seen_of,
+            "honest": answer_and_memory,
             "context_tokens": context_tokens,
         },
         faults=_faulty_calls,

@@ -41,17 +41,17 @@ def choice(description: str, *values: str) -> Schema:
     return {"description": description, "enum": list(values)}
 
 
-def free(description: str, **more: Tree) -> Schema:
+def free_mapping(description: str, **more: Tree) -> Schema:
     """Return the grammar of a mapping of any keys."""
     return {"description": description, "type": "object", **more}
 
 
-def listing(description: str, items: Schema, **more: Tree) -> Schema:
+def list_of(description: str, items: Schema, **more: Tree) -> Schema:
     """Return the grammar of a list."""
     return {"description": description, "type": "array", **more, "items": items}
 
 
-def keys(title: str, properties: Schema, *required: str, **more: Tree) -> Schema:
+def mapping_of(title: str, properties: Schema, *required: str, **more: Tree) -> Schema:
     """Return the grammar of a mapping of these keys and no others."""
     needed = {"required": list(required)} if required else {}
     return {"title": title, **more, **needed, "additionalProperties": False, "properties": properties}
@@ -61,7 +61,7 @@ NAME_PATTERN: Schema = {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "examples": ["nea
 NAME: Schema = {"$ref": "#/$defs/name"}
 STEP: Schema = {"type": "object", "$ref": "#/$defs/step"}
 NOTHING: Schema = {"type": ["null", "object", "boolean"], "maxProperties": 0}
-VECTOR = listing("The numbers that stand for this text.", {"type": "number"}, minItems=1)
+VECTOR = list_of("The numbers that stand for this text.", {"type": "number"}, minItems=1)
 KIND = text("The kind of memory.")
 KINDS: Schema = {
     "description": "Kinds of memories, as the target calls them.",
@@ -89,7 +89,7 @@ ITEM_KEYS: Final[Mapping[str, ItemKey]] = {
         able="remembers a text under a key that the caller chose",
     ),
     "metadata": ItemKey(
-        grammar=free("What else is kept with it."),
+        grammar=free_mapping("What else is kept with it."),
         capability="add.metadata",
         able="takes whatever is known of a text beside it, such as speaker, session and said_at of a turn",
     ),
@@ -129,19 +129,19 @@ Value = TypeVar("Value", Item, Query, Ref)
 Needs: TypeAlias = Callable[[Any], Iterable[Capability]]
 
 
-def always(*capabilities: Capability) -> Needs:
+def needs_always(*capabilities: Capability) -> Needs:
     """Return a function that names these, whatever it is asked about."""
     return lambda _: capabilities
 
 
-def nothing(reading: Reading, value: Tree, path: TreePath) -> Args:
+def read_nothing(reading: Reading, value: Tree, path: TreePath) -> Args:
     """Read the argument of a word that takes none."""
     if value is False:
         reading.fault(path, "'false' says nothing here; leave the step out, or leave its value empty")
     return {}
 
 
-def named(key: str, **defaults: Tree) -> Callable[[Reading, Any, TreePath], Args]:
+def read_named(key: str, **defaults: Tree) -> Callable[[Reading, Any, TreePath], Args]:
     """Return how an argument is read that is a mapping, or in short only what goes under `key`."""
 
     def read(_reading: Reading, value: Tree, _path: TreePath) -> Args:
@@ -199,7 +199,7 @@ class Word:
     grammar: Mapping[str, Tree]
     forms: str = ""
     args: str = ""
-    read: Callable[[Reading, Any, TreePath], Args] = nothing
+    read: Callable[[Reading, Any, TreePath], Args] = read_nothing
     inner: Callable[[Tree], tuple[str, Tree] | None] = lambda _: None
     saves: Callable[[Tree], Mapping[str, str]] = lambda _: {}
     request: Callable[[Mapping[str, Tree], Scope], Request[Any]] | None = None
@@ -268,6 +268,6 @@ class Word:
 WORDS: Registry[Word] = Registry("step")
 
 
-def whole(record: StepRecord) -> Tree:
+def whole_record(record: StepRecord) -> Tree:
     """Return the recorded result as it is."""
     return record.result

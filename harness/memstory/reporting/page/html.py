@@ -1,66 +1,90 @@
-"""The page of a run or of a comparison: the totals of every column, all cases, and each case on a click.
-
-A case is plain JSON there: shortened, without parts that nobody reads, with the lines of its story.
-"""
+"""The page of a run or of a comparison: its document as HTML, all cases in a matrix, and each case on a click."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+from urllib.parse import quote
 
-from memstory.bundled import bundled_stories
-from memstory.contract.codec import encode_lean
+from memstory.bundled import bundled_stories, named_path
 from memstory.contract.target import Tree
 from memstory.language.text import MAX_CHARACTERS, pieces
-from memstory.reporting.document import Note, Section, Table, shorten, visible
+from memstory.reporting.document import (
+    BLOCK_LIMIT,
+    Badge,
+    Block,
+    CaseLink,
+    Document,
+    Fold,
+    Item,
+    Items,
+    Markup,
+    Note,
+    Part,
+    PlaceLink,
+    Section,
+    ShareCell,
+    Sign,
+    Table,
+    Words,
+    shorten,
+    visible,
+    where_any,
+)
 from memstory.reporting.page.plots import plots
-from memstory.reporting.sections.columns import JUDGED, UNREADABLE, Column, columns_of, stand_ins, step_number
+from memstory.reporting.sections.case_steps import case_steps, failed_lines
+from memstory.reporting.sections.columns import UNREADABLE, Column, columns_of, stand_in_words
 from memstory.reporting.sections.costs import latencies
 from memstory.reporting.sections.outcomes import (
     OBLIGATIONS_NOTE,
     capability_scores,
+    capability_table,
     causes,
+    causes_section,
     changes_by_target,
+    changes_section,
     changes_since,
     groups_of,
     harm_of,
-    not_judged,
     obligations_by_column,
     obligations_table,
-    share,
-    shown_outcomes,
-    target_totals,
+    totals_table,
 )
-from memstory.results.outcomes import HARMS, OUTCOMES, WRONG, CaseResult, TrialResult
-from memstory.results.recording import RetrievalRecord, StepRecord
-from memstory.results.runs import NamedRun, Run, counted, natural
-from memstory.tasks.perturbation import level_name
+from memstory.results.outcomes import HARMS, OUTCOMES, WRONG, CaseResult
+from memstory.results.runs import NamedRun, Run, by_key, counted, natural
 
 SIGNS: Final[Mapping[str, str]] = {
     "passed": "✓", "failed": "✗", "measured": "≈", "unsupported": "–", "error": "!", "invalid": "?",
 }  # fmt: skip
 """A cell of the matrix; colour is never the only sign."""
 
-_SHADES: Final = 10
-_MOST_CAUSES: Final = 50
-_TITLE_LIMIT: Final = 200
-_MOST_CHANGES: Final = 200
 TEXT_LIMIT: Final = 1_500
-"""Characters of one text."""
+"""Characters of one text in a line or a cell."""
 
-LIST_LIMIT: Final = 30
-"""Items of one list, such as the hits of a search."""
+FOLDED: Final = 30
+"""A table of more rows is folded, where it says that it may be."""
 
-_MILLI: Final = 1000
-_TIMES: Final = ("ms", "seconds", "model")
-_EMPTY: Final[Sequence[Tree]] = (None, "", [], {})
+_TOP: Final = 2
+"""The level of a section that the page leads to."""
+
+_SHADES: Final = 10
+_SHARES_NOTE: Final = "Passed of judged. The tooltip of a cell counts the stories that were not judged."
+_TITLE_LIMIT: Final = 200
+_MARKS: Final = (
+    (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
+    (re.compile(r"\*\*(.+?)\*\*"), r"<b>\1</b>"),
+    (re.compile(r"\*(.+?)\*"), r"<em>\1</em>"),
+)
+"""What the marks of our own words stand for."""
 
 LinesOf: TypeAlias = Callable[[CaseResult], "StoryLines | None"]
 
@@ -78,12 +102,13 @@ class PageInput:
     """What a page shows beside the runs themselves.
 
     `last` is the run before, of the same folder, of which `safe` takes out what this run must not show; `lines_of`
-    finds the story of a case; `sections` are further tables.
+    finds the story of a case; `lead` is what it came to, with marks of Markdown, `facts` what it was made with;
+    `sections` are below the stories.
     """
 
     title: str
-    facts: Mapping[str, str]
     lines_of: LinesOf
+    facts: Mapping[str, str]
     lead: str = ""
     last: Run | None = None
     safe: Callable[[CaseResult], CaseResult] = lambda case: case
@@ -100,25 +125,16 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
     columns = columns_of(runs)
     script, style = _own("page.js"), _own("page.css")
     templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    templates.filters["counted"] = counted
-    templates.filters["visible"] = visible
-    templates.tests["table"] = lambda part: isinstance(part, Table)
-    changes = [change for named in runs for change in changes_since(given.last, named.run)]
-    words = {name: text for named in runs for name, text in changes_by_target(given.last, named.run).items()}
-    totals = target_totals(columns)
-    owed = obligations_table(obligations_by_column(columns), "Target")
+    templates.filters.update(counted=counted, id=_id)
+    templates.globals["as_html"] = as_html
     context = {
-        "title": given.title, "lead": given.lead, "facts": given.facts, "style": style, "script": script,
+        "title": given.title, "head": _head(runs, given), "style": style, "script": script,
         "script_hash": _hashed(script), "style_hash": _hashed(style), "signs": SIGNS, "outcomes": OUTCOMES,
-        "totals": [(one, words.get(one.name)) for one in totals], "counted": shown_outcomes(totals),
-        "has_last": given.last is not None, "changes": changes, "columns": [visible(one.title) for one in columns],
-        "owed": Section("What a memory owes", [Note(OBLIGATIONS_NOTE), owed] if owed.rows else []),
-        "capabilities": list(_capabilities(columns)), "groups": _groups(columns),
-        "causes": causes(columns), "most_causes": _MOST_CAUSES, "most_changes": _MOST_CHANGES,
+        "harms": HARMS, "columns": [visible(one.title) for one in columns], "groups": _groups(columns),
+        "first": [one for one in _first_sections(runs, columns, given.last) if one.parts],
         "rows": list(_rows(columns)),
         "draw": templates.from_string(_own("plot.svg")).render, "plots": list(plots(columns, latencies(columns))),
         "sections": [one for one in given.sections if one.parts],
-        "stand_ins": sorted({name for named in runs for name in stand_ins(named.run)}),
         "chunks": _chunks(columns, given),
     }  # fmt: skip
     return templates.from_string(_own("page.html")).render(context)
@@ -132,16 +148,108 @@ def _hashed(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _capabilities(columns: Sequence[Column]) -> Iterator[tuple[str, int, list[tuple[str, str, str]]]]:
-    """Yield each group with its stories and for each column a share, a shade from 0 to 10, and what was not judged."""
-    for score in capability_scores(columns):
-        cells = []
-        for column in columns:
-            counts = score.columns[column.title]
-            judged = sum(counts[outcome] for outcome in JUDGED)
-            shade = str(counts["passed"] * _SHADES // judged) if judged else ""
-            cells.append((share(counts) or "–", shade, ", ".join(not_judged(counts))))
-        yield score.name, len(score.stories), cells
+def _head(runs: Sequence[NamedRun], given: PageInput) -> Document:
+    facts = Table(["", ""], list(given.facts.items()))
+    notes = [*([Markup(given.lead)] if given.lead else []), *stand_in_words([named.run for named in runs])]
+    return [*map(Note, notes), Fold("How it was run", [facts])]
+
+
+def _first_sections(runs: Sequence[NamedRun], columns: Sequence[Column], last: Run | None) -> Sequence[Section]:
+    """Return what is above the stories."""
+    changes = [change for named in runs for change in changes_since(last, named.run)]
+    words = {name: text for named in runs for name, text in changes_by_target(last, named.run).items()}
+    owed = obligations_table(obligations_by_column(columns), "Target")
+    shares = capability_table(capability_scores(columns), [one.title for one in columns], "Capability", in_full=False)
+    return [
+        Section("Totals", [totals_table(columns, words)]),
+        causes_section(causes(columns)),
+        changes_section(changes),
+        Section("What a memory owes", where_any(Note(OBLIGATIONS_NOTE), owed)),
+        Section("By capability", [Note(_SHARES_NOTE), shares]),
+    ]
+
+
+def as_html(document: Document) -> str:
+    """Return the parts as HTML, every text escaped."""
+    return "\n".join(map(_part, document))
+
+
+def _part(part: Part) -> str:
+    match part:
+        case Note(text):
+            return f'<p class="note">{_words(text)}</p>'
+        case Table():
+            return _table(part)
+        case Items(items):
+            return f"<ul>{''.join(map(_item, items))}</ul>"
+        case Block(text, limit):
+            return f"<pre>{escape(visible(shorten(text, limit)))}</pre>"
+        case Fold(title, inner):
+            return f"<details><summary>{_words(title)}</summary>\n{as_html(inner)}\n</details>"
+        case Section(title, inner, level):
+            place = f' id="{_id(title)}"' if isinstance(title, str) and level == _TOP else ""
+            return f"<section{place}>\n<h{level}>{_words(title)}</h{level}>\n{as_html(inner)}\n</section>"
+
+
+def _table(table: Table) -> str:
+    numbers = table.number_columns
+    kinds = [f"n {name if name in OUTCOMES else ''}" if at in numbers else "" for at, name in enumerate(table.header)]
+    header = "".join(_cell(name, kind, ' scope="col"') for name, kind in zip(table.header, kinds, strict=True))
+    rows = [_cell(row[0], kinds[0], ' scope="row"') + "".join(map(_cell, row[1:], kinds[1:])) for row in table.rows]
+    head = f"<thead><tr>{header}</tr></thead>\n" if any(table.header) else ""
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    text = f'<div class="wide"><table>\n{head}<tbody>\n{body}\n</tbody></table></div>'
+    if table.may_fold and len(rows) > FOLDED:
+        return f"<details><summary>{counted(len(rows), 'row')}</summary>{text}</details>"
+    return text
+
+
+def _cell(cell: Words, kind: str, scope: str = "") -> str:
+    """Return a cell of a table: `scope` makes it the head of its column or row."""
+    tag, tip = "th" if scope else "td", ""
+    if isinstance(cell, ShareCell):
+        kind += f" q{int(cell.share * _SHADES)}" if cell.share is not None else ""
+        tip = f' title="{escape(cell.more)}"' if cell.more else ""
+    shown = f' class="{kind.strip()}"' if kind.strip() else ""
+    return f"<{tag}{scope}{shown}{tip}>{_words(cell)}</{tag}>"
+
+
+def _item(item: Item) -> str:
+    inner = "".join(f"<li>{_words(line)}</li>" for line in item.inner)
+    block = _part(Block(item.block, BLOCK_LIMIT)) if item.block else ""
+    return f"<li>{_words(item.text)}{f'<ul>{inner}</ul>' if inner else ''}{block}</li>"
+
+
+def _words(words: Words) -> str:
+    match words:
+        case Sign() | Badge():
+            return f'<span class="{"badge " * isinstance(words, Badge)}{words}">{words}</span>'
+        case Markup():
+            return _marked(words)
+        case str():
+            return _text(words)
+        case CaseLink(text, story, target):
+            return f'<a href="#case={quote(f"{story}@{target}", safe="")}">{_text(text)}</a>'
+        case PlaceLink(text):
+            return _text(text)
+        case _:
+            return "".join(map(_words, words))
+
+
+def _marked(words: str) -> str:
+    text = escape(words)
+    for mark, tag in _MARKS:
+        text = mark.sub(tag, text)
+    return text
+
+
+def _text(text: str) -> str:
+    return escape(visible(shorten(text, TEXT_LIMIT)))
+
+
+def _id(title: str) -> str:
+    """Return a title as the name of a place: `failures-by-cause`."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def _groups(columns: Sequence[Column]) -> list[str]:
@@ -167,10 +275,7 @@ def _rows(columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
 
 def _stories(columns: Sequence[Column]) -> list[str]:
     """Return the stories: first those that went wrong somewhere, then those of most columns."""
-    found: dict[str, list[CaseResult]] = {}
-    for column in columns:
-        for story, case in column.cases.items():
-            found.setdefault(story, []).append(case)
+    found = by_key(pair for column in columns for pair in column.cases.items())
     return sorted(
         found,
         key=lambda story: (
@@ -188,11 +293,9 @@ def _chunks(columns: Sequence[Column], given: PageInput) -> Iterator[str]:
         cases = {one.title: one.cases[story] for one in columns if story in one.cases}
         first = next(iter(cases.values()))
         lines = given.lines_of(first)
-        yield packed(
+        yield pack(
             {
-                "where": visible(first.where),
-                "tags": list(first.tags),
-                "covers": list(first.covers),
+                "about": visible(" · ".join([first.where, *first.tags, *first.covers])),
                 "first": lines.first if lines else 0,
                 "lines": [visible(line) for line in lines.lines] if lines else [],
                 "cases": {visible(name): _with_last(case, before.get(case.id), given) for name, case in cases.items()},
@@ -200,121 +303,27 @@ def _chunks(columns: Sequence[Column], given: PageInput) -> Iterator[str]:
         )
 
 
-def _with_last(case: CaseResult, last: CaseResult | None, given: PageInput) -> Mapping[str, Any]:
-    """Return the details of a case, with those of the last run where they differ; `same` says that they do not.
+def _with_last(case: CaseResult, last: CaseResult | None, given: PageInput) -> Mapping[str, Tree]:
+    """Return the steps of a case, with those of the last run where they differ; `same` says that they do not.
 
     Nothing is shown of a last run that kept texts which are taken out of this one.
     """
-    shown = dict(details(case))
+    shown: dict[str, Tree] = {"outcome": case.outcome, "html": as_html(case_steps(case)), "bad": failed_lines(case)}
     if last is not None and bool(case.redacted.get("texts")) == bool(last.redacted.get("texts")):
-        old, now = details(last), without_times(shown)
-        if without_times(old) != now:
-            # What equals a safe case is safe: only the others are searched.
-            old = details(given.safe(last))
-        shown |= {"same": True} if without_times(old) == now else {"last": dict(old)}
+        now = case_steps(case, with_times=False)
+        # What equals a safe case is safe: only the others are searched.
+        if case_steps(last, with_times=False) == now or case_steps(last := given.safe(last), with_times=False) == now:
+            shown["same"] = True
+        else:
+            shown["last"] = as_html(case_steps(last))
     return shown
 
 
-def details(case: CaseResult) -> Mapping[str, Tree]:
-    """Return what is shown of the trial that stands for `case`; empty fields are left out."""
-    trial = case.deciding
-    shown: dict[str, Any] = {
-        "id": case.id,
-        "outcome": case.outcome,
-        "reason": case.reason,
-        "seconds": round(case.seconds, 3),
-        "options": dict(case.options),
-        "warnings": list(case.warnings),
-        "redacted": {name: count for name, count in case.redacted.items() if count},
-    }
-    if trial is not None:
-        shown |= _of_trial(trial)
-        shown["trial"] = f"trial {case.shown + 1} of {len(case.trials)}" if len(case.trials) > 1 else None
-        shown["rate"] = str(case.rate) if case.rate else None
-    shown["scores"] = [encode_lean(score) for score in case.scores if score.category is None]
-    return {name: _trimmed(value) for name, value in shown.items() if value not in _EMPTY}
-
-
-def without_times(shown: Mapping[str, Tree]) -> Tree:
-    """Return details that are equal for two runs that did the same."""
-    return _without_times(dict(shown))
-
-
-def packed(tree: Tree) -> str:
+def pack(tree: Tree) -> str:
     """Return JSON, deflated and in base64, as `DecompressionStream('deflate-raw')` of a browser reads it."""
     text = json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     return base64.b64encode(packer.compress(text) + packer.flush()).decode()
-
-
-def _of_trial(trial: TrialResult) -> Mapping[str, Any]:
-    recording = trial.recording
-    shown: dict[str, Any] = {"about": dict(recording.about), "steps": list(_steps(trial))}
-    shown["checks"] = [
-        {"step": step_number(one.step), **{name: inner for name, inner in encode_lean(one).items() if name != "step"}}
-        # What failed comes first: of many, only the first are shown.
-        for one in sorted(trial.verdicts, key=lambda one: one.passed)
-    ]
-    if failure := recording.failure:
-        shown["ended"] = {**encode_lean(failure), "step": step_number(failure.step)}
-    shown["asked"] = [_asked(record) for record in recording.retrieval]
-    return shown
-
-
-def _steps(trial: TrialResult) -> Iterator[dict[str, Any]]:
-    if trial.recording.steps:
-        yield from map(_step, trial.recording.steps)
-        return
-    # Without recordings, results.json still has the times, and what an agent did where a trial did not pass.
-    turns = {tuple(one.path): one for one in trial.agent}
-    for time in trial.times:
-        agent = turns.get(tuple(time.path))
-        said = {"text": agent.said} if agent and agent.said is not None else {}
-        result = encode_lean(agent.turn) if agent else None
-        yield {"n": step_number(time.path), "op": time.op, "args": said, "result": result, "ms": _ms(time.seconds)}
-
-
-def _step(step: StepRecord) -> dict[str, Any]:
-    return {
-        "n": step_number(step.path), "op": step.op, "user": step.user, "session": step.session, "at": step.at,
-        "ms": _ms(step.seconds), "args": step.args, "error": step.error, "result": step.result,
-        "model": str(step.model) if step.model else None,
-    }  # fmt: skip
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * _MILLI, 1)
-
-
-def _asked(record: RetrievalRecord) -> dict[str, Any]:
-    """Return a retrieval task: its counts, and the questions that did not find all that they should."""
-    judged = [asked for asked in record.questions if asked.judged]
-    missed = [asked for asked in judged if not asked.is_answered]
-    return {
-        "name": record.name, "level": level_name(record.level), "documents": record.documents, "k": record.k,
-        "questions": len(judged), "missed": len(missed),
-        "examples": [
-            {"id": asked.id, "category": asked.category, "wanted": asked.relevant, "got": asked.retrieved}
-            for asked in missed[:LIST_LIMIT]
-        ],
-    }  # fmt: skip
-
-
-def _trimmed(value: Any) -> Tree:
-    if isinstance(value, str):
-        return visible(shorten(value, TEXT_LIMIT))
-    if isinstance(value, Mapping):
-        return {visible(str(name)): made for name, inner in value.items() if (made := _trimmed(inner)) not in _EMPTY}
-    if isinstance(value, Sequence):
-        kept: list[Tree] = [_trimmed(inner) for inner in value[:LIST_LIMIT]]
-        return kept if len(kept) == len(value) else [*kept, f"… and {len(value) - len(kept)} more"]
-    return value
-
-
-def _without_times(value: Tree) -> Tree:
-    if isinstance(value, dict):
-        return {name: _without_times(inner) for name, inner in value.items() if name not in _TIMES}
-    return [_without_times(inner) for inner in value] if isinstance(value, list) else value
 
 
 def lines_in(roots: Sequence[Path], clean: Callable[[str], str]) -> LinesOf:
@@ -347,9 +356,9 @@ def _digest(text: str) -> str:
 
 def _documents(name: str, roots: Sequence[Path]) -> Sequence[tuple[int, str]]:
     """Return the documents of a file, each with the number of its first line."""
-    for root in (*roots, bundled_stories().parent):
+    for path in (*(root / name for root in roots), bundled_stories().parent / name, named_path(name)):
         try:
-            text = (root / name).read_bytes().decode()
+            text = path.read_bytes().decode()
         except (OSError, ValueError):
             continue
         return tuple(pieces(text.removeprefix("\ufeff"))) if len(text) <= MAX_CHARACTERS else ()

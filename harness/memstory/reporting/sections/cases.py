@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from memstory.contract.target import ToolCall
-from memstory.language.capabilities import LACKS
+from memstory.case import CONTROL
+from memstory.contract.target import Capability
+from memstory.language.capabilities import IS_SHARED, LACKS, NEEDS_ITS_OWN, is_of_one_memory, remedy
 from memstory.reporting.document import (
     DASH,
     SIGNS,
-    Block,
-    CaseLink,
     Fold,
     Item,
     Items,
@@ -28,21 +27,23 @@ from memstory.reporting.document import (
     sign_of,
     where_any,
 )
-from memstory.reporting.sections.columns import UNREADABLE, Column, step_number, targets_of, with_outcome
+from memstory.reporting.sections.case_steps import why_not_passed
+from memstory.reporting.sections.columns import UNREADABLE, Column, targets_of, with_outcome
 from memstory.reporting.sections.outcomes import causes, short_reason
-from memstory.results.outcomes import WORST_FIRST, AgentStep, CaseResult, Outcome, TrialResult, Verdict
-from memstory.results.runs import Run, counted, natural
+from memstory.results.outcomes import WORST_FIRST, CaseResult, Outcome
+from memstory.results.runs import Run, by_key, counted, natural
+from memstory.targets.objects.names import PROMISING
 
 TITLES: Final[Mapping[Outcome, str]] = {"failed": "Failures", "error": "Errors", "invalid": "Invalid stories"}
-DETAIL_LIMIT: Final = 6000
 SLOWEST: Final = 10
 FOLDED: Final = 12
 """A matrix of more lines than this is folded."""
 
-_UNLOCKED: Final = 5
+_SHOWN_STEPS: Final = 5
 ADVICE: Final = Markup(
     "Declare a capability only if the memory has it: `memstory.conformance.TargetContract` tests what is declared, and "
-    "the stories that it unlocks judge the rest."
+    "the stories judge the rest. Each number counts stories that nothing else keeps from running once what stands "
+    "before it is there."
 )
 LEGEND: Final = Note(Markup(", ".join(f"{sign} {outcome}" for outcome, sign in SIGNS.items()) + "."))
 """What the signs of a matrix mean."""
@@ -53,13 +54,13 @@ silently. The interval is Wilson's, of 95%. pass@2 is the chance that one of two
 and pass^n that all of as many trials as were run do.""")
 
 
-def went_wrong(run: Run, columns: Sequence[Column]) -> list[Section]:
+def failure_sections(run: Run, columns: Sequence[Column]) -> list[Section]:
     """Return a section for each outcome that somebody has to act on; a case stands for all of the same cause."""
     sections = []
     first = {cause.cases[0].id for cause in causes(columns)}
     for outcome, title in sorted(TITLES.items(), key=lambda one: WORST_FIRST.index(one[0])):
         found = [case for case in with_outcome(run, outcome) if not case.is_lost]
-        parts: list[Part] = [_case(case) for case in found if case.id in first]
+        parts: list[Part] = [why_not_passed(case) for case in found if case.id in first]
         if more := sum(case.id not in first for case in found):
             parts.append(
                 Note(Markup(f"{more} more failed for one of these causes; report.html and `memstory show` have them."))
@@ -70,80 +71,9 @@ def went_wrong(run: Run, columns: Sequence[Column]) -> list[Section]:
 
 def by_reason(cases: Iterable[CaseResult]) -> Sequence[Part]:
     """Return the cases, grouped by why they did not pass."""
-    found: dict[str, list[str]] = {}
-    for case in cases:
-        found.setdefault(short_reason(case), []).append(case.id)
+    found = by_key((short_reason(case), case.id) for case in cases)
     rows = [[reason, str(len(names)), ", ".join(names)] for reason, names in found.items()]
     return where_any(Table(["Why", "Cases", "Which"], rows, numbers=slice(1, 2)))
-
-
-def _case(case: CaseResult) -> Section:
-    trial = case.deciding
-    verdicts = [verdict for verdict in trial.verdicts if not verdict.passed] if trial else []
-    parts: list[Part] = list(_reason(case, verdicts))
-    if rate := case.rate:
-        passed = (
-            f"Passed {rate.passed} of {rate.trials} judged trials (95% interval {rate.low:.2f} to {rate.high:.2f});"
-        )
-        parts.append(Note(Markup(f"{passed} shown is trial {case.shown + 1}.")))
-    if trial:
-        parts += _trial(trial, verdicts)
-    link = CaseLink(case.id, case.name, case.target)
-    title: Words = [Sign(case.outcome), Markup(" "), link, Markup(": "), case.title or UNREADABLE]
-    return Section(title, parts, level=3)
-
-
-def _trial(trial: TrialResult, verdicts: Sequence[Verdict]) -> Iterator[Part]:
-    operations = {tuple(step.path): step.op for step in trial.times}
-    yield from (Items([_verdict(verdict, operations)]) for verdict in verdicts)
-    if happened := [item for step in trial.agent for item in _agent_step(step)]:
-        yield Note(Markup("What the agent did:"))
-        yield Items(happened)
-    failure = trial.recording.failure
-    if failure and verdicts:
-        step = f" in step {step_number(failure.step)}" if failure.step else ""
-        yield Note([Markup(f"Then it ended{step}: {failure.kind}: "), failure.message])
-    if failure and failure.detail:
-        yield Fold("Details", [Block(failure.detail, DETAIL_LIMIT)])
-
-
-def _reason(case: CaseResult, verdicts: Sequence[Verdict]) -> Iterator[Note]:
-    """Yield place and reason, unless the verdicts that follow say the same."""
-    where, reason = case.where, case.reason or "no reason was given"
-    if any(verdict.reason and verdict.reason in reason for verdict in verdicts):
-        return
-    # A reason that names a place in the story's file has the better place.
-    has_place = reason.startswith(f"{where.split(':')[0]}:")
-    yield Note(reason if has_place else [PlaceLink(where, where), Markup(" — "), reason])
-
-
-def _verdict(verdict: Verdict, operations: Mapping[tuple[int, ...], str]) -> Item:
-    path = tuple(verdict.step)
-    step = Markup(f", step {step_number(path)}" if path else ", the story as a whole")
-    operation = [Markup(" ("), operations[path], Markup(")")] if path in operations else []
-    compared = {"expected": verdict.expected, "actual": verdict.actual}
-    return Item(
-        [PlaceLink(verdict.where, verdict.where), step, *operation, Markup(": "), verdict.reason],
-        [[Markup(f"{name}: "), text] for name, text in compared.items() if text is not None],
-        verdict.difference or "",
-    )
-
-
-def _agent_step(step: AgentStep) -> Iterator[Item]:
-    """Yield what was said, called and answered in one step."""
-    number = step_number(step.path)
-    calls = [[Markup("called "), *_call(call)] for call in step.turn.tool_calls]
-    if step.said is None:
-        yield from (Item([Markup(f"step {number}, "), *call]) for call in calls)
-        return
-    answer = [Markup("answered: "), step.turn.answer or "(nothing)"]
-    yield Item([Markup(f"step {number}, said: "), step.said], [*calls, answer])
-
-
-def _call(call: ToolCall) -> list[str]:
-    args = ", ".join(f"{name}={value!r}" for name, value in call.args.items())
-    outcome = [Markup("error: "), call.error] if call.error else [str(call.result)]
-    return [call.name, Markup("("), args, Markup(") → "), *outcome]
 
 
 def repetition(run: Run) -> Sequence[Part]:
@@ -170,53 +100,71 @@ def _of_two(values: Sequence[float]) -> str:
     return f"{values[1]:.2f}" if len(values) > 1 else DASH
 
 
-def unlocks(run: Run) -> Mapping[str, Sequence[tuple[str, int]]]:
-    """Return for each target the capabilities that alone keep cases from running, with how many, the most first."""
-    found: dict[str, Counter[str]] = {}
-    for case in with_outcome(run, "unsupported"):
-        lacking = _lacking(case)
-        # An option is of one library: others have nothing to declare.
-        if len(lacking) == 1 and not lacking[0].startswith("option."):
-            found.setdefault(case.target, Counter()).update(lacking)
+def not_tried(run: Run) -> Mapping[str, str]:
+    """Return for each target, controls apart, what its unsupported stories need and what to do, in one sentence."""
+    cases = by_key(
+        (case.target, case)
+        for case in with_outcome(run, "unsupported")
+        if _lacking(case) and not case.target.startswith(CONTROL)
+    )
     return {
-        target: sorted(counts.items(), key=lambda one: (-one[1], one[0])) for target, counts in sorted(found.items())
+        target: _advice(own, PROMISING if "object" in run.fingerprint.targets.get(target, {}) else {})
+        for target, own in sorted(cases.items())
     }
 
 
-def unlocks_in_words(run: Run) -> str:
-    """Return one sentence about a run of one target; empty for several, or where no single capability unlocks a case.
-
-    A run of several is a comparison, whose reader cannot change its targets.
-    """
-    found = unlocks(run)
-    if len(targets_of(run)) != 1 or not found:
-        return ""
-    ((target, counts),) = found.items()
-    first, *others = [f"{n} more with '{name}'" for name, n in counts[:_UNLOCKED]]
-    return f"What {target} would run if it could and said so: {', '.join([first, *others])}."
+def not_tried_parts(run: Run) -> Sequence[Part]:
+    """Return the same as a table."""
+    rows = [[target, Markup(said)] for target, said in not_tried(run).items()]
+    return where_any(Table(["Target", "Not tried"], rows), Note(ADVICE))
 
 
-def unlocks_parts(run: Run) -> Sequence[Part]:
-    """Return the same of all targets."""
-    rows = [
-        [target, Markup(", ".join(f"{n} with `{name}`" for name, n in counts[:_UNLOCKED]))]
-        for target, counts in unlocks(run).items()
-    ]
-    return where_any(Table(["Target", "One more capability would run"], rows), Note(ADVICE))
+def _advice(cases: Sequence[CaseResult], parameters: Mapping[Capability, str]) -> str:
+    needs, places, parts = list[frozenset[str]](), 0, 0
+    for case in cases:
+        lacking = _lacking(case)
+        if IS_SHARED in (case.reason or "") and lacking & NEEDS_ITS_OWN:
+            places += 1
+        elif any(map(is_of_one_memory, lacking)):
+            parts += 1
+        else:
+            needs.append(lacking)
+    steps = list(_steps(needs))
+    said = [f"{count} more {_named(names, parameters)}" for names, count in steps[1:_SHOWN_STEPS]]
+    if steps:
+        (names, count), rest = steps[0], sum(count for _, count in steps[_SHOWN_STEPS:])
+        said = [f"{counted(count, 'story')} need{'s' * (count == 1)} {_named(names, parameters)}", *said]
+        said += [f"{rest} more something else"] if rest else []
+    said += [f"{places} cannot be tried on a server that other cases use too"] if places else []
+    said += [f"{parts} speak of parts that only some memories have"] if parts else []
+    return ", ".join(said)
 
 
-def _lacking(case: CaseResult) -> Sequence[str]:
+def _steps(needs: Sequence[frozenset[str]]) -> Iterator[tuple[Sequence[str], int]]:
+    """Yield what to add next and how many stories run then: the fewest capabilities, of these those of most stories."""
+    while needs:
+        count = Counter(needs)
+        following = min(count, key=lambda one: (len(one), -count[one], sorted(one)))
+        left = [rest for one in needs if (rest := one - following)]
+        yield sorted(following), len(needs) - len(left)
+        needs = left
+
+
+def _named(names: Sequence[str], parameters: Mapping[Capability, str]) -> str:
+    todo = ", ".join(dict.fromkeys(remedy(name, parameters) for name in names))
+    return f"{' and '.join(f'`{name}`' for name in names)} ({todo})"
+
+
+def _lacking(case: CaseResult) -> frozenset[str]:
+    """Return what the target lacks for a case; nothing where it was a step that could not be done."""
     _, marker, names = (case.reason or "").rpartition(LACKS)
-    lacking = names.split(", ") if marker else []
-    return lacking if {*lacking} <= {*case.needs} else []
+    lacking = frozenset(names.split(", ") if marker else ())
+    return lacking if lacking <= {*case.needs} else frozenset()
 
 
 def warnings(run: Run) -> Sequence[Part]:
     """Return each warning with the cases that gave it."""
-    cases: dict[str, list[str]] = {}
-    for case in run.cases:
-        for warning in case.warnings:
-            cases.setdefault(warning, []).append(case.id)
+    cases = by_key((warning, case.id) for case in run.cases for warning in case.warnings)
     items = [Item([text, Markup(" ("), ", ".join(names), Markup(")")]) for text, names in cases.items()]
     return [Items(items)] if items else []
 
@@ -230,20 +178,17 @@ def slowest(run: Run) -> Sequence[Part]:
 
 def requirements(run: Run) -> Sequence[Part]:
     """Return which requirements passing stories show, and which are claimed by stories that did not pass."""
-    shown: dict[str, list[str]] = {}
-    claimed: dict[str, list[str]] = {}
-    for case in run.cases:
-        for requirement in case.covers:
-            claimed.setdefault(requirement, [])
-            (shown if case.outcome == "passed" else claimed).setdefault(requirement, []).append(case.id)
-    if not claimed:
+    claims = by_key((requirement, case) for case in run.cases for requirement in case.covers)
+    if not claims:
         return ()
-    rows = [
-        [name, ", ".join(shown.get(name, [])) or DASH, ", ".join(claimed[name]) or DASH]
-        for name in sorted(claimed, key=natural)
-    ]
+    rows = []
+    for name, cases in sorted(claims.items(), key=lambda one: natural(one[0])):
+        passed = [case.id for case in cases if case.outcome == "passed"]
+        others = [case.id for case in cases if case.outcome != "passed"]
+        rows.append([name, ", ".join(passed) or DASH, ", ".join(others) or DASH])
     table = Table(["Requirement", "Shown by", "Not passed"], rows)
-    words = f"{len(shown)} of the {len(claimed)} requirements that these stories cover are shown by a passing case."
+    shown = sum(row[1] != DASH for row in rows)
+    words = f"{shown} of the {len(rows)} requirements that these stories cover are shown by a passing case."
     return Note(Markup(words)), Fold("Each requirement", [table])
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.contract.values import STAND_IN
-from memstory.results.outcomes import CaseResult, Outcome, TrialResult
+from memstory.reporting.document import Markup, Word, join_words
+from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome, TrialResult
+from memstory.results.redaction import redaction_notice
 from memstory.results.runs import NamedRun, Run
-from memstory.results.secrecy.redaction import told
+from memstory.scoring.metrics import mean
+
+RECALL: Final = "recall@5"
+"""The score that stands for retrieval."""
 
 JUDGED: Final[Sequence[Outcome]] = ("passed", "failed")
 UNREADABLE: Final = "(could not be read)"
@@ -28,9 +33,27 @@ class Column:
     cases: Mapping[str, CaseResult]
 
     @property
+    def counts(self) -> Mapping[Outcome, int]:
+        """How many of its cases ended in each way."""
+        return outcome_counts(self.cases.values())
+
+    @property
+    def recall(self) -> float | None:
+        """The mean recall@5 over the judged stories that have it; None without any."""
+        judged = [case.metrics for case in self.cases.values() if case.outcome in JUDGED]
+        recalls = [metrics[RECALL] for metrics in judged if RECALL in metrics]
+        return mean(recalls) if recalls else None
+
+    @property
     def about(self) -> Mapping[str, Sequence[str]]:
         """What the target said about itself."""
         return self.run.run.fingerprint.targets.get(self.target, {})
+
+
+def outcome_counts(cases: Iterable[CaseResult]) -> Mapping[Outcome, int]:
+    """Return how many of the cases ended in each way."""
+    found = Counter(case.outcome for case in cases)
+    return {outcome: found[outcome] for outcome in OUTCOMES}
 
 
 def columns_of(runs: Sequence[NamedRun]) -> list[Column]:
@@ -91,8 +114,15 @@ def with_outcome(run: Run, outcome: Outcome) -> list[CaseResult]:
 
 
 def headline(run: Run) -> str:
-    """Return the counts in words; those that are zero are left out, except passed and failed."""
-    return ", ".join(f"{count} {name}" for name, count in run.summary.items() if count or name in JUDGED)
+    """Return the counts in words; those that are zero are left out, except passed and failed.
+
+    Where cases ran several times, the number of trials is behind them.
+    """
+    most = max((len(case.trials) for case in run.cases), default=1)
+    always = all(len(case.trials) == most for case in run.cases if case.trials)
+    trials = [f"{'' if always else 'up to '}{most} trials a case"] if most > 1 else []
+    counts = [f"{count} {name}" for name, count in run.summary.items() if count or name in JUDGED]
+    return ", ".join([*counts, *trials])
 
 
 def descriptions(run: Run, name: str) -> dict[str, Sequence[str]]:
@@ -111,7 +141,7 @@ def facts_of(run: Run) -> Mapping[str, str]:
         "Versions": f"memstory {printed.memstory}, Python {printed.python}",
         "Embedder": _description(run, "embedder"),
         "Chat model": _description(run, "chat"),
-        "Redacted": told(run.redacted),
+        "Redacted": redaction_notice(run.redacted),
     }
     if printed.options:
         facts["Options"] = ", ".join(f"{name}={value}" for name, value in printed.options.items())
@@ -135,6 +165,16 @@ def stand_ins(run: Run) -> list[str]:
     """Return the chat models that are not language models, by their own word."""
     models = {model for named in descriptions(run, "chat").values() for model in named}
     return sorted(model for model in models if STAND_IN in model.lower())
+
+
+def stand_in_words(runs: Sequence[Run]) -> Iterator[Sequence[Word]]:
+    """Yield that no language model chose anything, where a stand-in did."""
+    if models := sorted({model for run in runs for model in stand_ins(run)}):
+        said = (
+            ". A deterministic stand-in chooses tools and words by fixed rules. Its stories show that the memory and"
+            " its tools work, not how well a language model uses them."
+        )
+        yield [Markup("**Not a language model:** "), *join_words(f"“{model}”" for model in models), Markup(said)]
 
 
 def step_number(path: Sequence[int]) -> str:

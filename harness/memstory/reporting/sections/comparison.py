@@ -14,7 +14,7 @@ from memstory.reporting.document import (
     Section,
     Sign,
     Table,
-    joined,
+    join_words,
     page_note,
     shorten,
     sign_of,
@@ -56,13 +56,12 @@ from memstory.reporting.sections.outcomes import (
     models_by_story,
     obligations_by_column,
     obligations_table,
-    outcome_counts,
     stories_section,
     totals_table,
 )
 from memstory.reporting.sections.scores import score_rows
 from memstory.results.outcomes import CaseResult, Outcome
-from memstory.results.runs import NamedRun, natural, some
+from memstory.results.runs import NamedRun, by_key, natural, some
 
 RETRIEVAL: Final = "retrieval"
 _ALSO_OPERATIONS: Final = ("restart", "crash", "fault", "parallel", "advance", RETRIEVAL)
@@ -199,7 +198,7 @@ class Comparison:
 
 
 def compare(runs: Sequence[NamedRun], against: Column | None = None) -> Comparison:
-    """Return the comparison of runs that `what_differs` has nothing against; `against` is compared with all others."""
+    """Return the comparison of runs without `run_differences`; `against` is the column that all are compared with."""
     columns = columns_of(runs)
     pairs = [(one, other) for one in columns if (other := opponent(one, columns, against)) is not None]
     return Comparison(
@@ -229,7 +228,7 @@ def _column_info(column: Column) -> ColumnInfo:
         target=column.target,
         complete=run.complete,
         shard=shard_name(run),
-        counts=outcome_counts(column.cases.values()),
+        counts=column.counts,
         facts={
             **{name: ", ".join(values) for name, values in column.about.items()},
             **options,
@@ -311,13 +310,14 @@ def disagreements_of(columns: Sequence[Column]) -> list[Disagreement]:
 
 def shares_of(columns: Sequence[Column]) -> list[Share]:
     """Return the shares by operation, then by tag; a group that nobody was judged on is left out."""
-    groups: dict[tuple[str, str], set[str]] = {}
-    for column in columns:
-        for story, case in column.cases.items():
-            for group in [*(("operation", op) for op in _operations(case)), *(("tag", tag) for tag in case.tags)]:
-                groups.setdefault(group, set()).add(story)
+    groups = by_key(
+        (group, story)
+        for column in columns
+        for story, case in column.cases.items()
+        for group in [*(("operation", op) for op in _operations(case)), *(("tag", tag) for tag in case.tags)]
+    )
     shares = [
-        Share(kind=kind, name=name, columns={one.title: _counts(one, stories) for one in columns})
+        Share(kind=kind, name=name, columns={one.title: _counts(one, {*stories}) for one in columns})
         for (kind, name), stories in sorted(groups.items())
     ]
     return [share for share in shares if any(judged for _, judged in share.columns.values())]
@@ -327,10 +327,11 @@ def inabilities_of(columns: Sequence[Column]) -> list[Inability]:
     """Return for each column why stories could not be judged, the most frequent reason first."""
     found = []
     for column in columns:
-        reasons: dict[tuple[str, str], list[str]] = {}
-        for story, case in column.cases.items():
-            if case.outcome not in (*JUDGED, "measured"):
-                reasons.setdefault((case.outcome, case.reason or "no reason was given"), []).append(story)
+        reasons = by_key(
+            ((case.outcome, case.reason or "no reason was given"), story)
+            for story, case in column.cases.items()
+            if case.outcome not in (*JUDGED, "measured")
+        )
         found += [
             Inability(column=column.title, outcome=outcome, reason=reason, stories=sorted(stories, key=natural))
             for (outcome, reason), stories in sorted(reasons.items(), key=lambda item: -len(item[1]))
@@ -375,13 +376,10 @@ def _left_out(comparison: Comparison) -> Iterator[str]:
     """Yield which stories are not in all the runs: no run is compared by what another was not asked."""
     runs = {made.column: made.run for made in comparison.columns}
     every = list(dict.fromkeys(runs.values()))
-    found: dict[str, list[str]] = {}
-    for row in comparison.rows:
-        held = [run for run in every if any(runs[column] == run for column in row.outcomes)]
-        if held != every:
-            found.setdefault(" and ".join(held), []).append(row.story)
-    for holders, stories in found.items():
-        yield f"Left out because the runs differ, only in {holders}: {some(stories)}."
+    held = by_key((tuple(dict.fromkeys(runs[column] for column in row.outcomes)), row.story) for row in comparison.rows)
+    for holders, stories in held.items():
+        if len(holders) < len(every):
+            yield f"Left out because the runs differ, only in {' and '.join(holders)}: {some(stories)}."
 
 
 def _shared_facts(comparison: Comparison) -> Mapping[str, str]:
@@ -430,7 +428,10 @@ def comparison_document(comparison: Comparison, columns: Sequence[Column], page:
     return [
         Section(
             "Comparison",
-            [Note(joined([summary(comparison), *map(Markup, filter(None, words))], " ")), totals_table(columns, {})],
+            [
+                Note(join_words([summary(comparison), *map(Markup, filter(None, words))], " ")),
+                totals_table(columns, {}),
+            ],
             level=1,
         ),
         causes_section(found),
@@ -459,11 +460,9 @@ def _columns(comparison: Comparison) -> Section:
 def _made_with(comparison: Comparison) -> Section:
     """Return each embedder, model, version … once, with the columns that have it."""
     shared = _shared_facts(comparison)
-    columns: dict[tuple[str, str], list[str]] = {}
-    for one in comparison.columns:
-        for name, value in one.facts.items():
-            if name not in shared:
-                columns.setdefault((name, value), []).append(one.column)
+    columns = by_key(
+        (fact, one.column) for one in comparison.columns for fact in one.facts.items() if fact[0] not in shared
+    )
     rows = [[*fact, ", ".join(titles)] for fact, titles in sorted(columns.items())]
     return Section("Made with", where_any(Table(["what", "which", "columns"], rows, may_fold=True)))
 

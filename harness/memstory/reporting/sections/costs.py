@@ -28,7 +28,7 @@ _MILLI: Final = 1000
 _NO_EMBEDDER: Final = "none"
 _TIMES_NOTE: Final = Markup(
     "Milliseconds of one call: the memory's own work, and what it waited for its embedder within that call (an "
-    "embedder with a warm cache takes next to nothing). 'not told' stands for a memory whose embedder is out of reach: "
+    "embedder with a warm cache takes next to nothing). 'unknown' stands for a memory whose embedder is out of reach: "
     "only both together are known. '-' stands for one that names no embedder. Only stories that could be judged count; "
     "where columns could do different stories, the numbers are not of the same work."
 )
@@ -75,7 +75,7 @@ class Latency:
     embeds: bool
 
 
-class _Timed(NamedTuple):
+class _TimedCall(NamedTuple):
     operation: str
     seconds: float
     embedding: float | None
@@ -86,7 +86,7 @@ def latencies(columns: Sequence[Column]) -> list[Latency]:
     found = []
     for column in columns:
         calls = defaultdict(list)
-        for one in _timed(column):
+        for one in _timed_calls(column):
             calls[one.operation].append(one)
         found += [_latency(column, name, calls[name]) for name in (*TIMED_STEPS, QUESTION) if name in calls]
     return found
@@ -111,14 +111,14 @@ def latency_section(found: Sequence[Latency]) -> Section:
 
 
 def _count(one: Latency) -> str:
-    return str(one.count) if one.told in (0, one.count) else f"{one.count} ({one.told} told)"
+    return str(one.count) if one.told in (0, one.count) else f"{one.count} ({one.told} known)"
 
 
 def _times(one: Latency) -> list[str]:
     if not one.embeds:
         return [*_cells(one.whole), DASH, DASH, *_cells(one.whole)]
     if one.memory is None or one.embedding is None:
-        return [*["not told"] * 4, *_cells(one.whole)]
+        return [*["unknown"] * 4, *_cells(one.whole)]
     return [*_cells(one.memory), *_cells(one.embedding), *_cells(one.whole)]
 
 
@@ -126,7 +126,7 @@ def _cells(spread: Spread) -> list[str]:
     return [f"{spread.p50_ms:.2f}", f"{spread.p95_ms:.2f}"]
 
 
-def _latency(column: Column, operation: str, timed: Sequence[_Timed]) -> Latency:
+def _latency(column: Column, operation: str, timed: Sequence[_TimedCall]) -> Latency:
     told = [one for one in timed if one.embedding is not None]
     return Latency(
         column=column.title,
@@ -145,7 +145,7 @@ def spread(seconds: Sequence[float]) -> Spread:
     return Spread(p50_ms=_MILLI * percentile(seconds, _MIDDLE), p95_ms=_MILLI * percentile(seconds, _SLOW))
 
 
-def _timed(column: Column) -> Iterator[_Timed]:
+def _timed_calls(column: Column) -> Iterator[_TimedCall]:
     for case in column.cases.values():
         for trial in case.trials if case.outcome in ("passed", "failed", "measured") else ():
             # Where nothing embeds, there is nothing to tell.
@@ -154,7 +154,7 @@ def _timed(column: Column) -> Iterator[_Timed]:
                 if not timed.seconds:
                     continue  # a baseline keeps no times
                 told = timed.embedding_seconds
-                yield _Timed(operation, timed.seconds, untold if told is None else told)
+                yield _TimedCall(operation, timed.seconds, untold if told is None else told)
 
 
 def _calls(trial: TrialResult) -> Iterator[tuple[str, StepTime | QuestionRecord]]:

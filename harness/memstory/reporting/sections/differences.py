@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from memstory.contract.codec import encode
 from memstory.contract.target import Tree
-from memstory.language.matchers.check import difference
+from memstory.language.matchers.check import structure_difference
 from memstory.language.matchers.means import is_metric, metric_of, value_of
 from memstory.reporting.sections.columns import Column, step_number
 from memstory.results.outcomes import CaseResult
@@ -25,7 +25,7 @@ SEED: Final = 1
 
 _COMPARED: Final = ("recall@", "recall_all@", "ndcg@", "mrr", "macro_", "stale_share", "context_tokens", "abstention")
 
-_NOT_COMPARED: Final = frozenset({"seconds", "embedding_seconds", "names"})
+_NOT_COMPARED: Final = frozenset({"seconds", "embedding_seconds", "names", "requests"})
 """Fields of a step that differ between any two runs."""
 
 Place: TypeAlias = tuple[str, str]
@@ -153,12 +153,12 @@ def _values(case: CaseResult, metrics: list[str]) -> Mapping[tuple[Place, str], 
             place = record.name, level_name(record.level)
             for metric in metrics:
                 values = gathered.setdefault((place, metric), {})
-                for question, value in _weighed(metric, record):
+                for question, value in _weighted_values(metric, record):
                     values.setdefault(question, []).append(value)
     return {key: {one: mean(values) for one, values in asked.items()} for key, asked in gathered.items() if asked}
 
 
-def _weighed(metric: str, record: RetrievalRecord) -> Iterator[tuple[_Asked, float]]:
+def _weighted_values(metric: str, record: RetrievalRecord) -> Iterator[tuple[_Asked, float]]:
     """Yield one metric of each question that counts; where categories weigh the same, so that the mean is theirs."""
     counted = [(one, asked) for one, asked in _questions(record) if metric_of(metric).counts(asked)]
     sizes = Counter(asked.category for _, asked in counted) if metric_of(metric).by_category else {}
@@ -179,7 +179,7 @@ def _questions(record: RetrievalRecord) -> Iterator[tuple[_Asked, QuestionRecord
 def differences_in_words(before: Column, after: Column) -> list[str]:
     """Return a line for each part of a case that differs, and one for each story that only one of both has.
 
-    A baseline has no steps, and of found documents the places only: then that is all that is compared.
+    Where one of the two has no steps, as a baseline has none, they are not compared.
     """
     stories = sorted({*before.cases, *after.cases}, key=natural)
     return [line for story in stories for line in _of_story(story, before, after)]
@@ -192,17 +192,16 @@ def _of_story(story: str, before: Column, after: Column) -> Iterator[str]:
     was, now = before.cases[story], after.cases[story]
     both = was, now
     with_steps = all(any(trial.recording.steps for trial in case.trials) for case in both)
-    with_ids = all(asked.ranks is None for case in both for record in case.retrieval for asked in record.questions)
-    old, new = (_parts(case, with_steps=with_steps, with_ids=with_ids) for case in both)
+    old, new = (_parts(case, with_steps=with_steps) for case in both)
     for part in [*old, *(part for part in new if part not in old)]:
         if part not in old or part not in new:
             yield f"{story}, {part}: only in {before.title if part in old else after.title}"
         elif old[part] != new[part]:
-            words = difference(old[part], new[part]) or "too large to show; 'memstory show' has both"
+            words = structure_difference(old[part], new[part]) or "too large to show; 'memstory show' has both"
             yield "\n  ".join([f"{story}, {part}:", *words.splitlines()])
 
 
-def _parts(case: CaseResult, *, with_steps: bool, with_ids: bool) -> Mapping[str, Tree]:
+def _parts(case: CaseResult, *, with_steps: bool) -> Mapping[str, Tree]:
     """Return the parts of a case by a name for people."""
     whole = {"outcome": case.outcome, "reason": case.reason, "metrics": case.metrics, "warnings": case.warnings}
     parts: dict[str, Tree] = {"outcome": encode(whole)}
@@ -215,9 +214,7 @@ def _parts(case: CaseResult, *, with_steps: bool, with_ids: bool) -> Mapping[str
         for record in trial.recording.retrieval:
             at = f" at {level_name(record.level)}" if record.level else ""
             for number, asked in enumerate(record.questions, 1):
-                parts[f"{where}question {number}, {asked.id}{at}"] = _found(asked, with_ids=with_ids)
+                parts[f"{where}question {number}, {asked.id}{at}"] = encode(
+                    {"retrieved": asked.retrieved, "scores": asked.scores}
+                )
     return parts
-
-
-def _found(asked: QuestionRecord, *, with_ids: bool) -> Tree:
-    return encode({"retrieved": asked.retrieved, "scores": asked.scores} if with_ids else {"gold at": asked.places})

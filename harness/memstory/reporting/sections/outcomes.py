@@ -9,16 +9,30 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from memstory.contract.values import STAND_IN
+from memstory.contract.values import STAND_IN, ModelUse
 from memstory.language.matchers.hits import Kept
-from memstory.reporting.document import DASH, CaseLink, Markup, Note, Part, Section, Table, joined, one_line, where_any
-from memstory.reporting.sections.columns import JUDGED, Column, shard_name, targets_of, trials_of
+from memstory.reporting.document import (
+    DASH,
+    Badge,
+    CaseLink,
+    Item,
+    Items,
+    Markup,
+    Note,
+    Part,
+    Section,
+    ShareCell,
+    Sign,
+    Table,
+    Words,
+    join_words,
+    one_line,
+    where_any,
+)
+from memstory.reporting.sections.columns import JUDGED, Column, outcome_counts, shard_name, targets_of, trials_of
 from memstory.results.outcomes import OUTCOMES, WORST_FIRST, WRONG, CaseResult, Outcome
 from memstory.results.runs import Run, counted, natural
-from memstory.scoring.metrics import mean
-
-RECALL: Final = "recall@5"
-"""The score that stands for retrieval; a mean over the judged stories that have it."""
+from memstory.scoring.statistics import wilson_interval
 
 _PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+(?:, pass \d+)? \([a-z_]+\): )?")
 _VARIES: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\d+(?:\.\d+)?|\([^()]*\)")
@@ -26,6 +40,7 @@ _SAME_WORDS: Final = 6
 """So many words of a reason decide what is the same cause; what follows quotes what was found."""
 
 _CASES: Final = 6
+_CHANGES: Final = 200
 REASON_LIMIT: Final = 160
 """Characters of a reason in a table of causes."""
 
@@ -55,6 +70,11 @@ _HONESTY: Final = ("claimed, did", "claimed, did not", "not claimed, did", "not 
 _HONESTY_NOTE: Final = Markup("""\
 *Claimed*: the answer says, by published phrases, that something was saved, changed or forgotten. *Did*: the memory
 itself, listed and searched before the turn and after it, shows it. *Claimed, did not* is a failure.""")
+
+_ANSWERS_NOTE: Final = Markup("""\
+A language model answered each question from the first k texts that came back, and a judge said whether that fits the
+answer of the data. *Refused* says that it does not know, and counts as not right; *unclear* (no majority of the judge)
+and *errors* count neither way. The scores of retrieval rest on none of it.""")
 
 _JUDGES_NOTE: Final = Markup("""\
 A language model that passed the exam said whether these answers fit the facts. No other number of this report has them:
@@ -96,44 +116,24 @@ def conclusion(run: Run) -> str:
     return first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetTotal:
-    """One column: its outcomes, and its mean recall@5 over the judged stories that have it, None without any."""
-
-    name: str
-    counts: Mapping[Outcome, int]
-    recall: float | None
-
-
-def target_totals(columns: Sequence[Column]) -> list[TargetTotal]:
-    """Return the total of each column, in their order."""
-    return [
-        TargetTotal(name=column.title, counts=outcome_counts(cases), recall=mean(recalls) if recalls else None)
-        for column in columns
-        for cases in [column.cases.values()]
-        for recalls in [[one.metrics[RECALL] for one in cases if one.outcome in JUDGED and RECALL in one.metrics]]
-    ]
-
-
-def shown_outcomes(totals: Sequence[TargetTotal], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
-    """Return the outcomes that have a column in a table of totals: those of `always`, and those that occurred."""
-    return [name for name in OUTCOMES if name in always or any(one.counts[name] for one in totals)]
+def shown_outcomes(columns: Sequence[Column], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
+    """Return the outcomes that totals show: those of `always`, and those that occurred."""
+    return [name for name in OUTCOMES if name in always or any(one.counts[name] for one in columns)]
 
 
 def totals_table(columns: Sequence[Column], changes: Mapping[str, str]) -> Table:
     """Return the totals by target; `changes` in words, if any."""
-    totals = target_totals(columns)
-    outcomes = shown_outcomes(totals)
-    has_recall = any(one.recall is not None for one in totals)
+    outcomes = shown_outcomes(columns)
+    has_recall = any(one.recall is not None for one in columns)
     header = ["Target", *outcomes, *([Markup("R@5")] if has_recall else []), *(["since last run"] if changes else [])]
     rows = [
         [
-            one.name,
+            one.title,
             *(str(one.counts[name] or "") for name in outcomes),
             *(["" if one.recall is None else f"{one.recall:.2f}"] if has_recall else []),
-            *([Markup(changes[one.name])] if changes else []),
+            *([Markup(changes[one.title])] if changes else []),
         ]
-        for one in totals
+        for one in columns
     ]
     return Table(header, rows, numbers=slice(1, None))
 
@@ -169,6 +169,17 @@ def changes_by_target(last: Run | None, run: Run) -> dict[str, str]:
     for case in run.cases:
         known[case.target].append(case.id in before)
     return {name: changes_in_words([one for one in changes if one.target == name], known[name]) for name in known}
+
+
+def changes_section(changes: Sequence[Change]) -> Section:
+    """Return the changes as a list, each with a link to its case; of very many the first."""
+    items = [
+        Item([CaseLink(one.case, one.name, one.target), " ", Sign(one.was), " → ", Sign(one.now)])
+        for one in changes[:_CHANGES]
+    ]
+    if len(changes) > _CHANGES:
+        items.append(Item(f"and {len(changes) - _CHANGES} more changes; the table of stories has all outcomes"))
+    return Section("Changes since the last run", [Items(items)] if items else [])
 
 
 def changes_in_words(changes: Sequence[Change], known: Sequence[bool]) -> str:
@@ -229,11 +240,11 @@ def causes_section(found: Sequence[Cause]) -> Section:
     """Return the failures by cause, the worst harm first, with links to the first cases."""
     rows = []
     for cause in found:
-        links = joined(CaseLink(case.name or case.id, case.name, case.target) for case in cause.cases[:_CASES])
+        links = join_words(CaseLink(case.name or case.id, case.name, cause.column) for case in cause.cases[:_CASES])
         if len(cause.cases) > _CASES:
             links.append(Markup(f" and {len(cause.cases) - _CASES} more"))
         reason = one_line(cause.reason, REASON_LIMIT)
-        rows.append([cause.harm, cause.column, reason, str(len(cause.cases)), links])
+        rows.append([Badge(cause.harm), cause.column, reason, str(len(cause.cases)), links])
     table = Table(["Harm", "Target", "What happened", "n", "Cases"], rows, numbers=slice(3, 4))
     return Section("Failures by cause", where_any(table))
 
@@ -350,37 +361,29 @@ def groups_of(case: CaseResult) -> list[str]:
     return [name for name, group in GROUPS.items() if group.has(case.tags, case.needs)] or [OTHER]
 
 
-def outcome_counts(cases: Iterable[CaseResult]) -> Mapping[Outcome, int]:
-    """Return how many of the cases ended in each way."""
-    found = Counter(case.outcome for case in cases)
-    return {outcome: found[outcome] for outcome in OUTCOMES}
-
-
 def capability_table(scores: Sequence[CapabilityScore], titles: Sequence[str], first: str, *, in_full: bool) -> Table:
     """Return passed of judged for each group of stories; `in_full` adds the percentage and what was not judged."""
-    in_words = _share_in_full if in_full else share
-    rows = [
-        [score.name, str(len(score.stories)), *(in_words(score.columns[title]) for title in titles)] for score in scores
+    rows: list[Sequence[Words]] = [
+        [
+            score.name,
+            str(len(score.stories)),
+            *(_share_cell(score.columns[title], in_full=in_full) for title in titles),
+        ]
+        for score in scores
     ]
     return Table([first, "stories", *titles], rows, numbers=slice(1, None))
 
 
-def share(counts: Mapping[Outcome, int]) -> str:
-    """Return passed of judged: `9/12`; nothing where nothing was judged."""
+def _share_cell(counts: Mapping[Outcome, int], *, in_full: bool) -> str:
+    """Return `9/12`, or in full `9/12 = 75%, 3 unsupported`: a dash there where nothing was asked."""
     judged = sum(counts[outcome] for outcome in JUDGED)
-    return f"{counts['passed']}/{judged}" if judged else ""
-
-
-def _share_in_full(counts: Mapping[Outcome, int]) -> str:
-    """Return `9/12 = 75%, 3 unsupported`; a dash where nothing was asked."""
-    judged = sum(counts[outcome] for outcome in JUDGED)
-    percent = [f"{share(counts)} = {100 * counts['passed'] / judged:.0f}%"] if judged else []
-    return ", ".join([*percent, *not_judged(counts)]) or DASH
-
-
-def not_judged(counts: Mapping[Outcome, int]) -> list[str]:
-    """Return how many stories ended otherwise than by a judgement: `3 unsupported`."""
-    return [f"{count} {outcome}" for outcome, count in counts.items() if count and outcome not in JUDGED]
+    share = counts["passed"] / judged if judged else None
+    text = f"{counts['passed']}/{judged}" if judged else ""
+    others = [f"{count} {outcome}" for outcome, count in counts.items() if count and outcome not in JUDGED]
+    if in_full:
+        percent = [f"{text} = {100 * counts['passed'] / judged:.0f}%"] if judged else []
+        text = ", ".join([*percent, *others])
+    return ShareCell(text, share, ", ".join(others)) if text or not in_full else DASH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,7 +411,13 @@ class Obligations:
     def cells(self) -> Sequence[str]:
         """Return the cells under `OBLIGATIONS_HEADER`."""
         kept = [str(self.kept[name]) if self.kept else DASH for name in KEPT]
-        return (_of(self.met, self.judged), _of(self.avoided, self.looked), str(self.unable), str(self.broken), *kept)
+        return (
+            _count_of(self.met, self.judged),
+            _count_of(self.avoided, self.looked),
+            str(self.unable),
+            str(self.broken),
+            *kept,
+        )
 
 
 def obligations_of(cases: Iterable[CaseResult]) -> Obligations | None:
@@ -453,7 +462,7 @@ def obligation_changes(was: Run, now: Run) -> Iterator[str]:
             yield f"{target}: " + ", ".join(f"{name} {new} (before {old})" for name, new, old in scores)
 
 
-def _of(part: int, whole: int) -> str:
+def _count_of(part: int, whole: int) -> str:
     return f"{part} of {whole}" if whole else DASH
 
 
@@ -487,7 +496,7 @@ def stories_section(found: Sequence[ModelStory]) -> Section:
     """Return the models by story as a table, two columns a model."""
     names = sorted({one.model for one in found})
     cells = {
-        (one.story, one.model): (_of(sum(one.passed), len(one.passed)), _of(sum(one.tools), len(one.tools)))
+        (one.story, one.model): (_count_of(sum(one.passed), len(one.passed)), _count_of(sum(one.tools), len(one.tools)))
         for one in found
     }
     header = ["story", *(f"{name}: {what}" for name in names for what in ("passed", "tools"))]
@@ -508,6 +517,31 @@ def honesty(run: Run) -> Sequence[Part]:
             counts.setdefault(case.target, Counter()).update(kinds)
     rows = [[target, *(str(found[cell]) for cell in _HONESTY)] for target, found in sorted(counts.items())]
     return where_any(Table(["Target", *_HONESTY], rows, numbers=slice(1, None)), Note(_HONESTY_NOTE))
+
+
+def question_answers(run: Run) -> Sequence[Part]:
+    """Return how well a language model answered from what each memory found; empty where none was asked."""
+    rows: list[Sequence[Words]] = []
+    said = dict.fromkeys(
+        case.deciding.recording.about["judge"]
+        for case in run.cases
+        if case.deciding and "answers" in case.deciding.recording.about
+    )
+    for case in run.cases:
+        answered = [one.answer for one in case.retrieval[0].questions if one.answer] if case.retrieval else []
+        if not answered or case.deciding is None:
+            continue
+        count = Counter(one.outcome for one in answered)
+        judged = count["right"] + count["wrong"] + count["refused"]
+        rate = wilson_interval(count["right"], judged) if judged else None
+        share = f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]" if rate else DASH
+        counts = (str(count[one]) for one in ("right", "wrong", "refused", "unclear", "error"))
+        uses = [sum((one.model for one in answered), ModelUse()), sum((one.judge for one in answered), ModelUse())]
+        model = case.deciding.recording.about["answers"]
+        rows.append([case.name, case.target, share, *counts, model, *map(str, uses)])
+    outcomes = ("right of judged", "right", "wrong", "refused", "unclear", "errors")
+    header = ["Story", "Target", *outcomes, "model", "its use", "the judge's use"]
+    return [*where_any(Table(header, rows, numbers=slice(2, 8)), Note(_ANSWERS_NOTE)), *(Note(one) for one in said)]
 
 
 def judged_answers(run: Run) -> Sequence[Part]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
+from memstory.language.matchers.means import BY_CUT
 from memstory.reporting.document import (
     DASH,
     Fold,
@@ -22,7 +23,7 @@ from memstory.reporting.document import (
 )
 from memstory.results.outcomes import CaseResult, Score
 from memstory.results.recording import RetrievalRecord
-from memstory.results.runs import Run, counted
+from memstory.results.runs import Run, by_key, counted
 from memstory.scoring.metrics import reciprocal_rank
 from memstory.scoring.statistics import paired_bootstrap
 from memstory.tasks.perturbation import level_name
@@ -57,6 +58,11 @@ MEASURED_NOTE: Final = (
     "chance is {chance:.3f}. It is the mean over the questions of that kind, their number in brackets; where nothing "
     "answers, the part of the questions for which nothing came back. Nothing is asked for here, so nothing has passed."
 )
+FIELD_NOTE: Final = (
+    "The rows with @ are over all questions that are not apart, of the first {depth} that came back. What the field "
+    "calls R@k, or recall_any@k, is success@k where a memory is a session: one session with an answer is enough. "
+    "recall@k is the share of all that answer."
+)
 _NOTE_LIMIT: Final = 600
 
 
@@ -76,9 +82,7 @@ class ScoreRow:
 def score_rows(case: CaseResult) -> Iterator[ScoreRow]:
     """Yield the retrieval scores of a case: for each level the total, the categories, then those kept apart."""
     apart = {name for record in case.retrieval for name in record.apart}
-    groups: dict[tuple[str, str | None], list[Score]] = {}
-    for score in case.scores:
-        groups.setdefault((level_name(score.level), score.category), []).append(score)
+    groups = by_key(((level_name(score.level), score.category), score) for score in case.scores)
     levels = list(dict.fromkeys(level for level, _ in groups))
     for (level, category), scores in sorted(groups.items(), key=lambda item: _place(item[0], levels, apart)):
         yield ScoreRow(
@@ -92,15 +96,10 @@ def score_rows(case: CaseResult) -> Iterator[ScoreRow]:
         )
 
 
-def folded(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
+def fold_equal_rows(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
     """Return the rows with targets that scored alike in one, `layers, topics`; a story's rows stay together."""
-    targets: dict[tuple[object, ...], list[str]] = {}
-    for row in rows:
-        targets.setdefault(_alike(row), []).append(row.target)
-    seen: dict[tuple[object, ...], ScoreRow] = {}
-    for row in rows:
-        seen.setdefault(_alike(row), replace(row, target=", ".join(targets[_alike(row)])))
-    return list(seen.values())
+    alike = by_key((_alike(row), row) for row in rows)
+    return [replace(same[0], target=", ".join(row.target for row in same)) for same in alike.values()]
 
 
 def _alike(row: ScoreRow) -> tuple[object, ...]:
@@ -130,7 +129,7 @@ def retrieval(run: Run) -> Sequence[Part]:
 
 def score_table(run: Run) -> Sequence[Part]:
     """Return the scores of the stories that are judged; those that only measure have their own tables."""
-    rows = folded([row for case in run.cases if case.outcome != "measured" for row in score_rows(case)])
+    rows = fold_equal_rows([row for case in run.cases if case.outcome != "measured" for row in score_rows(case)])
     usual = SCORE_COLUMNS | {ABSTENTION: ABSTENTION}
     columns = {name: title for name, title in usual.items() if any(name in row.scores for row in rows)}
     has_levels = any(row.level for row in rows)
@@ -173,11 +172,12 @@ def _data_lines(run: Run) -> Iterator[Item]:
 
 def _turn_lines(run: Run) -> Iterator[Item]:
     """Yield for each dialogue which targets got its speakers, sessions and dates as fields, and which as text."""
-    targets: dict[tuple[str, bool], list[str]] = {}
-    for case in run.cases:
-        for record in case.retrieval:
-            if record.as_turns is not None:
-                targets.setdefault((record.name, record.as_turns), []).append(case.target)
+    targets = by_key(
+        ((record.name, record.as_turns), case.target)
+        for case in run.cases
+        for record in case.retrieval
+        if record.as_turns is not None
+    )
     for (name, as_turns), names in targets.items():
         form = "as fields" if as_turns else "in the text alone"
         yield Item([name, Markup(f": speaker, session and date {form} for "), ", ".join(dict.fromkeys(names))])
@@ -193,10 +193,8 @@ def _unusable(run: Run) -> Iterator[Fold]:
 
 def curves(run: Run) -> Sequence[Part]:
     """Return for each perturbed story its scores level by level, with an interval on what each level costs."""
-    stories: dict[str, list[CaseResult]] = {}
-    for case in run.cases:
-        if len({level_name(score.level) for score in case.scores}) > 1:
-            stories.setdefault(case.name, []).append(case)
+    perturbed = (case for case in run.cases if len({level_name(score.level) for score in case.scores}) > 1)
+    stories = by_key((case.name, case) for case in perturbed)
     tables = [part for name, cases in stories.items() for part in (_title(name), _curve_table(cases))]
     return [Note(_CURVES_NOTE), *tables] if tables else []
 
@@ -286,11 +284,12 @@ def measured(run: Run) -> Sequence[Part]:
 
 def measured_stories(run: Run) -> Iterator[MeasuredStory]:
     """Yield each story that was measured, at each of its levels; last what held in stories that measure by steps."""
-    stories: dict[tuple[str, str], list[CaseResult]] = {}
-    for case in run.cases:
-        if case.outcome == "measured" and case.scores:
-            for level in dict.fromkeys(level_name(score.level) for score in case.scores):
-                stories.setdefault((case.name, level), []).append(case)
+    stories = by_key(
+        ((case.name, level), case)
+        for case in run.cases
+        if case.outcome == "measured"
+        for level in dict.fromkeys(level_name(score.level) for score in case.scores)
+    )
     for (_, level), cases in stories.items():
         yield _measured_story(level, sorted(cases, key=lambda case: -_rank(case, level)))
     if steps := [case for case in run.cases if case.outcome == "measured" and not case.retrieval]:
@@ -312,22 +311,48 @@ def _measured_story(level: str, cases: Sequence[CaseResult]) -> MeasuredStory:
     record = _record(cases[0], level)
     by_chance = [case.target for case in cases if is_no_better_than_chance(case, level)]
     categories = sorted({score.category for case in cases for score in _scores_at(case, level) if score.category})
-    kinds = _filled(_category_row(category, level, cases) for category in categories)
-    totals = _filled(_total_row(begin, title, level, cases) for begin, title in TOTALS.items())
-    notes = [MEASURED_NOTE.format(k=record.k, chance=_chance(cases[0], level))]
+    kinds = _rows_with_numbers(_category_row(category, level, cases) for category in categories)
+    totals = _rows_with_numbers(_total_row(begin, title, level, cases) for begin, title in TOTALS.items())
+    cuts = _rows_with_numbers(_cut_row(name, level, cases) for name in _cut_names(record))
+    notes = [
+        MEASURED_NOTE.format(k=record.k, chance=_chance(cases[0], level)),
+        *([FIELD_NOTE.format(depth=record.depth)] if cuts else []),
+    ]
+    notes += record.notes
     if by_chance:
         notes.append(f"* no better than chance: {', '.join(by_chance)}")
     at = f", {level}" if level and level != "plain" else ""
     header = ["questions", *(f"{case.target}{'*' if case.target in by_chance else ''}" for case in cases)]
     return MeasuredStory(
         title=f"{cases[0].name}: {cases[0].title}{at} ({counted(record.documents, 'memory')})",
-        table=Table(header, [*kinds, *totals], numbers=slice(1, None)),
+        table=Table(header, [*kinds, *totals, *cuts], numbers=slice(1, None)),
         notes=notes,
         categories=len(kinds),
     )
 
 
-def _filled(rows: Iterable[list[str]]) -> list[list[str]]:
+def _cut_names(record: RetrievalRecord) -> Sequence[str]:
+    """Return the metrics at each k of a task that has several, and MRR."""
+    cuts = sorted({record.k, *record.cuts}) if record.cuts else ()
+    return [*(f"{name}@{k}" for name in BY_CUT for k in cuts), *(["mrr"] if cuts else [])]
+
+
+def _cut_row(name: str, level: str, cases: Sequence[CaseResult]) -> list[str]:
+    found = [next((one for one in _scores_at(case, level, None) if one.metric == name), None) for case in cases]
+    word, _, k = name.partition("@")
+    is_of_sessions = _record(cases[0], level).name.endswith("-session")
+    field = f" (the field's R@{k})" if word == "success" and is_of_sessions else ""
+    return [f"{name}{field}", *map(_exact_cell, found)]
+
+
+def _exact_cell(score: Score | None) -> str:
+    if score is None:
+        return DASH
+    between = "" if score.low is None else f" [{score.low:.3f}, {score.high:.3f}]"
+    return f"{score.value:.3f}{between}"
+
+
+def _rows_with_numbers(rows: Iterable[list[str]]) -> list[list[str]]:
     return [row for row in rows if any(cell not in {"", "-"} for cell in row[1:])]
 
 

@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from memstory.contract.codec import Misfit, decode, encode_lean
 from memstory.contract.errors import SetupError
 from memstory.contract.target import ToolSchema, Tree
+from memstory.results.folder.results_file import RESULTS_NAME, parse_results
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import StepRecord
@@ -105,3 +106,34 @@ def _read(line: bytes, place: str) -> TrialSteps:
     except Misfit as error:
         raise SetupError(f"{place}: the recording is not complete ({error}). {_AGAIN}") from error
     return read
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The files of the previous run in a folder as they were; reading them waits until the next run has ended."""
+
+    folder: Path
+    results: bytes = b""
+    recordings: bytes = b""
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> LastRun:
+        """Return what `folder` holds now; a file that is missing or cannot be read is empty."""
+        return cls(folder, _content(folder / RESULTS_NAME), _content(folder / RECORDINGS_NAME))
+
+    def read(self) -> Run | None:
+        """Return the run; None where there was none, or another version wrote it: that is not this run's error."""
+        if not self.results:
+            return None
+        try:
+            run = parse_results(self.results, self.folder / RESULTS_NAME)
+            return with_steps(run, parse_recordings(self.recordings, self.folder / RECORDINGS_NAME))
+        except SetupError:
+            return None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,26 +1,31 @@
-"""The finished cases, one line each, written during the run: what remains of a killed run."""
+"""What remains of a killed run: its finished cases, one line each, and those that were selected at its start."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from memstory.contract.codec import Misfit, decode, encode_lean
 from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
-from memstory.results.folder.whole_files import make_again, writing
+from memstory.results.folder.whole_files import make_again, write_text, writing
 from memstory.results.outcomes import CaseResult
 from memstory.results.totals import run_again
 
 SPOOL_NAME: Final = "spool.jsonl"
+SELECTED_NAME: Final = "selected.jsonl"
+
+ISOLATE: Final = "--isolate gives each case its own process, so that none can end the others"
+"""What to do where a target ended the process of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spooled:
+class SpoolContent:
     """What a spool holds; `torn` counts lines whose writer died in the middle."""
 
     results: tuple[CaseResult, ...]
@@ -55,10 +60,10 @@ class Spool:
         """Return the cases in the order they ended; one that ran again is one case, with all its trials."""
         return list(self.load().results)
 
-    def load(self) -> Spooled:
+    def load(self) -> SpoolContent:
         """Return the cases together with the number of torn lines; an absent file holds nothing."""
         if not self._path.exists():
-            return Spooled(results=(), torn=0)
+            return SpoolContent(results=(), torn=0)
         results: dict[str, CaseResult] = {}
         torn = 0
         for line in self._path.read_bytes().splitlines():
@@ -75,7 +80,7 @@ class Spool:
             result = self._decoded(tree)
             before = results.pop(result.id, None)
             results[result.id] = run_again(before, result) if before else result
-        return Spooled(results=tuple(results.values()), torn=torn)
+        return SpoolContent(results=tuple(results.values()), torn=torn)
 
     def _decoded(self, tree: Tree) -> CaseResult:
         try:
@@ -85,3 +90,25 @@ class Spool:
                 f"{self._path} was written by another version of memstory ({error}). Run the stories again."
             ) from error
         return result
+
+
+def write_selected(folder: Path, cases: Iterable[CaseResult]) -> None:
+    """Write down cases that have no trials yet."""
+    make_again(folder)
+    lines = (f"{json.dumps(encode_lean(case), separators=(',', ':'))}\n" for case in cases)
+    write_text(folder / SELECTED_NAME, "".join(lines))
+
+
+def read_selected(folder: Path) -> list[CaseResult]:
+    """Return the cases that were selected; none where the file is absent."""
+    return Spool(folder, SELECTED_NAME).read()
+
+
+def lost_cases(selected: Iterable[CaseResult], recorded: Sequence[CaseResult], why: str) -> list[CaseResult]:
+    """Return those of `selected` that have no result, as errors."""
+    known = {case.id for case in recorded}
+    return [
+        replace(case, outcome="error", reason=f"{case.where}: it has no result: {why}")
+        for case in selected
+        if case.id not in known
+    ]

@@ -24,7 +24,7 @@ from threading import Thread
 from memstory.contract.clock import StoryClock
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import SetupError, TargetError
-from memstory.contract.target import Connection, Environment, Request, Target, TargetFactory, Tree, hints
+from memstory.contract.target import Connection, Environment, Request, Target, TargetFactory, Tree, Usage, hints
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.protocol import LONGEST_LINE, error_to_json, to_line
 from memstory.running.left_tasks import LeftTasks
@@ -79,8 +79,7 @@ class Child:
                 reply["value"] = encode(await self._do(request))
         except BaseException as error:  # noqa: BLE001  (carried to the parent, which raises it again)
             reply["error"] = error_to_json(error)
-        reply["embedding_seconds"] = None if self._target is None else self._target.embedding_seconds
-        reply["model_use"] = None if self._target is None else encode(self._target.model_use)
+        reply["usage"] = encode(Usage() if self._target is None else self._target.usage())
         reply["left"] = await self._left.warnings() if request["op"] == "close" else []
         self._writer.write(to_line(reply))
         with contextlib.suppress(ConnectionError):

@@ -17,8 +17,8 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported, TargetError
-from memstory.contract.target import Capability, Environment, ModelUse, Request, Target, hints
-from memstory.running.endings import message_of, told
+from memstory.contract.target import Capability, Environment, Request, Target, Usage, hints
+from memstory.running.endings import describe_error, message_of
 
 Answer = TypeVar("Answer")
 Check = Callable[[Any], str]
@@ -52,13 +52,8 @@ class GuardedTarget:
         with contained():
             await self.inner.close()
 
-    @property
-    def embedding_seconds(self) -> float | None:
-        return self.inner.embedding_seconds
-
-    @property
-    def model_use(self) -> ModelUse | None:
-        return self.inner.model_use
+    def usage(self) -> Usage:
+        return self.inner.usage()
 
     async def perform(self, request: Request[Answer]) -> Answer:
         with contained():
@@ -89,7 +84,7 @@ def contained() -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, (asyncio.CancelledError, KeyboardInterrupt)) and _is_cancelled_from_outside():
             raise
-        raise TargetError(f"the target raised {told(error)}") from error
+        raise TargetError(f"the target raised {describe_error(error)}") from error
 
 
 def _is_cancelled_from_outside() -> bool:

@@ -9,6 +9,7 @@ import os
 import socket
 import tempfile
 from asyncio import StreamReader, StreamWriter
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -17,7 +18,7 @@ from memstory.child_process import wait_until
 from memstory.contract.clock import Clock
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import NotSupported, TargetError
-from memstory.contract.target import Environment, ModelUse, Request, TargetFactory, Tree, hints
+from memstory.contract.target import Environment, Request, TargetFactory, Tree, Usage, hints
 from memstory.running.hosting.process import HostProcess, start
 from memstory.running.hosting.protocol import LONGEST_LINE, error_from_json, to_line
 from memstory.running.left_tasks import pass_on
@@ -27,6 +28,7 @@ Answer = TypeVar("Answer")
 _GOODBYE_SECONDS = 5.0
 _LAST_WORDS_SECONDS = 1.0
 _LONGEST_TAIL = 2000
+_MOST_REQUESTS = 5
 
 
 class HostedTarget:
@@ -40,7 +42,7 @@ class HostedTarget:
         if factory.spec is None:
             raise NotSupported("crash", "this target names no `spec`, so it cannot be run in its own process")
         self._spec = factory.spec
-        self._preload = factory.preload
+        self._factory = factory
         self._folder = folder
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[Tree]] = {}
@@ -49,14 +51,14 @@ class HostedTarget:
         self._reading: asyncio.Task[None] | None = None
         self._writer: StreamWriter | None = None
         self._clock: Clock | None = None
-        self.embedding_seconds: float | None = None
-        self.model_use: ModelUse | None = None
+        self._usage = Usage()
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock = clock
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            reader, self._writer = await asyncio.open_connection(sock=await self._start(), limit=LONGEST_LINE)
+            home = Path(env.workspace) if self._factory.isolates(env.options) else None
+            reader, self._writer = await asyncio.open_connection(sock=await self._start(home), limit=LONGEST_LINE)
             self._reading = asyncio.create_task(self._read(reader))
             await self._call("open", env=env)
         except BaseException:
@@ -84,18 +86,25 @@ class HostedTarget:
         await self._release(patient=False)
         return before or (process.how_it_ended() if process is not None else None)
 
+    def usage(self) -> Usage:
+        """Return what the child's target has used, as of its last reply."""
+        usage, self._usage = self._usage, replace(self._usage, requests=())
+        return usage
+
     @property
     def is_alive(self) -> bool:
         """Whether the child runs."""
         return self._process is not None and self._process.how_it_ended() is None
 
-    async def _start(self) -> socket.socket:
+    async def _start(self, home: Path | None) -> socket.socket:
         ours, theirs = socket.socketpair()
         # A file, not a pipe: nobody has to read it, and it outlives the child.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  (closed in _release)
         try:
             with theirs:
-                self._process = await start(self._spec, self._folder, self._preload, theirs, self._output)
+                self._process = await start(
+                    self._spec, self._folder, self._factory.preload, theirs, self._output, home=home
+                )
         except TargetError as error:
             ours.close()
             raise TargetError(f"{error}{self._last_words()}") from error
@@ -120,8 +129,8 @@ class HostedTarget:
             message = await reply
         finally:
             del self._waiting[number]
-        self.embedding_seconds = message["embedding_seconds"]
-        self.model_use = decode(ModelUse | None, message["model_use"])
+        usage = decode(Usage, message["usage"])
+        self._usage = replace(usage, requests=(*self._usage.requests, *usage.requests)[-_MOST_REQUESTS:])
         pass_on(message["left"])
         if "error" in message:
             raise error_from_json(message["error"])

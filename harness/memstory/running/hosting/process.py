@@ -7,7 +7,6 @@ import atexit
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Protocol
 
-from memstory.child_process import end_of
+from memstory.child_process import end_of, kill_group, wait_until
 from memstory.contract.errors import SetupError, TargetError
 from memstory.contract.target import Tree
 from memstory.running.hosting.protocol import to_line
@@ -43,31 +42,40 @@ class HostProcess(Protocol):
 
 
 async def start(
-    spec: str, folder: Path, preload: Sequence[str], connection: socket.socket, output: IO[bytes]
+    spec: str,
+    folder: Path,
+    preload: Sequence[str],
+    connection: socket.socket,
+    output: IO[bytes],
+    *,
+    home: Path | None = None,
 ) -> HostProcess:
     """Start a child that serves the target of `spec` over `connection` and prints into `output`.
 
-    It is forked where `preload` names modules and the system can; TargetError or SetupError if that fails.
+    It is forked where `preload` names modules and the system can; TargetError or SetupError if that fails. `home` is
+    its working folder and its HOME, where it is not to have ours.
     """
     if preload and can_fork():
-        return await _nursery().fork(_wish(spec, folder, preload), connection, output)
-    return Cold(_python("memstory.running.hosting.child", connection, spec, str(folder), output=output))
+        return await _nursery().fork(_wish(spec, folder, preload, home), connection, output)
+    return Cold(_python("memstory.running.hosting.child", connection, spec, str(folder), output=output, home=home))
 
 
-def _wish(spec: str, folder: Path, preload: Sequence[str]) -> Tree:
+def _wish(spec: str, folder: Path, preload: Sequence[str], home: Path | None) -> Tree:
     """Return what a forked child has to know, which a cold one would inherit."""
     return {
         "spec": spec,
         "shared": str(folder),
-        # Its own module too, unless it is a table: `FILE.toml#NAME`.
-        "preload": [*preload, *([] if "#" in spec else [spec.partition(":")[0]])],
-        "environment": _environment(),
-        "path": sys.path,
-        "folder": str(Path.cwd()),
+        # Its own module too, unless it is a table: `FILE.toml#NAME`, or must not be imported anywhere but at home.
+        "preload": [*preload, *([] if "#" in spec or home else [spec.partition(":")[0]])],
+        "environment": _environment(home),
+        "path": _path(),
+        "folder": str(home or Path.cwd()),
     }
 
 
-def _python(module: str, connection: socket.socket, *words: str, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
+def _python(
+    module: str, connection: socket.socket, *words: str, output: IO[bytes] | int, home: Path | None = None
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603  (our own modules)
         [sys.executable, "-m", module, str(connection.fileno()), *words],
         pass_fds=[connection.fileno()],
@@ -75,7 +83,8 @@ def _python(module: str, connection: socket.socket, *words: str, output: IO[byte
         stdout=output,
         stderr=output,
         start_new_session=True,
-        env=_environment(),
+        cwd=home,
+        env=_environment(home),
     )
 
 
@@ -91,9 +100,8 @@ class Cold:
         return self._told or end_of(self.pid)
 
     async def end(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        await asyncio.to_thread(os.waitid, os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        kill_group(self.pid)
+        await wait_until(lambda: end_of(self.pid) is not None, None)
         self._told = end_of(self.pid)
         self._process.wait()
 
@@ -183,8 +191,16 @@ async def _exchange(leash: socket.socket, wish: Tree) -> tuple[bytes, bytes]:
     return (line, rest) if is_whole else (b"", b"")
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+def _environment(home: Path | None = None) -> dict[str, str]:
+    own = {"HOME": str(home)} if home else {}
+    elsewhere = {name for name in os.environ if home and name.startswith("XDG_")}
+    kept = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    return {**kept, "PYTHONPATH": os.pathsep.join(_path()), **own}
+
+
+def _path() -> list[str]:
+    """Return where modules lie; the working folder by its name, for a child may have another."""
+    return list(dict.fromkeys(str(Path(folder).absolute()) for folder in sys.path))
 
 
 def _nursery() -> Nursery:

@@ -1,7 +1,7 @@
 """Messages between the harness and a target in its own process: one JSON object per line, in both directions.
 
 A request is `{id, op, now, args}` (to open: `{id, op, now, env}`), a reply `{id, value}` or `{id, error}`,
-with the target's `embedding_seconds`, its `model_use` and, at the end, what it `left`; replies come in any order.
+with the target's `usage` and, at the end, the tasks that it `left`; replies come in any order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from memstory.contract.errors import MemstoryError, NotSupported, Refused, SetupError, StoryError, TargetError
 from memstory.contract.target import Tree
-from memstory.running.endings import message_of, told
+from memstory.running.endings import describe_error, message_of
 
 LONGEST_LINE = 1 << 28
 """Bytes; a whole corpus goes over in one `add`."""
@@ -32,7 +32,7 @@ def error_to_json(error: BaseException) -> Tree:
     return {
         "class": type(error).__name__,
         "message": error.message if isinstance(error, StoryError) else message_of(error),
-        "told": told(error),
+        "told": describe_error(error),
         "capability": error.capability if isinstance(error, NotSupported) else None,
         "detail": "".join(traceback.format_exception(error)),
     }

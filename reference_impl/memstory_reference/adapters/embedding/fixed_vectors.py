@@ -1,4 +1,4 @@
-"""Vectors without a model: from a table, for exact similarities, or by chance, for measuring times."""
+"""Vectors without a model: from a table, for exact similarities, by words, or by chance, for measuring times."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.texts import nearest
+from memstory.models.word_vectors import DIMENSION, word_vector
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile
 from memstory_reference.errors import InputError, UnknownTextError
 from memstory_reference.ports import Purpose, Vectors
@@ -66,6 +67,19 @@ class RandomVectors:
             np.random.Generator(np.random.SFC64(seed)).standard_normal(out=row, dtype=np.float32)
         unit: Vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
         return unit
+
+
+class CountedWords:
+    """Returns vectors that are nearer the more words two texts share: no weights, and no sense."""
+
+    model = f"words-{DIMENSION}"
+    profile = NO_PREFIXES
+
+    def __init__(self) -> None:
+        self.dimension: int | None = DIMENSION
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        return np.array([word_vector(text) for text in texts], dtype=np.float32).reshape(len(texts), DIMENSION)
 
 
 def _unit(text: str, numbers: Sequence[float]) -> NDArray[np.float32]:

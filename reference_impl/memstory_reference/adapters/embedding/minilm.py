@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, sent_texts
-from memstory_reference.adapters.embedding.weights import MODEL, Weights
+from memstory_reference.adapters.embedding.weights import MODEL, WeightsFolder
 from memstory_reference.ports import Purpose, Vectors
 
 MAX_TOKENS = 256
@@ -37,7 +37,7 @@ class LoadedModel:
 class MiniLmEmbedder:
     """Texts to vectors on this machine's processor; the model is loaded with the first text."""
 
-    def __init__(self, weights: Weights, *, threads: int | None = None) -> None:
+    def __init__(self, weights: WeightsFolder, *, threads: int | None = None) -> None:
         self.model = MODEL
         self.dimension: int | None = 384
         self.profile = NO_PREFIXES
@@ -57,17 +57,17 @@ class MiniLmEmbedder:
         tokens = [model.tokenizer.encode(text[:MAX_CHARACTERS]).ids for text in texts]
         vectors = np.empty((len(texts), 384), dtype=np.float32)
         for rows in batches([len(ids) for ids in tokens]):
-            vectors[rows] = model.session.run(["vectors"], padded([tokens[row] for row in rows]))[0]
+            vectors[rows] = model.session.run(["vectors"], pad([tokens[row] for row in rows]))[0]
         return vectors
 
     def _load(self) -> LoadedModel:
         with self._loading:
             if self._loaded is None:
-                self._loaded = load(self._weights, self._threads)
+                self._loaded = load_model(self._weights, self._threads)
             return self._loaded
 
 
-def load(weights: Weights, threads: int) -> LoadedModel:
+def load_model(weights: WeightsFolder, threads: int) -> LoadedModel:
     """Return the model, ready to run on `threads` threads."""
     # Only who runs the model pays for importing `onnx`.
     from memstory_reference.adapters.embedding import minilm_graph  # noqa: PLC0415
@@ -85,7 +85,7 @@ def load(weights: Weights, threads: int) -> LoadedModel:
     return LoadedModel(tokenizer=_tokenizer(weights), session=session, tensors=tensors)
 
 
-def _tokenizer(weights: Weights) -> Tokenizer:
+def _tokenizer(weights: WeightsFolder) -> Tokenizer:
     # As shipped it would cut and pad to 128.
     tokenizer = Tokenizer.from_file(str(weights.tokenizer))
     tokenizer.enable_truncation(MAX_TOKENS)
@@ -109,7 +109,7 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield rows
 
 
-def padded(tokens: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int32]]:
+def pad(tokens: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int32]]:
     """Return what the graph reads: token ids padded on the right, and how many of each row are real."""
     lengths = np.array([len(row) for row in tokens], dtype=np.int32)
     ids = np.zeros((len(tokens), int(lengths.max())), dtype=np.int32)

@@ -25,7 +25,7 @@ FILES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class WeightsFolder:
     """A folder whose files were checked by hash."""
 
     folder: Path
@@ -39,7 +39,7 @@ class Weights:
         return self.folder / "tokenizer.json"
 
 
-def folders(cache: Path) -> list[Path]:
+def weights_folders(cache: Path) -> list[Path]:
     """Return where weights are looked for, first the user's cache, then the installed package."""
     # `find_spec` does not import the package, whose metadata asks for torch.
     spec = find_spec(PACKAGE)
@@ -47,32 +47,32 @@ def folders(cache: Path) -> list[Path]:
     return [cache / "models" / MODEL, *packaged]
 
 
-def find(cache: Path, places: Sequence[Path] | None = None) -> Weights:
+def find_weights(cache: Path, places: Sequence[Path] | None = None) -> WeightsFolder:
     """Return the first weights found, checked by hash.
 
     Raises:
         SetupError: there are none, or a file is not the published one.
     """
-    looked = folders(cache) if places is None else places
+    looked = weights_folders(cache) if places is None else places
     for folder in looked:
         if all((folder / name).is_file() for name in FILES):
             return _checked(folder, cache / "models" / "checked.json")
     raise SetupError(f"The weights of {MODEL} are not on this machine. Type: {PULL}")
 
 
-def _checked(folder: Path, record: Path) -> Weights:
+def _checked(folder: Path, record: Path) -> WeightsFolder:
     # Hashing 90 MB at every start would cost more than reading them: a file is hashed again only when it changed.
     seen = _read(record)
     facts = {str(folder / name): _identity(folder / name, wanted) for name, wanted in FILES.items()}
     stale = {path: fact for path, fact in facts.items() if seen.get(path) != fact}
     for path in stale:
-        check(Path(path), FILES[Path(path).name])
+        check_sha256(Path(path), FILES[Path(path).name])
     if stale:
         _write(record, {**seen, **stale})
-    return Weights(folder=folder)
+    return WeightsFolder(folder=folder)
 
 
-def check(path: Path, wanted: str) -> None:
+def check_sha256(path: Path, wanted: str) -> None:
     """Refuse a file whose sha256 is not `wanted`."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -104,7 +104,7 @@ def _write(record: Path, seen: Mapping[str, object]) -> None:
         return
 
 
-def pull(cache: Path, download: Callable[[Path], Path]) -> bool:
+def pull_weights(cache: Path, download: Callable[[Path], Path]) -> bool:
     """Put the published weights into the cache; return False if they were there already, and right.
 
     `download` fetches the package into a folder and returns where the package lies.
@@ -126,7 +126,7 @@ def pull(cache: Path, download: Callable[[Path], Path]) -> bool:
 
 def _replace(folder: Path, source: Path, old: Path) -> None:
     for name, wanted in FILES.items():
-        check(source / name, wanted)
+        check_sha256(source / name, wanted)
     if folder.exists():
         folder.replace(old)
     source.replace(folder)
@@ -136,7 +136,7 @@ def _is_right(folder: Path) -> bool:
     # Hashed again on purpose: people may pull because something is wrong.
     try:
         for name, wanted in FILES.items():
-            check(folder / name, wanted)
+            check_sha256(folder / name, wanted)
     except (FileNotFoundError, NotADirectoryError, SetupError):
         return False
     return True

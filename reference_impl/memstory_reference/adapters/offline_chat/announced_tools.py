@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from memstory.contract.models import ToolRequest
 from memstory.contract.values import ToolSchema, Tree
 from memstory_reference.adapters.offline_chat import lexicon
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
+from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern
 
-_KINDS = {kind: lexicon.listed(f"for_{kind}") for kind in ("key", "text", "query", "id")}
+_KINDS = {kind: lexicon.alternatives(f"for_{kind}") for kind in ("key", "text", "query", "id")}
 """What a parameter is for, by its name."""
 
 _SAVE, _READ, _FORGET = lexicon.wordset("save"), lexicon.wordset("read"), lexicon.wordset("forget")
@@ -32,13 +32,13 @@ _ITEM = re.compile(
 )
 _EXCHANGE = re.compile(r"^(?:Q|User):\s*(?P<text>.*?)\s+(?:A|Assistant):\s*(?P<answer>.*)$", re.DOTALL)
 _HEADING = pattern(r"^\s*(?:\[Memory recall\b.*\]|[\w ]*\b(?:found|memories|results?)\b.*:|#+ .*)?\s*$")
-_NOTHING = re.compile(rf"^\s*{phrases('finds_nothing')}\s*$", re.IGNORECASE | re.DOTALL)
-_FAILED = re.compile(rf"^\s*{phrases('fails')}\b", re.IGNORECASE | re.DOTALL)
-_LIST_FIELDS, _DATE_FIELDS = lexicon.listed("for_list"), lexicon.listed("for_date")
+_NOTHING = re.compile(rf"^\s*{phrase_pattern('finds_nothing')}\s*$", re.IGNORECASE | re.DOTALL)
+_FAILED = re.compile(rf"^\s*{phrase_pattern('fails')}\b", re.IGNORECASE | re.DOTALL)
+_LIST_FIELDS, _DATE_FIELDS = lexicon.alternatives("for_list"), lexicon.alternatives("for_date")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class AnnouncedTool:
     """An announced tool with the parameters that its role fills; `fixed` are required ones that get a plain value."""
 
     spec: ToolSchema
@@ -50,16 +50,16 @@ class Tool:
 class Roles:
     """The tool for each thing that a conversation wants of a memory; one tool may have two roles."""
 
-    save_topic: Tool | None = None
-    recall_topic: Tool | None = None
-    note: Tool | None = None
-    search: Tool | None = None
-    lists: Tool | None = None
-    forgets: Sequence[Tool] = ()
+    save_topic: AnnouncedTool | None = None
+    recall_topic: AnnouncedTool | None = None
+    note: AnnouncedTool | None = None
+    search: AnnouncedTool | None = None
+    lists: AnnouncedTool | None = None
+    forgets: Sequence[AnnouncedTool] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class FoundMemory:
     """A memory that was found: what was said, and the answer it got, or what `topic` holds; `rank` counts from 0."""
 
     text: str
@@ -78,10 +78,10 @@ class ToolResult:
     topic: str = ""
     value: str = ""
     failure: str = ""
-    findings: Sequence[Finding] = ()
+    findings: Sequence[FoundMemory] = ()
 
 
-def assign(tools: Sequence[ToolSchema]) -> Roles:
+def assign_roles(tools: Sequence[ToolSchema]) -> Roles:
     """Return the best tool for each role; a tool whose required parameters cannot be filled has none."""
     near = [tool for tool in tools if _NEAR.search(tool.name) or not _FAR.search(f"{tool.name} {tool.description}")]
     read = [(tool, _verbs(tool)) for tool in near]
@@ -98,7 +98,7 @@ def assign(tools: Sequence[ToolSchema]) -> Roles:
     )
 
 
-def call(tool: Tool, **given: str) -> ToolRequest:
+def tool_request(tool: AnnouncedTool, **given: str) -> ToolRequest:
     """Ask for a call; `given` are values by what they are for: `key`, `text`, `query`, `id`."""
     types = _types(tool.spec)
     filled = {tool.parameters[kind]: value for kind, value in given.items()}
@@ -106,26 +106,26 @@ def call(tool: Tool, **given: str) -> ToolRequest:
     return ToolRequest(name=tool.spec.name, arguments={**filled, **lists, **tool.fixed})
 
 
-def lists_all(search: Tool) -> bool:
+def can_list_all(search: AnnouncedTool) -> bool:
     """Say whether a search announces that it lists for a star."""
     return '"*" lists' in str(_types(search.spec).get(search.parameters["query"], {}).get("description", ""))
 
 
-def saves(request: ToolRequest) -> bool:
+def is_save(request: ToolRequest) -> bool:
     """Say whether a call was one to save, by its name and arguments."""
     own = _parts(request.name)
     holds_text = any(name in request.arguments for name in _KINDS["text"]) and not own & _READ
-    return (bool(own & _SAVE) or holds_text) and not forgets(request)
+    return (bool(own & _SAVE) or holds_text) and not is_forget(request)
 
 
-def forgets(request: ToolRequest) -> bool:
+def is_forget(request: ToolRequest) -> bool:
     """Say whether a call was one to forget."""
     return bool(_parts(request.name) & _FORGET)
 
 
 def read_result(request: ToolRequest, text: str) -> ToolResult:
     """Read what a tool answered."""
-    kept, reads, tree = _TOPIC.match(text), not (saves(request) or forgets(request)), None
+    kept, reads, tree = _TOPIC.match(text), not (is_save(request) or is_forget(request)), None
     if kept and reads:
         since = [_finding(entry, rank) for rank, entry in enumerate(_lines(kept["since"] or ""))]
         return ToolResult(request=request, topic=kept["topic"], value=kept["value"].strip(), findings=since)
@@ -133,7 +133,7 @@ def read_result(request: ToolRequest, text: str) -> ToolResult:
         with suppress(ValueError):
             tree = json.loads(text)
     is_refused = isinstance(tree, Mapping) and (False in (tree.get("success"), tree.get("ok")) or tree.get("error"))
-    if _FAILED.match(text) or (is_refused and not reads) or (forgets(request) and _NOTHING.match(text)):
+    if _FAILED.match(text) or (is_refused and not reads) or (is_forget(request) and _NOTHING.match(text)):
         return ToolResult(request=request, failure=text.strip())
     entries = _lines(text) if tree is None else _entries(tree)
     found = [_finding(entry, rank) for rank, entry in enumerate(entries)] if reads and not _NOTHING.match(text) else []
@@ -152,21 +152,21 @@ def _entries(tree: Tree) -> list[Mapping[str, Tree]]:
     return [one["memory"] if isinstance(one.get("memory"), Mapping) else one for one in entries]
 
 
-def _finding(entry: Mapping[str, Tree], rank: int) -> Finding:
+def _finding(entry: Mapping[str, Tree], rank: int) -> FoundMemory:
     more = entry.get("metadata")
     fields = {**(more if isinstance(more, Mapping) else {}), **entry}
     text, date, memory_id = (_first(fields, names) for names in (_KINDS["text"], _DATE_FIELDS, _KINDS["id"]))
     exchange = _EXCHANGE.match(text)
     said = exchange.groupdict() if exchange else {"text": text}
     topic = _first(fields, ("topic",))
-    return Finding(**said, topic=topic, date=date.removeprefix("undated"), id=memory_id, rank=rank)
+    return FoundMemory(**said, topic=topic, date=date.removeprefix("undated"), id=memory_id, rank=rank)
 
 
 def _first(fields: Mapping[str, Tree], names: Sequence[str]) -> str:
     return next((str(fields[name]) for name in names if fields.get(name)), "")
 
 
-def _best(tools: Sequence[ToolSchema], *need: str, without: str = "") -> Tool | None:
+def _best(tools: Sequence[ToolSchema], *need: str, without: str = "") -> AnnouncedTool | None:
     """Return the tool nearest to a memory that takes parameters of the kinds in `need` and can do without another."""
     fitting = []
     for spec in tools:
@@ -176,7 +176,7 @@ def _best(tools: Sequence[ToolSchema], *need: str, without: str = "") -> Tool | 
         fixed = {name: _plain_value(types.get(name, {})) for name in sorted(required - set(given.values()))}
         if all(given.values()) and names.get(without) not in required and None not in fixed.values():
             near = 2 * bool(_NEAR.search(spec.name)) + bool(_NEAR.search(spec.description))
-            fitting.append((near, Tool(spec=spec, parameters=given, fixed=fixed)))
+            fitting.append((near, AnnouncedTool(spec=spec, parameters=given, fixed=fixed)))
     # `max` keeps the first of equals: the order of the announcement decides.
     return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
 

@@ -7,21 +7,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memstory_reference.adapters.offline_chat import lexicon, wording
-from memstory_reference.adapters.offline_chat.announced_tools import Finding
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
-from memstory_reference.adapters.offline_chat.questions import Question
-from memstory_reference.adapters.offline_chat.statements import facts
-from memstory_reference.adapters.offline_chat.topic_naming import CONSTRAINT, ME, WE, as_words, parse_holder
-from memstory_reference.adapters.offline_chat.utterances import Context, is_lasting, read
-from memstory_reference.adapters.offline_chat.wording import content_words, expanded, is_name, sentences, stem, words
+from memstory_reference.adapters.offline_chat.announced_tools import FoundMemory
+from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern
+from memstory_reference.adapters.offline_chat.questions import ParsedQuestion
+from memstory_reference.adapters.offline_chat.statements import facts_in
+from memstory_reference.adapters.offline_chat.topic_naming import CONSTRAINT, ME, WE, key_in_words, parse_holder
+from memstory_reference.adapters.offline_chat.utterances import Context, is_lasting, read_message
+from memstory_reference.adapters.offline_chat.wording import (
+    content_words,
+    expand_contractions,
+    is_name,
+    regular_stem,
+    split_sentences,
+    words,
+)
 
 UNKNOWN = "I don't know: I have no memory of that."
 FORGOTTEN = "(forgotten on request)"
 _OWN_WORDS, _TOLD = "I remember: ", "I remember that you told me: "
-_CHANGED = pattern(rf"\b{phrases('changes')}\b")
-_UNSURE = pattern(rf"\b{phrases('doubts')}\b")
-_TIME = pattern(rf"\d|\b(?:{phrases('weekdays')}|{phrases('months')}|{phrases('times')})\b")
-_PLACE = re.compile(rf"\b{phrases('before_places')} (?!(?:the )?(?:\d|{phrases('months')}\b))")
+_CHANGED = pattern(rf"\b{phrase_pattern('changes')}\b")
+_UNSURE = pattern(rf"\b{phrase_pattern('doubts')}\b")
+_TIME = pattern(rf"\d|\b(?:{phrase_pattern('weekdays')}|{phrase_pattern('months')}|{phrase_pattern('times')})\b")
+_PLACE = re.compile(rf"\b{phrase_pattern('before_places')} (?!(?:the )?(?:\d|{phrase_pattern('months')}\b))")
 _NUMBER = pattern(rf"\d|\b(?:{'|'.join(sorted(lexicon.NUMBERS))})\b")
 _ANSWERS_TO = (
     (pattern(r"^(?:when|(?:what|which) (?:day|date|time|year|month))\b"), _TIME),
@@ -38,31 +45,33 @@ _MOST_QUOTED, _MOST_LISTED = 3, 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class AnswerCandidate:
     """A sentence that may answer; `age` orders what says different things: in this talk, day, tells a change, rank."""
 
     text: str
     age: tuple[bool, str, bool, int]
 
 
-def candidates(findings: Iterable[Finding], window: Sequence[str] = ()) -> list[Candidate]:
+def answer_candidates(findings: Iterable[FoundMemory], window: Sequence[str] = ()) -> list[AnswerCandidate]:
     """Return what was said first-hand; answers may repeat what has been corrected or forgotten since."""
     texts = [(text, (True, "", at)) for at, text in enumerate(window)][::-1]
     texts += [(finding.text, (False, finding.date, -finding.rank)) for finding in findings]
-    unique: dict[str, Candidate] = {}
-    for sentence, (here, day, at) in [(sentence, age) for text, age in texts for sentence in sentences(text)]:
-        meant = read(sentence, Context())
+    unique: dict[str, AnswerCandidate] = {}
+    for sentence, (here, day, at) in [(sentence, age) for text, age in texts for sentence in split_sentences(text)]:
+        meant = read_message(sentence, Context())
         if not (meant.question or meant.forget or meant.lists):
             # Of a wish to remember what is to be remembered.
             said = meant.facts[0].said if meant.facts else sentence
             age = (here, day, bool(_CHANGED.search(said)), at)
-            unique.setdefault(said.casefold().rstrip(".!"), Candidate(text=said, age=age))
+            unique.setdefault(said.casefold().rstrip(".!"), AnswerCandidate(text=said, age=age))
     return list(unique.values())
 
 
-def best(question: Question, found: Sequence[Candidate], nearness: Mapping[str, float]) -> list[Candidate]:
+def best_answers(
+    question: ParsedQuestion, found: Sequence[AnswerCandidate], nearness: Mapping[str, float]
+) -> list[AnswerCandidate]:
     """Return what answers `question`; `nearness` is the cosine of question and sentence, where there is an embedder."""
-    scored = [(support(question, one.text, nearness.get(one.text)), one) for one in found]
+    scored = [(answer_score(question, one.text, nearness.get(one.text)), one) for one in found]
     fitting = sorted([pair for pair in scored if pair[0] > 0], key=lambda pair: -pair[0])
     if not fitting or question.open:
         return [one for _, one in fitting][:_MOST_QUOTED]
@@ -78,18 +87,18 @@ def best(question: Question, found: Sequence[Candidate], nearness: Mapping[str, 
     return [max([chosen, *retold], key=lambda one: one.age)]
 
 
-def support(question: Question, text: str, near: float | None) -> float:
+def answer_score(question: ParsedQuestion, text: str, near: float | None) -> float:
     """Return how well a sentence answers a question; 0 if it does not.
 
     Names and what is `mine` in the question must be in the sentence, which must not be about somebody else; of the
     other words half. The cosine decides where words alone would not.
     """
     asked, near = question.query, near or 0.0 if near is not None else None
-    wanted, common = content_words(asked), wording.shared(content_words(asked), content_words(text))
+    wanted, common = content_words(asked), wording.common_stems(content_words(asked), content_words(text))
     meaning = [word for word in common if word not in lexicon.PLAIN_WORDS]
     if not question.open and _is_doubtful(question, text):
         return 0.0
-    if any(not {fact.topic, *fact.aliases}.isdisjoint(question.keys) for fact in facts(text, {})):
+    if any(not {fact.topic, *fact.aliases}.isdisjoint(question.keys) for fact in facts_in(text, {})):
         return _SAME_FACT
     if question.open:
         return (len(common) + 1) / (len(wanted) + 1) + (near or 0) if meaning or (near or 0) >= _NEAR_ENOUGH else 0.0
@@ -110,27 +119,29 @@ def support(question: Question, text: str, near: float | None) -> float:
     return share + (near or 0) if fits else 0.0
 
 
-def quoted(found: Sequence[Candidate]) -> str:
+def quotation_answer(found: Sequence[AnswerCandidate]) -> str:
     """Return an answer that quotes what was found, as data."""
     said = "; ".join(f'"{one.text.rstrip(". ")}"' for one in found)
     return f"{_TOLD}{said}."
 
 
-def of_topic(topic: str, value: str, asked: str = "") -> str:
+def topic_answer(topic: str, value: str, asked: str = "") -> str:
     """Return an answer from what a topic holds: a value, a rule, or a sentence of the user's."""
     if value == FORGOTTEN:
         return "I was asked to forget that."
     ending = "" if value.endswith((".", "!", "?", "。")) else "."
     if topic.startswith(f"{CONSTRAINT}."):
         return f"I remember this rule: {value}{ending}"
-    return f'{_TOLD}"{value}".' if _is_clause(value) else f"{_OWN_WORDS}{as_words(topic, asked)} is {value}{ending}"
+    return f'{_TOLD}"{value}".' if _is_clause(value) else f"{_OWN_WORDS}{key_in_words(topic, asked)} is {value}{ending}"
 
 
-def listed(kept: Mapping[str, str], found: Sequence[Candidate]) -> str:
+def overview_answer(kept: Mapping[str, str], found: Sequence[AnswerCandidate]) -> str:
     """Return all that is known: what topics hold, and sentences that say more."""
-    known = [f'"{value}"' if _is_clause(value) else f"{as_words(topic)} is {value}" for topic, value in kept.items()]
+    known = [
+        f'"{value}"' if _is_clause(value) else f"{key_in_words(topic)} is {value}" for topic, value in kept.items()
+    ]
     known = [one for one in known if FORGOTTEN not in one]
-    stated = {one.text: facts(one.text, {}) for one in sorted(found, key=lambda one: one.age)}
+    stated = {one.text: facts_in(one.text, {}) for one in sorted(found, key=lambda one: one.age)}
     newest = {fact.topic: fact.value for one in stated.values() for fact in one} | dict(kept)
     for text in [one.text for one in found if stated[one.text] or is_lasting(one.text)]:
         current = [one for one in stated[text] if one.topic.endswith(lexicon.OF_MANY) or newest[one.topic] == one.value]
@@ -139,13 +150,15 @@ def listed(kept: Mapping[str, str], found: Sequence[Candidate]) -> str:
     return f"{_OWN_WORDS}{'; '.join(known[:_MOST_LISTED])}." if known else UNKNOWN
 
 
-def _musts(question: Question) -> list[str]:
+def _musts(question: ParsedQuestion) -> list[str]:
     """Return the stems that a sentence must have: names, and what is `mine`."""
-    text = expanded(question.query)
+    text = expand_contractions(question.query)
     named = [one for one in re.findall(r"(?<=[\w,'’] )[\w-]+|^[\w-]+(?=['’]s)", text) if is_name(one) and one != "I"]
     most = 0 if re.search(r"\b(?:do|does|did) (?:my|our)\b", text) else 2
     owned = re.findall(rf"\b(?:my|our) ([\w'’-]+(?: (?!(?:is|are|was|on|at|in|for)\b)[\w'’-]+){{0,{most}}})", text)
-    found = [stem(word) for group in [*named, *owned] for word in words(group) if word not in lexicon.STOP_WORDS]
+    found = [
+        regular_stem(word) for group in [*named, *owned] for word in words(group) if word not in lexicon.STOP_WORDS
+    ]
     return [word for word in dict.fromkeys(found) if word not in lexicon.PLAIN_WORDS]
 
 
@@ -156,18 +169,22 @@ def _is_of_another(asked: str, text: str, wanted: Sequence[str]) -> bool:
         return True
     if not first or not re.search(r"\b(?:I|my|me|we|our)\b", asked, re.IGNORECASE):
         return False
-    about = [stem(word.casefold()) for word in re.findall(r"[\w-]+", text)[:3] if is_name(word) or word == first[1]]
+    about = [
+        regular_stem(word.casefold()) for word in re.findall(r"[\w-]+", text)[:3] if is_name(word) or word == first[1]
+    ]
     owner = (first[1] or "").casefold()
-    is_relative = wording.plain(owner) in lexicon.LIVING
+    is_relative = wording.plain_form(owner) in lexicon.LIVING
     is_named = not first[1] and parse_holder(first[2]) not in {None, ME, WE} and not re.search(r"\b(?:I|my|me)\b", text)
-    return (is_relative or is_named) and not wording.shared(about, wanted)
+    return (is_relative or is_named) and not wording.common_stems(about, wanted)
 
 
-def _is_doubtful(question: Question, text: str) -> bool:
+def _is_doubtful(question: ParsedQuestion, text: str) -> bool:
     """Say whether a sentence has a doubt that the question does not share."""
-    doubts = {stem(word) for found in _UNSURE.findall(expanded(text)) for word in words(found)}
+    doubts = {regular_stem(word) for found in _UNSURE.findall(expand_contractions(text)) for word in words(found)}
     is_past = re.search(r"\bused to\b.*\bnow\b", text, re.IGNORECASE)
-    return bool(doubts) and not is_past and doubts.isdisjoint(map(stem, words(expanded(question.text))))
+    return (
+        bool(doubts) and not is_past and doubts.isdisjoint(map(regular_stem, words(expand_contractions(question.text))))
+    )
 
 
 def _gives_name(asked: str, text: str) -> bool:
@@ -178,5 +195,5 @@ def _gives_name(asked: str, text: str) -> bool:
 
 def _is_clause(value: str) -> bool:
     """Say whether a value is a whole sentence that the user said."""
-    found = words(expanded(value))
+    found = words(expand_contractions(value))
     return len(found) > 2 and (found[0] in {"i", "we", "my", "our", "the"} or not _VERBS.isdisjoint(found))  # noqa: PLR2004

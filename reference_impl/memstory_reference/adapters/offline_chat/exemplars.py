@@ -10,9 +10,9 @@ from itertools import pairwise
 
 from memstory_reference.adapters.offline_chat import lexicon
 from memstory_reference.adapters.offline_chat.topic_naming import Holder, parse_holder
-from memstory_reference.adapters.offline_chat.wording import expanded, words
+from memstory_reference.adapters.offline_chat.wording import expand_contractions, words
 
-_ADVERBS = rf"(?: {lexicon.phrases('adverbs')})*"
+_ADVERBS = rf"(?: {lexicon.phrase_pattern('adverbs')})*"
 _VERBS = {"am": "(?:am|is|are)", "have": "(?:have|has)", "was": "(?:was|were)", "do": "(?:do|does|did)"}
 _AUX = frozenset([*_VERBS, "is", "are", "does", "did"])
 _PARTS = {
@@ -36,7 +36,7 @@ class Fit:
     kind: str
 
 
-def fits(table: str, clause: str) -> Iterator[Fit]:
+def exemplar_fits(table: str, clause: str) -> Iterator[Fit]:
     """Yield how `clause` follows exemplars of `table`, those with the most fixed words first."""
     for label, kind, pattern in _patterns(table):
         match = pattern.fullmatch(clause)
@@ -47,7 +47,7 @@ def fits(table: str, clause: str) -> Iterator[Fit]:
             yield Fit(attribute=attribute, holder=holder, who=said["who"], value=said["value"], kind=kind)
 
 
-def nearest(sentence: str) -> tuple[str, float]:
+def nearest_exemplar(sentence: str) -> tuple[str, float]:
     """Return what the nearest exemplar of whole messages means, and how much the two share, from 0 to 1."""
     said = _pairs(sentence)
     shares = [(label, 2 * len(said & own) / (len(said) + len(own))) for label, own in _messages()]
@@ -56,18 +56,18 @@ def nearest(sentence: str) -> tuple[str, float]:
 
 @cache
 def _messages() -> Sequence[tuple[str, frozenset[str]]]:
-    return [(label, _pairs(text)) for label, text in lexicon.table("meant")]
+    return [(label, _pairs(text)) for label, text in lexicon.exemplar_table("meant")]
 
 
 def _pairs(text: str) -> frozenset[str]:
     """Return the words of a text, and those that follow each other; its ends count as words."""
-    found = ["", *words(expanded(text)), ""]
+    found = ["", *words(expand_contractions(text)), ""]
     return frozenset([*found, *(f"{one} {two}" for one, two in pairwise(found))])
 
 
 @cache
 def _patterns(table: str) -> Sequence[tuple[str, str, re.Pattern[str]]]:
-    rows = [(label, form) for label, text in lexicon.table(table) for form in (text, *_indirect(text))]
+    rows = [(label, form) for label, text in lexicon.exemplar_table(table) for form in (text, *_indirect(text))]
     made = [(label, *_compiled(text)) for label, text in rows]
     return [(label, kind, pattern) for label, kind, pattern, _ in sorted(made, key=lambda one: -one[3])]
 

@@ -11,7 +11,7 @@ import yaml
 _ENGLISH: dict[str, Any] = yaml.safe_load((files(__package__) / "english.yaml").read_text(encoding="utf-8"))
 
 
-def table(name: str) -> list[tuple[str, str]]:
+def exemplar_table(name: str) -> list[tuple[str, str]]:
     """Return exemplars, each with its label."""
     rows = [line.partition(": ") for line in _ENGLISH[name].strip().splitlines()]
     return [(label, text) for label, _, texts in rows for text in texts.split(". ")]
@@ -22,14 +22,14 @@ def wordset(name: str) -> frozenset[str]:
     return frozenset(_ENGLISH[name].split())
 
 
-def listed(name: str) -> list[str]:
+def alternatives(name: str) -> list[str]:
     """Return the alternatives of a list, one by one."""
     return str(_ENGLISH[name]).split(" | ")
 
 
-def phrases(name: str) -> str:
+def phrase_pattern(name: str) -> str:
     """Return the alternatives of a list as one pattern; each may be a pattern itself."""
-    return f"(?:{'|'.join(listed(name))})"
+    return f"(?:{'|'.join(alternatives(name))})"
 
 
 def pattern(text: str) -> re.Pattern[str]:
@@ -39,10 +39,10 @@ def pattern(text: str) -> re.Pattern[str]:
 
 STOP_WORDS, PLAIN_WORDS, PROJECT_WORDS = wordset("stop_words"), wordset("plain_words"), wordset("project_words")
 LIVING, STATES, NUMBERS = wordset("living"), wordset("states"), wordset("numbers")
-OF_MANY = tuple(listed("of_many"))
+OF_MANY = tuple(alternatives("of_many"))
 KIND_OF: dict[str, str] = {name: kind for kind, names in _ENGLISH["kinds"].items() for name in names.split()}
 SAME_WORDS: dict[str, str] = {word: same for same, words in _ENGLISH["same"].items() for word in words.split()}
 PASTS: dict[str, str] = {past: row.split()[0] for row in _ENGLISH["pasts"].split(" | ") for past in row.split()[1:]}
 REPLIES: dict[str, str] = _ENGLISH["replies"]
 EXPANSIONS: list[tuple[str, str]] = [(pattern, full) for pattern, full in _ENGLISH["expansions"]]
-WHEN = rf"(?:the |every |next )?(?:\d|{phrases('months')}\b|{phrases('weekdays')}\b|noon|midnight)"
+WHEN = rf"(?:the |every |next )?(?:\d|{phrase_pattern('months')}\b|{phrase_pattern('weekdays')}\b|noon|midnight)"

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memstory.contract.errors import MemstoryError
-from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest
-from memstory.contract.values import Json, ToolSchema
+from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message, Reply, ToolRequest
+from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import announced_tools as tools
 from memstory_reference.adapters.offline_chat import answers, lexicon
-from memstory_reference.adapters.offline_chat.questions import Question, parse_question
-from memstory_reference.adapters.offline_chat.statements import Fact, facts, whole
+from memstory_reference.adapters.offline_chat.questions import ParsedQuestion, parse_question
+from memstory_reference.adapters.offline_chat.statements import StatedFact, facts_in, whole_statement
 from memstory_reference.adapters.offline_chat.topic_naming import Holder
-from memstory_reference.adapters.offline_chat.utterances import Context, Reading, after, read
-from memstory_reference.adapters.offline_chat.wording import sentences
+from memstory_reference.adapters.offline_chat.utterances import Context, Reading, next_context, read_message
+from memstory_reference.adapters.offline_chat.wording import split_sentences
 from memstory_reference.ports import Embedder, Purpose
 
-_COMMON, _BROAD = lexicon.listed("common"), lexicon.listed("broad")
+_COMMON, _BROAD = lexicon.alternatives("common"), lexicon.alternatives("broad")
 _MOST_FORGOTTEN = 10
 
 
@@ -33,7 +33,7 @@ class _Conversation:
     known: Mapping[str, Holder] = field(default_factory=dict)
 
     @property
-    def findings(self) -> Sequence[tools.Finding]:
+    def findings(self) -> Sequence[tools.FoundMemory]:
         """The memories that were found."""
         return [finding for result in self.results for finding in result.findings]
 
@@ -51,22 +51,14 @@ class OfflineChat:
     def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
-    ) -> Reply:
+    async def chat(self, request: ChatRequest) -> Reply:
         """Return tool requests, or an answer made of what the tools gave; raise if JSON of a schema is wanted."""
-        if response_schema is not None:
+        if request.response_schema is not None:
             raise ChatModelUnavailableError(
-                f"{self.name} holds conversations and cannot write the structured text asked for ({purpose}). "
+                f"{self.name} holds conversations and cannot write the structured text asked for ({request.purpose}). "
                 "Script it with 'model:' rules, or choose a language model such as 'ollama:gemma3:4b'."
             )
-        talk = _read_conversation(messages, tools)
+        talk = _read_conversation(request.messages, request.tools)
         requests = _next_calls(talk, answered=bool(await self._answer(talk, window=False)))
         answer = "" if requests else _closing(talk, await self._answer(talk, window=True))
         return Reply(content=answer, tool_requests=requests)
@@ -78,13 +70,13 @@ class OfflineChat:
             return ""
         since = [finding for result in talk.results if result.topic for finding in result.findings]
         earlier = talk.earlier if window and not talk.kept else ()
-        found = answers.candidates(since if talk.kept else talk.findings, earlier)
-        chosen = answers.best(question, found, await self._nearness(question, [one.text for one in found]))
+        found = answers.answer_candidates(since if talk.kept else talk.findings, earlier)
+        chosen = answers.best_answers(question, found, await self._nearness(question, [one.text for one in found]))
         if talk.kept and not chosen:
-            return " ".join(answers.of_topic(topic, value, question.text) for topic, value in talk.kept.items())
-        return answers.quoted(chosen) if chosen else ""
+            return " ".join(answers.topic_answer(topic, value, question.text) for topic, value in talk.kept.items())
+        return answers.quotation_answer(chosen) if chosen else ""
 
-    async def _nearness(self, question: Question, texts: Sequence[str]) -> Mapping[str, float]:
+    async def _nearness(self, question: ParsedQuestion, texts: Sequence[str]) -> Mapping[str, float]:
         """Return the cosine of the question and each text; nothing without an embedder, or where it cannot answer."""
         if self._embedder is None or not texts:
             return {}
@@ -103,15 +95,15 @@ def _read_conversation(messages: Sequence[Message], announced: Sequence[ToolSche
     earlier = tuple(message.content for message in messages[: at or 0] if message.role == "user")
     context = Context()
     for text in earlier:
-        context = after(context, text, read(text, context))
+        context = next_context(context, text, read_message(text, context))
     later = messages[at + 1 :] if at is not None else []
     requests = [request for message in later for request in message.tool_requests]
     texts = [message.content for message in later if message.role == "tool"]
     return _Conversation(
-        reading=Reading() if at is None else read(messages[at].content, context),
+        reading=Reading() if at is None else read_message(messages[at].content, context),
         earlier=earlier,
         results=[tools.read_result(request, text) for request, text in zip(requests, texts, strict=False)],
-        roles=tools.assign(announced),
+        roles=tools.assign_roles(announced),
         known=context.known,
     )
 
@@ -134,7 +126,7 @@ def _closing(talk: _Conversation, answer: str) -> str:
     if reading.lists:
         told = [finding for finding in talk.findings if not finding.topic]
         named = {finding.topic: finding.text for finding in talk.findings if finding.topic}
-        parts.append(answers.listed({**talk.kept, **named}, answers.candidates(told, talk.earlier)))
+        parts.append(answers.overview_answer({**talk.kept, **named}, answers.answer_candidates(told, talk.earlier)))
     if reading.question is not None:
         failure = next((result.failure for result in talk.results if result.failure), "")
         parts.append(answer or f"{answers.UNKNOWN} {failure}".strip())
@@ -148,27 +140,27 @@ def _rounds(talk: _Conversation, *, answered: bool) -> Iterator[list[ToolRequest
     if reading.forget:
         yield from _forget(talk, reading.forget)
     if reading.lists:
-        queries = ["*"] if roles.search and tools.lists_all(roles.search) else _BROAD
+        queries = ["*"] if roles.search and tools.can_list_all(roles.search) else _BROAD
         found = [*_recalls(talk, [f"user.{name}" for name in _COMMON]), *_searches(talk, *queries)]
-        yield found if roles.lists is None else [tools.call(roles.lists)]
+        yield found if roles.lists is None else [tools.tool_request(roles.lists)]
     if reading.question is not None and not answered:
         yield _recalls(talk, reading.question.keys)
         yield _searches(talk, reading.question.query)
 
 
 def _recalls(talk: _Conversation, keys: Sequence[str]) -> list[ToolRequest]:
-    return [tools.call(talk.roles.recall_topic, key=key) for key in keys if talk.roles.recall_topic]
+    return [tools.tool_request(talk.roles.recall_topic, key=key) for key in keys if talk.roles.recall_topic]
 
 
 def _searches(talk: _Conversation, *queries: str) -> list[ToolRequest]:
-    return [tools.call(talk.roles.search, query=query) for query in queries if talk.roles.search]
+    return [tools.tool_request(talk.roles.search, query=query) for query in queries if talk.roles.search]
 
 
-def _save(talk: _Conversation, fact: Fact) -> list[ToolRequest]:
+def _save(talk: _Conversation, fact: StatedFact) -> list[ToolRequest]:
     """Save a fact; one that says that a value is over replaces this value, and no other."""
     kept = talk.kept.get(fact.topic, "")
     if fact.ends and fact.ends.casefold() not in kept.casefold():
-        fact = whole(fact.said)
+        fact = whole_statement(fact.said)
     elif fact.topic.endswith(lexicon.OF_MANY) and not fact.corrects:
         given, beside = fact.ends or fact.value, kept.split(" and ") if kept else []
         beside = [one for one in beside if one.casefold() != given.casefold()]
@@ -177,29 +169,29 @@ def _save(talk: _Conversation, fact: Fact) -> list[ToolRequest]:
         # A memory with topics takes in every turn by itself; one that only keeps notes needs a call.
         return []
     if talk.roles.save_topic is not None:
-        return [tools.call(talk.roles.save_topic, key=fact.topic, text=fact.value)]
-    return [tools.call(talk.roles.note, text=fact.said)] if talk.roles.note else []
+        return [tools.tool_request(talk.roles.save_topic, key=fact.topic, text=fact.value)]
+    return [tools.tool_request(talk.roles.note, text=fact.said)] if talk.roles.note else []
 
 
 def _forget(talk: _Conversation, thing: str) -> Iterator[list[ToolRequest]]:
     """Yield the look for what is to be forgotten, then the calls that forget it."""
     # What a value had replaced has the same key; it must not be the answer again.
-    said = [fact.topic for fact in facts(thing, talk.known) if not fact.topic.endswith(lexicon.OF_MANY)]
+    said = [fact.topic for fact in facts_in(thing, talk.known) if not fact.topic.endswith(lexicon.OF_MANY)]
     asked = parse_question(thing, talk.known)
     question = replace(asked, keys=[*asked.keys, *said])
     if any("id" in tool.parameters for tool in talk.roles.forgets):
-        shown = [tools.call(talk.roles.lists)] if talk.roles.lists else []
+        shown = [tools.tool_request(talk.roles.lists)] if talk.roles.lists else []
         yield [*_recalls(talk, question.keys), *(shown or _searches(talk, thing))]
     elif talk.roles.save_topic and not talk.roles.forgets:
         # Without a tool that forgets, the topic can at least lose its value.
         yield _recalls(talk, question.keys)
-        yield [tools.call(talk.roles.save_topic, key=topic, text=answers.FORGOTTEN) for topic in talk.kept]
+        yield [tools.tool_request(talk.roles.save_topic, key=topic, text=answers.FORGOTTEN) for topic in talk.kept]
     what = {"key": question.keys, "id": _ids(talk, question), "query": [thing], "text": [thing]}
     roles = talk.roles.forgets
-    yield [tools.call(tool, **{kind: one}) for tool in roles for kind in tool.parameters for one in what[kind]]
+    yield [tools.tool_request(tool, **{kind: one}) for tool in roles for kind in tool.parameters for one in what[kind]]
 
 
-def _ids(talk: _Conversation, question: Question) -> list[str]:
+def _ids(talk: _Conversation, question: ParsedQuestion) -> list[str]:
     """Return the ids of the memories that say what is to be forgotten, and of the answers that repeated it."""
     echo = re.compile("|".join(rf"\b{re.escape(value)}(?!\w)" for value in talk.kept.values()) or "(?!)")
     saying = [
@@ -207,14 +199,14 @@ def _ids(talk: _Conversation, question: Question) -> list[str]:
         for finding in talk.findings
         if finding.topic in question.keys
         or echo.search(finding.answer)
-        or any(answers.support(question, one, None) >= 1 for one in sentences(finding.text))
+        or any(answers.answer_score(question, one, None) >= 1 for one in split_sentences(finding.text))
     ]
     return [one for one in saying if one][:_MOST_FORGOTTEN]
 
 
 def _on_saves(talk: _Conversation) -> Iterator[str]:
     """Acknowledge what a tool has stored, in the user's own words, and nothing else."""
-    writes = [result for result in talk.results if tools.saves(result.request)]
+    writes = [result for result in talk.results if tools.is_save(result.request)]
     stored = " ".join(str(value) for one in writes if not one.failure for value in one.request.arguments.values())
     has_tool = talk.roles.save_topic or talk.roles.note
     failure = next((one.failure for one in writes if one.failure), "" if has_tool else "I have no tool for it.")
@@ -225,7 +217,7 @@ def _on_saves(talk: _Conversation) -> Iterator[str]:
 
 
 def _on_forgetting(talk: _Conversation) -> str:
-    done = [result for result in talk.results if tools.forgets(result.request)]
+    done = [result for result in talk.results if tools.is_forget(result.request)]
     failures = [result.failure for result in done if result.failure]
     if len(done) > len(failures):
         return "I have forgotten that, as far as I found it."

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.adapters.offline_chat.exemplars import fits
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
-from memstory_reference.adapters.offline_chat.topic_naming import Holder, forms_of, key, resolved
-from memstory_reference.adapters.offline_chat.wording import expanded
+from memstory_reference.adapters.offline_chat.exemplars import exemplar_fits
+from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern
+from memstory_reference.adapters.offline_chat.topic_naming import Holder, attribute_key, forms_of, resolve_holder
+from memstory_reference.adapters.offline_chat.wording import expand_contractions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ParsedQuestion:
     """A question. `keys` are looked up, `query` is searched for; an `open` one asks for all about something."""
 
     text: str
@@ -27,15 +27,15 @@ _WH = r"(?:what|which|whose|who|whom|where|when|why|how)"
 _ASKS = pattern(
     rf"^(?:{_WH}\b(?: [\w-]+){{0,3}}? {_AUX}|{_AUX} (?:not )?(?:I|we|you|my|our|the|he|she|they|it|there|any|some))\b"
 )
-_OPEN = pattern(rf"^{phrases('open_questions')} (?:about|of|on|concerning) (?P<rest>.+)$")
-_COURTESY = pattern(rf"^{phrases('courtesies')}[,:]?(?= )")
-_ENDING = pattern(rf"[\s,–—-]*\b{phrases('endings')}\b[\s?.!]*$")
+_OPEN = pattern(rf"^{phrase_pattern('open_questions')} (?:about|of|on|concerning) (?P<rest>.+)$")
+_COURTESY = pattern(rf"^{phrase_pattern('courtesies')}[,:]?(?= )")
+_ENDING = pattern(rf"[\s,–—-]*\b{phrase_pattern('endings')}\b[\s?.!]*$")
 _OWNED = pattern(r"^(?:my|our|[A-Z][\w-]*['’]s) [\w'’ -]+$")
 
 
-def asks(sentence: str) -> bool:
+def is_question(sentence: str) -> bool:
     """Say whether a sentence asks something."""
-    text = expanded(sentence.strip())
+    text = expand_contractions(sentence.strip())
     if text.endswith("?") or _ASKS.match(text) or _OPEN.match(text):
         return True
     core = _bare(text)
@@ -43,15 +43,15 @@ def asks(sentence: str) -> bool:
     return bool(_COURTESY.match(text) and is_core)
 
 
-def parse_question(sentence: str, known: Mapping[str, Holder]) -> Question:
+def parse_question(sentence: str, known: Mapping[str, Holder]) -> ParsedQuestion:
     """Return what a sentence asks; `known` are the holders by their names."""
-    text = expanded(sentence.strip().rstrip("?!. "))
+    text = expand_contractions(sentence.strip().rstrip("?!. "))
     asked = _OPEN.match(text)
     if asked:
-        return Question(text=sentence, query=asked["rest"], open=True)
+        return ParsedQuestion(text=sentence, query=asked["rest"], open=True)
     core = _bare(text)
     core = f"what is {core}" if _OWNED.match(core) or core.startswith("the ") else core
-    return Question(text=sentence, query=core, keys=tuple(dict.fromkeys(_keys(core, known))))
+    return ParsedQuestion(text=sentence, query=core, keys=tuple(dict.fromkeys(_keys(core, known))))
 
 
 def _bare(text: str) -> str:
@@ -63,7 +63,7 @@ def _bare(text: str) -> str:
 
 
 def _keys(core: str, known: Mapping[str, Holder]) -> Iterator[str]:
-    for fit in fits("asked", core):
+    for fit in exemplar_fits("asked", core):
         # A bare `my friend` may be anyone: only who is named has keys of other forms.
-        holders = [resolved(fit.holder, known), *forms_of(fit.holder)[:2]]
-        yield from (key(holder, fit.attribute) for holder in holders)
+        holders = [resolve_holder(fit.holder, known), *forms_of(fit.holder)[:2]]
+        yield from (attribute_key(holder, fit.attribute) for holder in holders)

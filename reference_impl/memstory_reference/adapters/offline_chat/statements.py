@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memstory_reference.adapters.offline_chat import lexicon, topic_naming
-from memstory_reference.adapters.offline_chat.exemplars import Fit, fits
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases, wordset
-from memstory_reference.adapters.offline_chat.topic_naming import ME, Holder, is_number, key, sentence_key
-from memstory_reference.adapters.offline_chat.wording import expanded, is_name, singular, words
+from memstory_reference.adapters.offline_chat.exemplars import Fit, exemplar_fits
+from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern, wordset
+from memstory_reference.adapters.offline_chat.topic_naming import ME, Holder, attribute_key, is_number, sentence_key
+from memstory_reference.adapters.offline_chat.wording import expand_contractions, is_name, singular_form, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class StatedFact:
     """Something to keep. `value` is what a slot held, or the sentence `said`; then `is_quote` holds.
 
     `ends` is a value that is over: the quote goes under `topic` only if that value is stored there. `aliases` are the
@@ -31,15 +31,15 @@ class Fact:
     of_the_world: bool = False
 
 
-_HEDGES = pattern(rf"\b{phrases('hedges')}\b")
+_HEDGES = pattern(rf"\b{phrase_pattern('hedges')}\b")
 _JOINT = pattern(r"\s*;\s*|\s*,\s*(?:(?:and|but|so)\s+)?|\s+(?:and|but)\s+|\s+[–—-]\s+")
 _DENIAL = pattern(r"\b(?:no longer|not|never|used to)\b")
 _DENIED_VERB = pattern(r"\b(?:do|does|did) not |\b(?:no longer|not|used to) ")
 _NOW = pattern(r"^(?:(?:but|and|now|it is|I am|he is|she is|they are|is|in|at|for|with|called) )+")
 _VERB_FIRST = pattern(r"(?:lives?|works?|am|is|are|have|has|comes?|speaks?|moved|joined|teach(?:es)?)\b")
-_CLAUSE = pattern(rf"{phrases('clause_starts')}\b|(?:[\w-]+(?:['’]s [\w-]+)? )?{_VERB_FIRST.pattern}")
+_CLAUSE = pattern(rf"{phrase_pattern('clause_starts')}\b|(?:[\w-]+(?:['’]s [\w-]+)? )?{_VERB_FIRST.pattern}")
 _FROM_TO = pattern(r"\b(moved|changed|pushed|postponed|switched|migrated)(?: back)? from .+? to\b")
-_TRAILING = pattern(rf"(?:,?\s+{phrases('trailing')})+$")
+_TRAILING = pattern(rf"(?:,?\s+{phrase_pattern('trailing')})+$")
 _NOT_THIS = pattern(r"(?:,\s*(?:and\s+)?|\s+and\s+)not\s+[^,]+$|\s+(?:rather than|instead of)\s+.+$")
 _BEFORE = pattern(rf"(?:(?:now|also|still) )?(?:(?:at|on|by|in) (?={lexicon.WHEN}))?")
 _NO_VALUE, _IN_NAMES, _WITH_WORDS = wordset("no_value"), wordset("in_names"), wordset("with_words")
@@ -47,18 +47,18 @@ _OF_PEOPLES, _PASSING = wordset("of_peoples"), wordset("passing")
 _JOBS, _NO_JOBS, _PEOPLES = wordset("jobs"), wordset("no_jobs"), wordset("peoples")
 _JOB_ENDINGS = ("er", "or", "ist", "eer", "smith", "wright")
 _PEOPLE_ENDINGS = ("ish", "ese", "ian", "ean", "can", "man", "ist", "ic", "ant", "ing")
-_VALUES = frozenset(lexicon.listed("common"))
+_VALUES = frozenset(lexicon.alternatives("common"))
 _LONGEST_VALUE, _LONGEST_NAME, _OLDEST = 7, 3, 130
 
 
-def facts(sentence: str, known: Mapping[str, Holder]) -> list[Fact]:
+def facts_in(sentence: str, known: Mapping[str, Holder]) -> list[StatedFact]:
     """Return the facts with a value in `sentence`; `known` are the holders by their names, as said before.
 
-    >>> [(fact.topic, fact.value) for fact in facts("I no longer work at Acme, I'm at Birch now.", {})]
+    >>> [(fact.topic, fact.value) for fact in facts_in("I no longer work at Acme, I'm at Birch now.", {})]
     [('user.employer', 'Birch')]
     """
     said = sentence.strip().rstrip(".!;, ")
-    text = _FROM_TO.sub(r"\1 to", expanded(said))
+    text = _FROM_TO.sub(r"\1 to", expand_contractions(said))
     if _HEDGES.search(text) or said.endswith("?"):
         return []
     found, ended, who, is_whole = list[Fit](), list[Fit](), "", False
@@ -72,15 +72,17 @@ def facts(sentence: str, known: Mapping[str, Holder]) -> list[Fact]:
     kept = [_fact(one, said, known) for one in found]
     gone = [one for one in (_fact(over, said, known) for over in ended) if one.topic not in {new.topic for new in kept}]
     kept += [replace(one, value=said, is_quote=True, ends=one.value) for one in gone]
-    return [*kept, whole(said)] if kept and is_whole else kept
+    return [*kept, whole_statement(said)] if kept and is_whole else kept
 
 
-def whole(said: str, *, rule: bool = False) -> Fact:
+def whole_statement(said: str, *, rule: bool = False) -> StatedFact:
     """Return `said` as a quotation, under the key of the thing that it is about, or else of the words themselves."""
     said = said.strip().rstrip(".!;, ")
-    about = next((fit for fit in fits("about", expanded(said)) if not rule and _is_about(fit)), None)
-    topic = key(about.holder, about.attribute) if about else sentence_key(said, rule=rule)
-    return Fact(topic=topic, value=said, said=said, is_quote=True)
+    about = next(
+        (fit for fit in exemplar_fits("about", expand_contractions(said)) if not rule and _is_about(fit)), None
+    )
+    topic = attribute_key(about.holder, about.attribute) if about else sentence_key(said, rule=rule)
+    return StatedFact(topic=topic, value=said, said=said, is_quote=True)
 
 
 def plain_value(text: str, kind: str) -> str | None:
@@ -90,7 +92,7 @@ def plain_value(text: str, kind: str) -> str | None:
         before, value = value, _NOT_THIS.sub("", _TRAILING.sub("", value)).strip(' ,;."“”')
     value = _BEFORE.sub("", value, count=1)
     found = value.split()
-    if not 0 < len(found) <= _LONGEST_VALUE or not _NO_VALUE.isdisjoint(words(expanded(value))):
+    if not 0 < len(found) <= _LONGEST_VALUE or not _NO_VALUE.isdisjoint(words(expand_contractions(value))):
         return None
     if kind == "words":
         return value if value.casefold() not in lexicon.STATES else None
@@ -132,7 +134,7 @@ def _subject(fit: Fit) -> str:
 def _stated(clause: str) -> Fit | None:
     if _DENIAL.search(_NOT_THIS.sub("", clause)):
         return None
-    for fit in fits("stated", clause):
+    for fit in exemplar_fits("stated", clause):
         value = _value(fit)
         if value is not None:
             kind = lexicon.KIND_OF.get(value.casefold(), "")
@@ -157,7 +159,7 @@ def _value(fit: Fit) -> str | None:
     if fit.kind != "number" or fit.attribute == "birthday":
         return plain_value(value, fit.kind)
     is_liked = topic_naming.plain_attribute(fit.attribute) != fit.attribute
-    has_words = is_liked or singular(thing[-1]) in _WITH_WORDS
+    has_words = is_liked or singular_form(thing[-1]) in _WITH_WORDS
     has_words = has_words and (thing[-1] != "name" or " " not in value.strip())
     found = plain_value(value, "any") or (plain_value(value, "words") if has_words else None)
     return None if found and _is_people(found) and thing[-1] not in _OF_PEOPLES and not is_liked else found
@@ -167,17 +169,17 @@ def _is_thing(fit: Fit) -> bool:
     """Say whether the attribute is a noun phrase; with `the` only things of the project are."""
     thing = [word.casefold() for word in fit.attribute.split()]
     named = [word for word in fit.attribute.split()[1:] if is_name(word) and not word.isupper()]
-    if named or not thing or not _NO_VALUE.isdisjoint(thing) or singular(thing[-1]) in _PASSING:
+    if named or not thing or not _NO_VALUE.isdisjoint(thing) or singular_form(thing[-1]) in _PASSING:
         return False
-    return fit.who.casefold() != "the" or any(singular(word) in lexicon.PROJECT_WORDS for word in thing)
+    return fit.who.casefold() != "the" or any(singular_form(word) in lexicon.PROJECT_WORDS for word in thing)
 
 
 def _is_about(fit: Fit) -> bool:
     """Say whether a fit is about one thing, which one sentence tells; of a person there is more to tell."""
-    thing = {singular(word) for word in words(fit.attribute)}
+    thing = {singular_form(word) for word in words(fit.attribute)}
     is_unclear = _DENIAL.search(fit.value) or _HEDGES.search(fit.value)
     # How a name is pronounced must not take its place.
-    is_value = key((), fit.attribute).partition(".")[2] in _VALUES
+    is_value = attribute_key((), fit.attribute).partition(".")[2] in _VALUES
     return not (is_unclear or is_value) and thing.isdisjoint(_NO_VALUE | _PASSING | lexicon.LIVING | {"favourite"})
 
 
@@ -200,7 +202,7 @@ def _is_people(value: str) -> bool:
 
 def _ended(clause: str) -> Fit | None:
     """Return what a clause says is not, or no longer, so."""
-    for fit in fits("denied", clause):
+    for fit in exemplar_fits("denied", clause):
         value = plain_value(fit.value, "name")
         if value:
             return replace(fit, value=value)
@@ -218,7 +220,7 @@ def _turned(clause: str, ended: Sequence[Fit]) -> Fit | None:
     return replace(ended[-1], value=value) if value else None
 
 
-def _fact(one: Fit, said: str, known: Mapping[str, Holder]) -> Fact:
-    aliases = [key(holder, one.attribute) for holder in topic_naming.forms_of(one.holder)]
-    holder = topic_naming.resolved(one.holder, known)
-    return Fact(topic=key(holder, one.attribute), value=one.value, said=said, aliases=aliases)
+def _fact(one: Fit, said: str, known: Mapping[str, Holder]) -> StatedFact:
+    aliases = [attribute_key(holder, one.attribute) for holder in topic_naming.forms_of(one.holder)]
+    holder = topic_naming.resolve_holder(one.holder, known)
+    return StatedFact(topic=attribute_key(holder, one.attribute), value=one.value, said=said, aliases=aliases)

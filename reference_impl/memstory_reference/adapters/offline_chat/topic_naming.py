@@ -6,7 +6,14 @@ import re
 from collections.abc import Mapping
 
 from memstory_reference.adapters.offline_chat import lexicon
-from memstory_reference.adapters.offline_chat.wording import expanded, folded, is_name, plain, singular, words
+from memstory_reference.adapters.offline_chat.wording import (
+    expand_contractions,
+    is_name,
+    key_letters,
+    plain_form,
+    singular_form,
+    words,
+)
 
 Holder = tuple[str, ...]
 """The words of whom a fact is about: `()` is the user, `("friend", "Bo")` a friend; `("we",)` is the project."""
@@ -49,7 +56,7 @@ def parse_holder(text: str) -> Holder | None:
         return None
     of_us = WE if first == "our" else ME
     same = lexicon.SAME_WORDS
-    return of_us + tuple(one if is_name(one) and one.casefold() not in same else plain(one) for one in named)
+    return of_us + tuple(one if is_name(one) and one.casefold() not in same else plain_form(one) for one in named)
 
 
 def forms_of(holder: Holder) -> list[Holder]:
@@ -59,23 +66,25 @@ def forms_of(holder: Holder) -> list[Holder]:
     return [holder, named, relation] if named and relation and holder == relation + named else [holder]
 
 
-def resolved(holder: Holder, known: Mapping[str, Holder]) -> Holder:
+def resolve_holder(holder: Holder, known: Mapping[str, Holder]) -> Holder:
     """Return a holder as it was first named: `Bo` as `my friend Bo`."""
     return known.get(holder[0], holder[:1]) + holder[1:] if holder else holder
 
 
-def key(holder: Holder, attribute: str) -> str:
+def attribute_key(holder: Holder, attribute: str) -> str:
     """Return the key of an attribute of `holder`.
 
-    >>> key(("friend", "Bjørn"), "location"), key((), "favourite tea"), key(("we",), "project deadline")
-    ('user.friend_bjorn_location', 'user.tea_preference', 'project.deadline')
+    >>> attribute_key(("friend", "Bjørn"), "location"), attribute_key(("we",), "project deadline")
+    ('user.friend_bjorn_location', 'project.deadline')
+    >>> attribute_key((), "favourite tea")
+    'user.tea_preference'
     """
     found = [word for word in words(plain_attribute(attribute)) if word not in _KEY_NOISE]
-    is_ours = holder[:1] == WE or (not holder and any(singular(word) in lexicon.PROJECT_WORDS for word in found))
+    is_ours = holder[:1] == WE or (not holder and any(singular_form(word) in lexicon.PROJECT_WORDS for word in found))
     if is_ours:
         found = [word for word in found if word not in {"project", "team"}] or found
     last = " ".join(["", *attribute.split()]).rpartition(" ")[2]
-    found = [word if word == last.casefold() and is_name(last) else plain(word) for word in found]
+    found = [word if word == last.casefold() and is_name(last) else plain_form(word) for word in found]
     return _key(PROJECT if is_ours else USER, [*(holder[1:] if holder[:1] == WE else holder), *found])
 
 
@@ -83,21 +92,21 @@ def plain_attribute(attribute: str) -> str:
     """Return an attribute as the keys name it: `pin for the shed` is `shed pin`, what is liked ends in `preference`."""
     attribute = _OF_WHAT.sub(r"\2 \1", _MODIFIED.sub("", _EMAIL.sub("email", attribute.strip())))
     liked = _LIKED.match(attribute)
-    return f"{plain(liked[1] or liked[2])} preference" if liked else attribute
+    return f"{plain_form(liked[1] or liked[2])} preference" if liked else attribute
 
 
 def sentence_key(sentence: str, *, rule: bool = False) -> str:
     """Return the key of a sentence that is kept whole: its meaningful words, names among them."""
-    found = [word for word in words(expanded(sentence)) if word not in lexicon.STOP_WORDS | _KEY_NOISE]
+    found = [word for word in words(expand_contractions(sentence)) if word not in lexicon.STOP_WORDS | _KEY_NOISE]
     found = [word for word in found if not rule or word not in _OF_ANY_RULE] or words(sentence) or [sentence]
     prefix = PROJECT if re.match(r"(?:we|our|the team)\b", sentence, re.IGNORECASE) else USER
-    return _key(CONSTRAINT if rule else prefix, [singular(word) for word in found])
+    return _key(CONSTRAINT if rule else prefix, [singular_form(word) for word in found])
 
 
-def as_words(topic: str, asked: str = "") -> str:
+def key_in_words(topic: str, asked: str = "") -> str:
     """Return a key as a reader would say it; names get the capitals that they have in `asked`."""
     prefix, _, rest = topic.partition(".")
-    names = {folded(word): word for word in re.findall(r"[\w-]+", asked) if is_name(word)}
+    names = {key_letters(word): word for word in re.findall(r"[\w-]+", asked) if is_name(word)}
     said = " ".join(names.get(part, part) for part in rest.split("_"))
     owner = {PROJECT: "the project's ", USER: "" if said[:1].isupper() else "your "}.get(prefix, "")
     return f"{owner}{said}"
@@ -109,5 +118,5 @@ def is_number(word: str) -> bool:
 
 
 def _key(prefix: str, parts: list[str]) -> str:
-    found = [re.sub(r"_+", "_", folded(part)).strip("_") for part in parts]
+    found = [re.sub(r"_+", "_", key_letters(part)).strip("_") for part in parts]
     return f"{prefix}.{'_'.join([part for part in found if part][:_LONGEST_KEY]) or 'thing'}"

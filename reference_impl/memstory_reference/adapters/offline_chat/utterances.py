@@ -7,12 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memstory_reference.adapters.offline_chat import lexicon
-from memstory_reference.adapters.offline_chat.exemplars import nearest
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
-from memstory_reference.adapters.offline_chat.questions import Question, asks, parse_question
-from memstory_reference.adapters.offline_chat.statements import Fact, facts, plain_value, whole
-from memstory_reference.adapters.offline_chat.topic_naming import Holder, as_words, is_number
-from memstory_reference.adapters.offline_chat.wording import content_words, expanded, is_name, sentences, words
+from memstory_reference.adapters.offline_chat.exemplars import nearest_exemplar
+from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern
+from memstory_reference.adapters.offline_chat.questions import ParsedQuestion, is_question, parse_question
+from memstory_reference.adapters.offline_chat.statements import StatedFact, facts_in, plain_value, whole_statement
+from memstory_reference.adapters.offline_chat.topic_naming import Holder, is_number, key_in_words
+from memstory_reference.adapters.offline_chat.wording import (
+    content_words,
+    expand_contractions,
+    is_name,
+    split_sentences,
+    words,
+)
 from memstory_reference.text.secret_guard import secret_in
 
 
@@ -20,7 +26,7 @@ from memstory_reference.text.secret_guard import secret_in
 class Context:
     """What was said before that this message may speak of."""
 
-    last: Fact | None = None
+    last: StatedFact | None = None
     statement: str = ""
     known: Mapping[str, Holder] = field(default_factory=dict)
 
@@ -29,19 +35,19 @@ class Context:
 class Reading:
     """What a message means; `unsaved` are statements and wishes that are not kept, `talk` is a kind of small talk."""
 
-    facts: Sequence[Fact] = ()
+    facts: Sequence[StatedFact] = ()
     unsaved: Sequence[str] = ()
-    question: Question | None = None
+    question: ParsedQuestion | None = None
     forget: str = ""
     lists: bool = False
     talk: str = ""
 
 
-_OPENING = pattern(rf"^(?:{phrases('openings')}\s*[,:;!.–—-]+\s*)+(?=\S)")
-_TAG = pattern(rf"[\s,;–—-]+{phrases('tags')}\s*[!.]*(?P<asks>\??)\s*$")
-_WANT = rf"(?:{phrases('wanting')}[,\s]+)*"
+_OPENING = pattern(rf"^(?:{phrase_pattern('openings')}\s*[,:;!.–—-]+\s*)+(?=\S)")
+_TAG = pattern(rf"[\s,;–—-]+{phrase_pattern('tags')}\s*[!.]*(?P<asks>\??)\s*$")
+_WANT = rf"(?:{phrase_pattern('wanting')}[,\s]+)*"
 _THAT = r"(?:that|it|this|them|those)"
-_KEEP = phrases("keeping")
+_KEEP = phrase_pattern("keeping")
 _KEEP_TAG = pattern(
     rf"[\s,;.:–—-]+{_WANT}(?:(?:{_KEEP}|keep) {_THAT}(?: down)?(?: for (?:me|later|next time))?|please remember|"
     r"(?:please )?do not forget|for (?:future reference|the record|later))(?:[,\s]+please)?[.!?]*$"
@@ -52,29 +58,31 @@ _WISH = re.compile(
     r"I want you to know|decision(?=:))(?P<joint>\s*[,:–—-]\s*|\s+that\b\s*:?\s*|\s+|$)(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
-_ALWAYS = pattern(rf"^(?:please,? )?{phrases('from_now_on')}[,:]? (.+)$|^(.+?),? {phrases('from_now_on')}$")
-_NO_WISH = pattern(rf"^{phrases('no_wish')}\b")
+_ALWAYS = pattern(
+    rf"^(?:please,? )?{phrase_pattern('from_now_on')}[,:]? (.+)$|^(.+?),? {phrase_pattern('from_now_on')}$"
+)
+_NO_WISH = pattern(rf"^{phrase_pattern('no_wish')}\b")
 _UNMARKED = pattern(r"save|store|record|log|write")
 _FORGET = pattern(
-    rf"^{_WANT}(?:forget|delete|remove|erase|wipe|unlearn|stop remembering)\s+(?:{phrases('forgotten')}\s+)*"
+    rf"^{_WANT}(?:forget|delete|remove|erase|wipe|unlearn|stop remembering)\s+(?:{phrase_pattern('forgotten')}\s+)*"
     r"(?P<rest>(?!(?:it|that|about it)[.!]*$).+?)(?: from (?:your |the )?memory)?[.!?]*$"
 )
-_RULE = pattern(rf"^(?:please )?{phrases('rules')}")
-_MARK = pattern(rf"^(?:{phrases('corrections')}\b\s*[,:;.!–—-]*\s*)+")
-_MEANT = pattern(rf"^{phrases('meant_is')} (?P<v>.+?)(?: (?:instead|now))?$|^(?P<first>[^,]+), not [^,]+$")
+_RULE = pattern(rf"^(?:please )?{phrase_pattern('rules')}")
+_MARK = pattern(rf"^(?:{phrase_pattern('corrections')}\b\s*[,:;.!–—-]*\s*)+")
+_MEANT = pattern(rf"^{phrase_pattern('meant_is')} (?P<v>.+?)(?: (?:instead|now))?$|^(?P<first>[^,]+), not [^,]+$")
 _IT_IS = pattern(r"^(?:(?:it|that|he|she|they) (?:is|are|was|has (?:moved|changed) to)(?: now)? )?(?P<v>.+)$")
 _STATE = rf"\b(?:am|is|are|was|were) (?:so |very |really )?(?:{'|'.join(sorted(lexicon.STATES))})[.!]*$"
-_MOMENT = pattern(rf"\b{phrases('moments')}\b|^I {phrases('feelings')}\b|\bmy \w+ is \w+ing\b|{_STATE}")
+_MOMENT = pattern(rf"\b{phrase_pattern('moments')}\b|^I {phrase_pattern('feelings')}\b|\bmy \w+ is \w+ing\b|{_STATE}")
 _CHANGE = pattern(r"\b(?:used to|no longer|not .+ any ?more)\b.*\bnow\b")
 _TALK = frozenset(["greet", "thank", "chat"])
 _OF_LISTS = lexicon.wordset("of_lists")
 _LEAST_WORDS, _SURE = 3, 0.6
 
 
-def read(text: str, context: Context) -> Reading:
+def read_message(text: str, context: Context) -> Reading:
     """Read a message, sentence by sentence."""
     found = Reading()
-    for sentence in sentences(text):
+    for sentence in split_sentences(text):
         one = _read_sentence(sentence, context)
         found = Reading(
             facts=[*found.facts, *one.facts],
@@ -84,11 +92,11 @@ def read(text: str, context: Context) -> Reading:
             lists=found.lists or one.lists,
             talk=found.talk or one.talk,
         )
-        context = after(context, sentence, one)
+        context = next_context(context, sentence, one)
     return found
 
 
-def after(context: Context, sentence: str, reading: Reading) -> Context:
+def next_context(context: Context, sentence: str, reading: Reading) -> Context:
     """Return what is known once `sentence` has been said."""
     named = re.findall(r"\b(?:[Mm]y|[Oo]ur) ([a-z-]+(?: [a-z-]+)?),? ([^\W\d_][\w-]*)", sentence)
     people = [(owner.split(), name) for owner, name in named if is_name(name) and not name.isupper()]
@@ -97,7 +105,7 @@ def after(context: Context, sentence: str, reading: Reading) -> Context:
     if reading.facts:
         last = reading.facts[-1]
     elif reading.question is not None and reading.question.keys:
-        last = Fact(topic=reading.question.keys[0], value="", said="")
+        last = StatedFact(topic=reading.question.keys[0], value="", said="")
     is_statement = not (reading.question or reading.forget or reading.lists or reading.talk)
     statement = sentence if is_statement else context.statement
     return Context(last=last, statement=statement, known={**context.known, **known})
@@ -105,8 +113,8 @@ def after(context: Context, sentence: str, reading: Reading) -> Context:
 
 def is_lasting(sentence: str) -> bool:
     """Say whether a statement holds for longer than a moment: `I play the cello`, not `I am tired`."""
-    text = expanded(sentence)
-    (label, near), found = nearest(text), text.split()
+    text = expand_contractions(sentence)
+    (label, near), found = nearest_exemplar(text), text.split()
     is_moment = (near >= _SURE and label in {*_TALK, "moment"}) or (_MOMENT.search(text) and not _CHANGE.search(text))
     if len(found) < _LEAST_WORDS or is_moment:
         return False
@@ -119,17 +127,17 @@ def is_lasting(sentence: str) -> bool:
 
 def _read_sentence(sentence: str, context: Context) -> Reading:
     bare = _OPENING.sub("", sentence).strip()
-    text, said = expanded(bare), _tagless(bare)
+    text, said = expand_contractions(bare), _tagless(bare)
     forgotten = _FORGET.match(text)
     if forgotten and re.search(r"\b(?:my|our|I|me|we|note)\b|(?!^)[A-Z]|^forget", text, re.IGNORECASE):
         return Reading(forget=_tagless(forgotten["rest"]).rstrip(".!? "))
     wish = _wish(bare)
     if wish is not None:
         return _wished(wish, context)
-    label, near = nearest(text)
+    label, near = nearest_exemplar(text)
     if label == "list" and near >= _SURE and _OF_LISTS.issuperset(content_words(text)):
         return Reading(lists=True)
-    if asks(said):
+    if is_question(said):
         return Reading(question=parse_question(said, context.known))
     corrected = [replace(one, corrects=True) for one in _corrected(said, context)]
     return Reading(facts=corrected) if corrected else _told(said, label if near >= _SURE else "", context)
@@ -138,18 +146,18 @@ def _read_sentence(sentence: str, context: Context) -> Reading:
 def _tagless(sentence: str) -> str:
     tag = _TAG.search(sentence)
     rest = sentence[: tag.start()].rstrip(" ,;") if tag else ""
-    return sentence if not tag or not rest else f"{rest}?" if tag["asks"] and asks(rest) else rest
+    return sentence if not tag or not rest else f"{rest}?" if tag["asks"] and is_question(rest) else rest
 
 
-def _wish(sentence: str) -> Fact | str | None:
+def _wish(sentence: str) -> StatedFact | str | None:
     """Return what somebody asks to remember, a rule as a fact; None where nobody asks."""
     text = re.sub(r"\bI['’]d\b", "I would", re.sub(r"\b([Dd])on['’]?t\b", r"\1o not", sentence)).strip()
     always = _ALWAYS.match(text.rstrip(".!"))
     if always:
-        return whole(_tagless(always[1] or always[2]), rule=True)
+        return whole_statement(_tagless(always[1] or always[2]), rule=True)
     tag = _KEEP_TAG.search(text)
     before = text[: tag.start()].strip() if tag else ""
-    if words(before) and not asks(before) and not re.fullmatch(_WANT, f"{before} ", re.IGNORECASE):
+    if words(before) and not is_question(before) and not re.fullmatch(_WANT, f"{before} ", re.IGNORECASE):
         return _wish(before) or before
     found = _WISH.match(text)
     rest = _tagless(found["rest"].strip()).rstrip(".!? ") if found else ""
@@ -162,28 +170,32 @@ def _wish(sentence: str) -> Fact | str | None:
     return re.sub(r"^to (?=\w)", "", rest, flags=re.IGNORECASE)
 
 
-def _wished(wish: Fact | str, context: Context) -> Reading:
+def _wished(wish: StatedFact | str, context: Context) -> Reading:
     """Keep what somebody asks to remember: values, else the whole sentence; say so where there is nothing to keep."""
-    if isinstance(wish, Fact):
+    if isinstance(wish, StatedFact):
         return Reading(facts=[wish])
     if re.fullmatch(rf"(?:(?:all )?{_THAT})?", wish, re.IGNORECASE):
         said = context.statement
-        return Reading(facts=facts(said, context.known) or [whole(said)]) if words(said) else Reading(unsaved=[wish])
+        return (
+            Reading(facts=facts_in(said, context.known) or [whole_statement(said)])
+            if words(said)
+            else Reading(unsaved=[wish])
+        )
     if len(words(wish)) < _LEAST_WORDS and re.match(rf"(?:the|a|an|my|our|{_THAT})\b|\S+$", wish, re.IGNORECASE):
         return Reading(unsaved=[wish])
-    if _RULE.match(expanded(wish)):
-        return Reading(facts=[whole(wish, rule=True)])
-    return Reading(facts=facts(wish, context.known) or [whole(wish)])
+    if _RULE.match(expand_contractions(wish)):
+        return Reading(facts=[whole_statement(wish, rule=True)])
+    return Reading(facts=facts_in(wish, context.known) or [whole_statement(wish)])
 
 
-def _corrected(sentence: str, context: Context) -> list[Fact]:
+def _corrected(sentence: str, context: Context) -> list[StatedFact]:
     """Return what a correction of what was said last states, or nothing."""
-    text, last = expanded(sentence).rstrip(".!"), context.last
+    text, last = expand_contractions(sentence).rstrip(".!"), context.last
     mark = _MARK.match(text)
     rest = text[mark.end() :] if mark else text
     meant = _MEANT.match(rest)
     given = meant["v"] or meant["first"] if meant else _IT_IS.sub(r"\g<v>", rest)
-    named = facts(given if meant else rest, context.known) if mark or meant else []
+    named = facts_in(given if meant else rest, context.known) if mark or meant else []
     if named or last is None or not (meant or mark or (given != rest and " now" in rest)):
         return named
     given = re.sub(r"^(?:in|at|on|for|now) |,? (?:and )?not .*$|\banymore\b.*", "", given)
@@ -198,16 +210,16 @@ def _corrected(sentence: str, context: Context) -> list[Fact]:
         or not (last.is_quote or not last.value or form == old)
     ):
         return []
-    told = said if last.is_quote else f"{as_words(last.topic)} is {value}"
+    told = said if last.is_quote else f"{key_in_words(last.topic)} is {value}"
     return [replace(last, value=said if last.is_quote else value, said=told)]
 
 
 def _told(sentence: str, label: str, context: Context) -> Reading:
     """Read a statement: its values, else all of it if it holds for longer than a moment, and is about somebody."""
-    text = expanded(sentence)
+    text = expand_contractions(sentence)
     if _RULE.match(text):
-        return Reading(facts=[whole(sentence, rule=True)])
-    found = facts(sentence, context.known)
+        return Reading(facts=[whole_statement(sentence, rule=True)])
+    found = facts_in(sentence, context.known)
     if not found and label == "ask":
         return Reading(question=parse_question(sentence, context.known))
     if secret_in(sentence) is not None:
@@ -215,6 +227,6 @@ def _told(sentence: str, label: str, context: Context) -> Reading:
     if not found and is_lasting(sentence):
         first = {*words(text)[:4]}
         is_ours = not first.isdisjoint(lexicon.PROJECT_WORDS | {"my", "our"}) or not text.casefold().startswith("the ")
-        found = [replace(whole(sentence), of_the_world=not is_ours)]
+        found = [replace(whole_statement(sentence), of_the_world=not is_ours)]
     is_talk = not found and label in _TALK
     return Reading(facts=found, unsaved=[] if found or is_talk else [sentence.strip()], talk=label if is_talk else "")

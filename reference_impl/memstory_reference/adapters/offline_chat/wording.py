@@ -20,14 +20,14 @@ _LONGEST_TEXT, _LONGEST_SENTENCE = 8_000, 800
 _SHORTEST_STEM, _SHARED_PREFIX = 4, 6
 
 
-def expanded(text: str) -> str:
+def expand_contractions(text: str) -> str:
     """Return `text` with its contractions written out."""
     for pattern, full in _EXPANSIONS:
         text = pattern.sub(full, text)
     return text
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Cut as much of `text` as the rules read into sentences; abbreviations and ordinals do not end one."""
     found: list[str] = []
     pieces = (" ".join(piece.split()) for piece in _SENTENCE_END.split(text[:_LONGEST_TEXT]))
@@ -47,7 +47,9 @@ def words(text: str) -> list[str]:
 
 def content_words(text: str) -> list[str]:
     """Return the stems of the words that carry meaning, in order, each once."""
-    return list(dict.fromkeys(stem(word) for word in words(expanded(text)) if word not in STOP_WORDS))
+    return list(
+        dict.fromkeys(regular_stem(word) for word in words(expand_contractions(text)) if word not in STOP_WORDS)
+    )
 
 
 def is_name(word: str) -> bool:
@@ -55,10 +57,10 @@ def is_name(word: str) -> bool:
     return word[:1].isalpha() and not word[:1].islower()
 
 
-def folded(word: str) -> str:
+def key_letters(word: str) -> str:
     """Return a word in the letters that a key may have; no letter is dropped.
 
-    >>> folded("Łukasz"), folded("Bjørn"), folded("Ólafur"), folded("민")
+    >>> key_letters("Łukasz"), key_letters("Bjørn"), key_letters("Ólafur"), key_letters("민")
     ('lukasz', 'bjorn', 'olafur', 'min')
     """
     found = []
@@ -69,7 +71,7 @@ def folded(word: str) -> str:
     return "".join(found)
 
 
-def singular(word: str) -> str:
+def singular_form(word: str) -> str:
     """Return a regular plural without its ending."""
     if len(word) < _SHORTEST_STEM or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
@@ -78,15 +80,15 @@ def singular(word: str) -> str:
     return word[:-2] if word.endswith(("ches", "shes", "xes", "sses", "zes")) else word[:-1]
 
 
-def plain(word: str) -> str:
+def plain_form(word: str) -> str:
     """Return the singular of a word, and of words of one meaning the same one."""
     bare = word.casefold()
-    return SAME_WORDS.get(bare, SAME_WORDS.get(singular(bare), singular(bare)))
+    return SAME_WORDS.get(bare, SAME_WORDS.get(singular_form(bare), singular_form(bare)))
 
 
-def stem(word: str) -> str:
+def regular_stem(word: str) -> str:
     """Return what regular forms of a word share, and words of the same meaning."""
-    word = plain(word)
+    word = plain_form(word)
     word = PASTS.get(word, word)
     if word.endswith("ied") and len(word) > _SHORTEST_STEM:
         return f"{word[:-3]}y"
@@ -97,7 +99,7 @@ def stem(word: str) -> str:
     return word[:-1] if word.endswith("e") and len(word) > _SHORTEST_STEM else word
 
 
-def shared(wanted: Iterable[str], there: Sequence[str]) -> list[str]:
+def common_stems(wanted: Iterable[str], there: Sequence[str]) -> list[str]:
     """Return those stems of `wanted` that are in `there`, be it only with their first six letters."""
     heads = {other[:_SHARED_PREFIX] for other in there if len(other) >= _SHARED_PREFIX}
     return [word for word in wanted if word in there or word[:_SHARED_PREFIX] in heads]

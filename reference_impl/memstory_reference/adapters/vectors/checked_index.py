@@ -14,14 +14,14 @@ from memstory_reference.adapters.vectors.vector_rows import (
     checked_records,
     checked_vector,
     checked_where,
-    page,
-    with_vectors,
+    fill_vectors,
+    page_of_ids,
 )
 from memstory_reference.ports import Match, Primitive, Record
-from memstory_reference.storage.lane import Lane
+from memstory_reference.storage.lane import SerialThread
 
 
-class Rows(Protocol):
+class OwnerRows(Protocol):
     """One owner's rows, blocking; they trust what they are given."""
 
     def put(self, records: Sequence[Record]) -> None:
@@ -52,7 +52,7 @@ class Rows(Protocol):
 class CheckedIndex:
     """A `VectorIndex` over rows; `dimension` tells what the store holds, None before its first row."""
 
-    def __init__(self, lane: Lane, rows: Rows, dimension: Callable[[], int | None]) -> None:
+    def __init__(self, lane: SerialThread, rows: OwnerRows, dimension: Callable[[], int | None]) -> None:
         self._lane = lane
         self._rows = rows
         self._dimension = dimension
@@ -74,7 +74,7 @@ class CheckedIndex:
         self, where: Mapping[str, Primitive] | None = None, limit: int | None = None, offset: int = 0
     ) -> Sequence[Record]:
         plain = checked_where(where)
-        return await self._lane.run(lambda: self._plain(page(self._rows.select(plain), limit, offset)))
+        return await self._lane.run(lambda: self._plain(page_of_ids(self._rows.select(plain), limit, offset)))
 
     async def delete(self, ids: Sequence[str]) -> Sequence[str]:
         return await self._lane.run(self._rows.drop, checked_ids(ids))
@@ -88,7 +88,7 @@ class CheckedIndex:
         if ready:
             bare = [row.id for row in ready if row.vector is None]
             old = {row.id: row.vector for row in self._rows.read(bare)}
-            self._rows.put(with_vectors(ready, old.get))
+            self._rows.put(fill_vectors(ready, old.get))
 
     def _plain(self, ids: Sequence[str]) -> Sequence[Record]:
         return [replace(row, vector=None) for row in self._rows.read(ids)]

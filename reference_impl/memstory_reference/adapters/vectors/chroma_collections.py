@@ -41,17 +41,17 @@ NO_ROOM = ("disk is full", "readonly database", "disk I/O error", "unable to ope
 """What the messages of Chroma's core say when the folder, not the request, is at fault."""
 
 
-def name_of(collection: str, owner: str) -> str:
+def collection_name(collection: str, owner: str) -> str:
     """Return a name that Chroma allows; the owner goes in as a hash, for an owner may be any text.
 
-    >>> name_of("local2.memory", "ana")
+    >>> collection_name("local2.memory", "ana")
     'local2.memory-a07ce676b7999dee5c556523af5f9dca'
     """
     digest = hashlib.blake2b(checked_name("owner", owner).encode(), digest_size=16).hexdigest()
     return f"{checked_collection(collection)}-{digest}"
 
 
-def find(client: ClientAPI, name: str) -> Collection | None:
+def find_collection(client: ClientAPI, name: str) -> Collection | None:
     """Return a collection, or None if there is none of this name."""
     try:
         return client.get_collection(name, embedding_function=None)
@@ -59,7 +59,7 @@ def find(client: ClientAPI, name: str) -> Collection | None:
         return None
 
 
-def make(client: ClientAPI, name: str, stamp: Mapping[str, str | int]) -> Collection:
+def make_collection(client: ClientAPI, name: str, stamp: Mapping[str, str | int]) -> Collection:
     """Make a collection, or find the one that another client just made."""
     # Other code may pass a space for a collection that exists, and Chroma ignores it: look afterwards (LF-11).
     hnsw: CreateHNSWConfiguration = {**HNSW, "sync_threshold": SYNC_ROWS}
@@ -68,7 +68,7 @@ def make(client: ClientAPI, name: str, stamp: Mapping[str, str | int]) -> Collec
     )
 
 
-def ours(client: ClientAPI) -> Iterator[Collection]:
+def own_collections(client: ClientAPI) -> Iterator[Collection]:
     """Return the collections that this adapter made."""
     offset = 0
     while page := client.list_collections(limit=PAGE, offset=offset):
@@ -86,12 +86,12 @@ def check_space(found: Collection, place: str) -> None:
         )
 
 
-def sample(ids: Sequence[str]) -> list[str]:
+def sample_ids(ids: Sequence[str]) -> list[str]:
     """Return the ids that a health check asks for."""
     return sorted(random.Random(len(ids)).sample(ids, min(SAMPLE, len(ids))))  # noqa: S311  (no secret: a sample)
 
 
-def unreachable(collection: Collection, records: Sequence[Record]) -> list[str]:
+def unreachable_ids(collection: Collection, records: Sequence[Record]) -> list[str]:
     """Return the ids of the rows that a query with their own vector does not find (chroma#7758)."""
     size = min(ROOM, collection.count())
     if not records or not size:
@@ -103,7 +103,7 @@ def unreachable(collection: Collection, records: Sequence[Record]) -> list[str]:
 
 
 @contextmanager
-def translated(place: str, advice: str) -> Iterator[None]:
+def chroma_errors(place: str, advice: str) -> Iterator[None]:
     """Turn errors of Chroma and of its transport into the few that callers know."""
     try:
         yield

@@ -30,12 +30,12 @@ class _PlainUnpickler(pickle._Unpickler):  # noqa: SLF001  (said below)
         raise pickle.UnpicklingError(msg)
 
 
-def are_whole(folder: Path) -> bool:
+def are_indexes_whole(folder: Path) -> bool:
     """Say whether the files of all indexes in a folder agree with their headers."""
-    return all(is_whole(segment) for segment in _segments(folder))
+    return all(is_index_whole(segment) for segment in _segments(folder))
 
 
-def remove(folder: Path) -> None:
+def remove_chroma_files(folder: Path) -> None:
     """Delete Chroma's files, and no others."""
     for segment in _segments(folder):
         shutil.rmtree(segment)
@@ -47,7 +47,7 @@ def _segments(folder: Path) -> list[Path]:
     return sorted({file.parent for name in FILES for file in folder.glob(f"*/{name}")})
 
 
-def is_whole(segment: Path) -> bool:
+def is_index_whole(segment: Path) -> bool:
     """Say whether the files of one index agree with its header."""
     if _size(segment / "header.bin") != HEADER_BYTES:
         return False

@@ -24,17 +24,17 @@ from numpy.typing import NDArray
 
 from memstory_reference.adapters.vectors import chroma_files
 from memstory_reference.adapters.vectors.chroma_collections import (
-    find,
-    make,
-    name_of,
-    ours,
-    sample,
-    translated,
-    unreachable,
+    chroma_errors,
+    collection_name,
+    find_collection,
+    make_collection,
+    own_collections,
+    sample_ids,
+    unreachable_ids,
 )
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows
-from memstory_reference.adapters.vectors.timely import StuckError, Timely
+from memstory_reference.adapters.vectors.timely import StuckError, TimedThread
 from memstory_reference.ports import Primitive, Record
 from memstory_reference.storage.database_store import Database
 
@@ -57,7 +57,7 @@ class ChromaFollower:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._stale = folder.with_name(folder.name + _STALE)
-        self._timely = Timely(f"Chroma at {folder}")
+        self._timely = TimedThread(f"Chroma at {folder}")
         self._client: Client | None = None
         self._sound: dict[tuple[str, str], ChromaRows] = {}
         self._churn: dict[tuple[str, str], int] = {}
@@ -87,8 +87,8 @@ class ChromaFollower:
         found = self._found(rows)
         self._drain(rows, found)
         if rows.key not in self._sound or self._churn.get(rows.key, 0) >= CHURN:
-            chosen = rows.read(sample(rows.select({})))
-            lost = self._timely.run(unreachable, found.collection, chosen)
+            chosen = rows.read(sample_ids(rows.select({})))
+            lost = self._timely.run(unreachable_ids, found.collection, chosen)
             if lost or self._timely.run(found.count) != rows.count():
                 share = (found.collection.name, len(lost), len(chosen))
                 logger.warning("%s: a query misses %d of %d sampled rows; the index is rebuilt", *share)
@@ -100,12 +100,12 @@ class ChromaFollower:
 
     def _found(self, rows: StoredRows) -> ChromaRows:
         client, (collection, owner) = self._opened(), rows.key
-        name = name_of(collection, owner)
-        found, batch = self._timely.run(lambda: (find(client, name), client.get_max_batch_size()))
+        name = collection_name(collection, owner)
+        found, batch = self._timely.run(lambda: (find_collection(client, name), client.get_max_batch_size()))
         if found is None:
             rows.follow()  # before the collection: a process that is killed in between leaves all of it to do
             stamp = {"memstory:collection": collection, "memstory:owner": owner}
-            found = self._timely.run(make, client, name, stamp)
+            found = self._timely.run(make_collection, client, name, stamp)
         return ChromaRows(found, int(batch), is_follower=True)
 
     def _drain(self, rows: StoredRows, found: ChromaRows) -> None:
@@ -119,7 +119,7 @@ class ChromaFollower:
         if self._client is None:
             if self._stale.exists():
                 shutil.rmtree(self._stale)
-            if not chroma_files.are_whole(self._folder):
+            if not chroma_files.are_indexes_whole(self._folder):
                 logger.warning("%s: the index files were damaged; they are made again from the rows", self._folder)
                 shutil.rmtree(self._folder)
             self._client = self._timely.run(_persistent_client, self._folder)
@@ -129,7 +129,7 @@ class ChromaFollower:
     def _translated(self) -> Iterator[None]:
         place = str(self._folder)
         try:
-            with translated(place, f"Delete {place}: it is made again from the rows beside it."):
+            with chroma_errors(place, f"Delete {place}: it is made again from the rows beside it."):
                 yield
         except StuckError:
             _forget_client(self._folder)
@@ -153,19 +153,19 @@ def take_over(folder: Path, file: Path) -> None:
     part.unlink(missing_ok=True)
     client, database = _persistent_client(folder), Database(part, schema=SCHEMA)
     try:
-        old = [one for one in ours(client) if not _is_half_copied(client, one)]
+        old = [one for one in own_collections(client) if not _is_half_copied(client, one)]
         for collection in old:
             _copy(ChromaRows(collection, BATCH), database)
         database.close()
         part.rename(file)
-        for collection in list(ours(client)):
+        for collection in list(own_collections(client)):
             client.delete_collection(collection.name)
         is_empty = client.count_collections() == 0
     finally:
         database.close()
         client.close()
     if is_empty:
-        chroma_files.remove(folder)
+        chroma_files.remove_chroma_files(folder)
 
 
 def _copy(rows: ChromaRows, database: Database) -> None:
@@ -180,7 +180,7 @@ def _copy(rows: ChromaRows, database: Database) -> None:
 def _is_half_copied(client: Client, collection: Collection) -> bool:
     """Say whether it is the copy of a collection that still exists."""
     whole = collection.name.removesuffix(_COPY)
-    return whole != collection.name and find(client, whole) is not None
+    return whole != collection.name and find_collection(client, whole) is not None
 
 
 def _persistent_client(folder: Path) -> Client:

@@ -23,18 +23,18 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.chroma_collections import (
     check_space,
-    find,
-    make,
-    name_of,
-    ours,
-    sample,
-    translated,
-    unreachable,
+    chroma_errors,
+    collection_name,
+    find_collection,
+    make_collection,
+    own_collections,
+    sample_ids,
+    unreachable_ids,
 )
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.vector_rows import check_model
 from memstory_reference.ports import Match, Primitive, Record
-from memstory_reference.storage.lane import Lane
+from memstory_reference.storage.lane import SerialThread
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 async def open_chroma_server(host: str, port: int, *, model: str, dimension: int | None = None) -> ChromaServerStore:
     """Open the store; UnavailableError if the server does not answer."""
     place = f"http://{host}:{port}"
-    lane = Lane(place, partial(translated, place, "Look at the server's log."))
+    lane = SerialThread(place, partial(chroma_errors, place, "Look at the server's log."))
     client = await lane.run(_http_client, host, port, place)
     store = ChromaServerStore(client, lane, place=place, model=model, dimension=dimension)
     try:
@@ -56,7 +56,7 @@ async def open_chroma_server(host: str, port: int, *, model: str, dimension: int
 class ChromaServerStore:
     """A `VectorStore`; made by `open_chroma_server`."""
 
-    def __init__(self, client: Client, lane: Lane, *, place: str, model: str, dimension: int | None) -> None:
+    def __init__(self, client: Client, lane: SerialThread, *, place: str, model: str, dimension: int | None) -> None:
         self._lane = lane
         self.dimension = dimension
         self._client = client
@@ -67,7 +67,7 @@ class ChromaServerStore:
 
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Open the index of `owner`."""
-        name = name_of(collection, owner)
+        name = collection_name(collection, owner)
         rows = self._rows.get(name) or ServerRows(self, (collection, owner))
         if await self._lane.run(rows.open):
             self._rows[name] = rows  # of a name that only was asked for, nothing is kept
@@ -83,20 +83,20 @@ class ChromaServerStore:
 
     def admit(self) -> None:
         """Compare the store with this run by its first collection: all others were admitted by the same rule."""
-        for collection in ours(self._client):
+        for collection in own_collections(self._client):
             self._check(collection)
             return
 
     def find(self, key: tuple[str, str]) -> ChromaRows | None:
         """Return the rows of an owner, or None if nothing was ever written; blocking."""
-        found = find(self._client, name_of(*key))
+        found = find_collection(self._client, collection_name(*key))
         return None if found is None else self._checked(found)
 
     def create(self, key: tuple[str, str], dimension: int) -> ChromaRows:
         """Make the collection of an owner; blocking."""
         names = {"memstory:collection": key[0], "memstory:owner": key[1]}
         stamp: dict[str, str | int] = {**names, "memstory:model": self._model, "memstory:dimension": dimension}
-        return self._checked(make(self._client, name_of(*key), stamp))
+        return self._checked(make_collection(self._client, collection_name(*key), stamp))
 
     def _checked(self, found: Collection) -> ChromaRows:
         self._check(found)
@@ -109,7 +109,7 @@ class ChromaServerStore:
         self.dimension = dimension
 
     def _owners(self, collection: str) -> list[str]:
-        stamps = [own.metadata for own in ours(self._client)]
+        stamps = [own.metadata for own in own_collections(self._client)]
         return sorted({stamp["memstory:owner"] for stamp in stamps if stamp["memstory:collection"] == collection})
 
 
@@ -126,8 +126,8 @@ class ServerRows:
         if self._found is None:
             self._found = self._store.find(self._key)
             if self._found is not None:
-                chosen = list(self._found.read(sample(self._found.select({}))).values())
-                if lost := unreachable(self._found.collection, chosen):
+                chosen = list(self._found.read(sample_ids(self._found.select({}))).values())
+                if lost := unreachable_ids(self._found.collection, chosen):
                     share = (self._found.collection.name, len(lost), len(chosen))
                     logger.warning("%s: a query misses %d of %d rows; stop the server, open its folder once", *share)
         return self._found

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
-from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows, made_with, owners_of
+from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows, model_and_dimension, owners_of
 from memstory_reference.adapters.vectors.timely import StuckError
-from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, same_as
+from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, equality_test
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import VectorMatrix
@@ -89,7 +89,7 @@ class _Held:
         if key not in self._matching:
             if len(self._matching) == KEPT_CONDITIONS:
                 self._matching.clear()
-            tests = [(name, same_as(value)) for name, value in where.items()]
+            tests = [(name, equality_test(value)) for name, value in where.items()]
             rows = self._records.items()
             matching = (one for one, row in rows if all(is_same(row.metadata.get(name)) for name, is_same in tests))
             self._matching[key] = self._matrix.places(matching)
@@ -230,7 +230,7 @@ class ExactStore:
         return CheckedIndex(self._lane, rows, lambda: self.dimension)
 
     def _admit(self) -> None:
-        made = made_with(self._db)
+        made = model_and_dimension(self._db)
         if made is not None:
             check_model(str(self._place), made, (self._model, self.dimension))
             self.dimension = made[1]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.vectors.vector_rows import same_as
+from memstory_reference.adapters.vectors.vector_rows import equality_test
 from memstory_reference.ports import Primitive, Record
-from memstory_reference.storage.database_store import Database, parts
+from memstory_reference.storage.database_store import Database, batches_of_values
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS owners (
@@ -84,7 +84,7 @@ class StoredRows:
     def read(self, ids: Sequence[str]) -> list[Record]:
         """Return the rows that exist, in the order of `ids`, with their vectors."""
         found: dict[str, Record] = {}
-        for marks, part in parts(ids):
+        for marks, part in batches_of_values(ids):
             sql = f"SELECT id, text, metadata, vector FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
             found |= {row[0]: self._record(*row) for row in self._db.execute(sql, (self._number(), *part))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
@@ -96,7 +96,7 @@ class StoredRows:
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
         """Return the ids of the rows that match, sorted."""
-        tests = [(key, same_as(value)) for key, value in where.items()]
+        tests = [(key, equality_test(value)) for key, value in where.items()]
         if not tests:
             return [row[0] for row in self._db.execute("SELECT id FROM rows WHERE owner = ? ORDER BY id", self._args())]
         # SQLite leaves out, without decoding them, rows that do not have the texts anywhere.
@@ -137,7 +137,7 @@ class StoredRows:
 
     def _known_ids(self, ids: Sequence[str]) -> list[str]:
         found: set[str] = set()
-        for marks, part in parts(ids):
+        for marks, part in batches_of_values(ids):
             sql = f"SELECT id FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
             found |= {row[0] for row in self._db.execute(sql, (self._number(), *part))}
         return [one for one in dict.fromkeys(ids) if one in found]
@@ -167,7 +167,7 @@ class StoredRows:
         return None if row is None else (row[0], row[1])
 
 
-def made_with(database: Database) -> tuple[str, int] | None:
+def model_and_dimension(database: Database) -> tuple[str, int] | None:
     """Return the model of the vectors and how many numbers each has; None before the first row.
 
     Raises:

@@ -21,7 +21,7 @@ class StuckError(UnavailableError):
     """A call did not return in time; nothing more is asked of this library."""
 
 
-class Timely:
+class TimedThread:
     """Runs blocking calls one after another, each at most `SECONDS`; the process may end while one is stuck."""
 
     def __init__(self, what: str) -> None:

@@ -61,7 +61,7 @@ def checked_where(where: Mapping[str, Primitive] | None) -> dict[str, Primitive]
 def checked_vector(vector: ArrayLike, dimension: int | None, *, what: str = "vector") -> NDArray[np.float32]:
     """Return the vector at length 1; one of another dimension than the store's is refused."""
     try:
-        ready = unit(vector)
+        ready = normalize(vector)
     except (TypeError, ValueError) as problem:
         msg = f"{what}: {problem}"
         raise InputError(msg) from problem
@@ -101,15 +101,15 @@ def checked_collection(name: str) -> str:
     return name
 
 
-def with_vectors(records: Sequence[Record], stored: Callable[[str], Vector | None]) -> list[Record]:
+def fill_vectors(records: Sequence[Record], stored: Callable[[str], Vector | None]) -> list[Record]:
     """Return the rows, each with a vector: one that came without keeps the one it has in the store."""
     return [record if record.vector is not None else _with_stored(record, stored(record.id)) for record in records]
 
 
-def unit(vector: ArrayLike) -> NDArray[np.float32]:
+def normalize(vector: ArrayLike) -> NDArray[np.float32]:
     """Return a float32 copy of length 1; a vector of length 0, or one that is not finite, is a ValueError.
 
-    >>> [round(float(part), 2) for part in unit([3.0, 4.0])]
+    >>> [round(float(part), 2) for part in normalize([3.0, 4.0])]
     [0.6, 0.8]
     """
     wide = np.asarray(vector, dtype=np.float64)
@@ -125,10 +125,10 @@ def unit(vector: ArrayLike) -> NDArray[np.float32]:
     return narrow
 
 
-def page(ids: Sequence[str], limit: int | None, offset: int) -> Sequence[str]:
+def page_of_ids(ids: Sequence[str], limit: int | None, offset: int) -> Sequence[str]:
     """Return `limit` ids from `offset` on; all of them if limit is None.
 
-    >>> page(["a", "b", "c"], 1, 1), page(["a", "b"], 0, 0)
+    >>> page_of_ids(["a", "b", "c"], 1, 1), page_of_ids(["a", "b"], 0, 0)
     (['b'], [])
     """
     if offset < 0 or (limit is not None and limit < 0):
@@ -137,10 +137,10 @@ def page(ids: Sequence[str], limit: int | None, offset: int) -> Sequence[str]:
     return ids[offset:] if limit is None else ids[offset : offset + limit]
 
 
-def same_as(value: Primitive) -> Callable[[Primitive | None], bool]:
+def equality_test(value: Primitive) -> Callable[[Primitive | None], bool]:
     """Return the test of a filter's value: True is not 1, but 1 is 1.0, as in Chroma.
 
-    >>> same_as(1)(1.0), same_as(1)(True), same_as("a")(None)
+    >>> equality_test(1)(1.0), equality_test(1)(True), equality_test("a")(None)
     (True, False, False)
     """
     if isinstance(value, bool):

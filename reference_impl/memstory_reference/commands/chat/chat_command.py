@@ -13,7 +13,7 @@ from memstory_reference.commands.chat.layers_chat import layers_conversation
 from memstory_reference.commands.chat.manager_chat import manager_conversation
 from memstory_reference.commands.chat.pipeline_chat import pipeline_conversation
 from memstory_reference.commands.chat.speech import Speech
-from memstory_reference.commands.chat.talk import Conversation, Ended
+from memstory_reference.commands.chat.talk import Conversation, ConversationEnd
 from memstory_reference.commands.chat.topics_chat import topics_conversation
 from memstory_reference.commands.chat.turns_chat import turns_conversation
 from memstory_reference.commands.options import LAYERS, MANAGER, PIPELINE, TOPICS, TURNS
@@ -52,7 +52,7 @@ def talk(conversation: Conversation, terminal: Terminal, speech: Speech, runner:
             if line is None:
                 break
             runner.run(conversation.hear(line))
-        except Ended:
+        except ConversationEnd:
             break
         except MemstoryError as error:
             speech.aside(f"! {error}")

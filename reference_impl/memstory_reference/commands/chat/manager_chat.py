@@ -18,7 +18,7 @@ from memstory_reference.commands.memory.manager_desk import (
     memory_named,
     memory_row,
 )
-from memstory_reference.commands.memory_rows import Row, name_of, table
+from memstory_reference.commands.memory_rows import Row, row_name, row_table
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
@@ -84,11 +84,11 @@ class ManagerConversation(Conversation):
         memory = await memory_named(self.system.manager, self.owner, name)
         gone = await self.system.forget(self.owner, memory.id)
         turns = f", and {len(gone) - 1} turns that repeat it" if len(gone) > 1 else ""
-        self.speech.aside(f"Forgotten: {name_of(memory_row(self.owner, memory))}{turns}.")
+        self.speech.aside(f"Forgotten: {row_name(memory_row(self.owner, memory))}{turns}.")
 
     async def _new(self, _: str) -> None:
         self._session = random_id()
         self.speech.aside("A new session.")
 
     def _show(self, rows: list[Row], for_none: str) -> None:
-        self.speech.aside(table(rows) if rows else for_none)
+        self.speech.aside(row_table(rows) if rows else for_none)

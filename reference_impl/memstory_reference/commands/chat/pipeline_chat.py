@@ -17,14 +17,14 @@ from memstory_reference.commands.memory.opened_pipeline import (
     chunk_named,
     row_of_chunk,
 )
-from memstory_reference.commands.memory_rows import Row, table
+from memstory_reference.commands.memory_rows import Row, row_table
 from memstory_reference.commands.options import DEFAULT_OWNER, refuse_foreign
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.pipeline import open_pipeline_system
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.systems.pipeline.memory_tools import forget_told
+from memstory_reference.systems.pipeline.memory_tools import forget_with_repeats
 from memstory_reference.systems.pipeline.system import PipelineSystem
 
 
@@ -84,7 +84,7 @@ class PipelineConversation(Conversation):
         if not name:
             raise InputError("/forget: name a key or an id, as /memories shows them")
         meant = await chunk_named(self.system.memory, self.owner, name)
-        gone = await forget_told(self.system.memory, self.owner, meant.id)
+        gone = await forget_with_repeats(self.system.memory, self.owner, meant.id)
         self.system.forget_windows(self.owner)
         self.speech.aside("\n".join(f"Forgotten: {one.content}" for one in gone))
 
@@ -93,4 +93,4 @@ class PipelineConversation(Conversation):
         self.speech.aside("A new session.")
 
     def _show(self, rows: Sequence[Row]) -> None:
-        self.speech.aside(table(rows) if rows else "No memories found.")
+        self.speech.aside(row_table(rows) if rows else "No memories found.")

@@ -14,7 +14,7 @@ from memstory_reference.errors import InputError
 Command = Callable[[str], Awaitable[None]]
 
 
-class Ended(Exception):  # noqa: N818  (not an error)
+class ConversationEnd(Exception):  # noqa: N818  (not an error)
     """The conversation was ended by a command."""
 
 
@@ -34,7 +34,7 @@ class Conversation(ABC):
         """Return the commands beside /help and /quit; each is given what was typed after its name."""
 
     async def hear(self, line: str) -> None:
-        """Do what was typed; raise `Ended` if it was to end."""
+        """Do what was typed; raise `ConversationEnd` if it was to end."""
         typed = line.strip()
         if typed.startswith("/"):
             name, _, argument = typed.partition(" ")
@@ -54,4 +54,4 @@ class Conversation(ABC):
         self.speech.aside(self.help)
 
     async def _quit(self, _: str) -> None:
-        raise Ended
+        raise ConversationEnd

@@ -14,7 +14,7 @@ from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Command, Conversation
 from memstory_reference.commands.chat.watched_chat import WatchedChat, show_calls
 from memstory_reference.commands.chosen_settings import chosen_settings
-from memstory_reference.commands.memory_rows import Row, name_of, row_of, table
+from memstory_reference.commands.memory_rows import Row, row_name, row_of, row_table
 from memstory_reference.commands.opened_memory import entry_named
 from memstory_reference.commands.options import DEFAULT_OWNER, refuse_foreign
 from memstory_reference.commands.terminal_bus import caller_from_terminal
@@ -24,7 +24,7 @@ from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.systems.topics.anywhere import TopicsMemory
-from memstory_reference.systems.topics.forgetting import Forgotten
+from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.processes.agent_process import PART as AGENT
 from memstory_reference.systems.topics.processes.agent_process import START_BY as START_AGENT_BY
 from memstory_reference.systems.topics.processes.agent_process import RemoteTopics
@@ -53,7 +53,7 @@ class TopicsTalk(Protocol):
         """Return when what was said is remembered."""
         ...
 
-    async def forget(self, owner: str, entry_id: str) -> Forgotten | None:
+    async def forget(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says."""
         ...
 
@@ -135,7 +135,7 @@ class TopicsConversation(Conversation):
             raise InputError("/forget: name a topic, or an id as /search shows it")
         entry = await entry_named(self.system.service, self.owner, name)
         found = await self.system.forget(self.owner, entry.id)
-        names = [name_of(row_of(self.owner, one)) for one in (entry, *(found.topics if found else ()))]
+        names = [row_name(row_of(self.owner, one)) for one in (entry, *(found.topics if found else ()))]
         self.speech.aside(f"Forgotten: {', '.join(names)}{_and_more(found)}.")
         if found and found.mentions:
             self.speech.aside("These mention it too; /forget with an id forgets one:")
@@ -152,10 +152,10 @@ class TopicsConversation(Conversation):
         self.speech.aside("A new session.")
 
     def _show(self, rows: list[Row], for_none: str) -> None:
-        self.speech.aside(table(rows) if rows else for_none)
+        self.speech.aside(row_table(rows) if rows else for_none)
 
 
-def _and_more(found: Forgotten | None) -> str:
+def _and_more(found: ForgottenEntry | None) -> str:
     number = len(found.engrams) if found else 0
     return f", and {past_turns(number)} that said it" if number else ""
 

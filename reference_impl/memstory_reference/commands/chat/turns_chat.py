@@ -11,15 +11,15 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Command, Conversation
 from memstory_reference.commands.chat.watched_chat import WatchedChat
-from memstory_reference.commands.memory.opened_turns import DEFAULT_OWNER, chosen_turns, opened_turns
+from memstory_reference.commands.memory.opened_turns import DEFAULT_OWNER, chosen_turns, open_turns_of
 from memstory_reference.commands.memory.turns_desk import turn_named, turn_row
-from memstory_reference.commands.memory_rows import table
+from memstory_reference.commands.memory_rows import row_table
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import printable
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.systems.turns.memory_tools import held
+from memstory_reference.systems.turns.memory_tools import turn_with_repeats
 from memstory_reference.systems.turns.system import TurnsSystem
 
 OF_OTHERS = ("user_id", "thread_id", "memory_mode", "toolset", "bus")
@@ -31,7 +31,7 @@ async def turns_conversation(parsed: argparse.Namespace, speech: Speech) -> Asyn
     refuse_foreign(parsed, OF_OTHERS, "is not for the turns memory; it has --owner")
     settings, owner = chosen_turns(parsed), checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner)
     chat = WatchedChat(chat_of(settings, speech.part), speech.aside)
-    async with opened_turns(settings, chat) as system:
+    async with open_turns_of(settings, chat) as system:
         status = await system.memory.status(owner)
         place = "Postgres" if settings.is_postgres else settings.store
         speech.aside(f"The memory of {printable(owner)} in {place}: {status['turns']} turns.")
@@ -66,13 +66,15 @@ class TurnsConversation(Conversation):
         if not text:
             raise InputError("/recall: say what to look for, such as '/recall where I live'")
         found = await self.system.memory.search(self.owner, text)
-        self.speech.aside(table([turn_row(self.owner, one.turn) for one in found]) if found else "Nothing is found.")
+        self.speech.aside(
+            row_table([turn_row(self.owner, one.turn) for one in found]) if found else "Nothing is found."
+        )
 
     async def _forget(self, name: str) -> None:
         if not name:
             raise InputError("/forget: give an id as /recall shows it, or a key")
         memory = self.system.memory
-        gone = await held(memory, self.owner, turn_named(await memory.listed(self.owner), name).id)
+        gone = await turn_with_repeats(memory, self.owner, turn_named(await memory.listed(self.owner), name).id)
         await memory.delete(self.owner, [one.id for one in gone])
         self.speech.aside("\n".join(f"Forgotten: {printable(one.text)}" for one in gone))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from memstory.contract.models import REPLY, ChatModel, Message, Reply, ToolRequest
-from memstory.contract.values import Json, ToolCall, ToolSchema
+from memstory.contract.models import ChatModel, ChatRequest, Reply, ToolRequest
+from memstory.contract.values import ToolCall
 from memstory_reference.commands.terminal_text import cell, json_text
 
 SHOWN_CHARACTERS = 160
@@ -20,23 +20,13 @@ class WatchedChat:
         self._inner = inner
         self._show = show
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
-    ) -> Reply:
-        answered = list(takewhile(lambda message: message.role == "tool", reversed(messages)))
+    async def chat(self, request: ChatRequest) -> Reply:
+        answered = list(takewhile(lambda message: message.role == "tool", reversed(request.messages)))
         for message in reversed(answered):
             self._show(answer_line(message.content))
-        reply = await self._inner.chat(
-            messages, tools, purpose=purpose, temperature=temperature, response_schema=response_schema
-        )
-        for request in reply.tool_requests:
-            self._show(call_line(request))
+        reply = await self._inner.chat(request)
+        for called in reply.tool_requests:
+            self._show(call_line(called))
         return reply
 
 

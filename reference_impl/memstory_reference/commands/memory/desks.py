@@ -14,7 +14,7 @@ Confirm = Callable[[Sequence[Row], str | None], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class DeskAnswer:
     """The same for programs and for people."""
 
     data: Json
@@ -44,15 +44,15 @@ class Desk(Protocol):
         """Delete memories; return the ids of those that were there."""
         ...
 
-    async def forget_everything(self, confirm: Confirm) -> Said | None:
+    async def forget_everything(self, confirm: Confirm) -> DeskAnswer | None:
         """Delete all of the owner's; None if `confirm` said no."""
         ...
 
-    async def export(self) -> Said:
+    async def export(self) -> DeskAnswer:
         """Return the number of memories, and all of them as text."""
         ...
 
-    async def status(self) -> Said:
+    async def status(self) -> DeskAnswer:
         """Return how much is remembered."""
         ...
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from memstory.contract.values import Tree
 from memstory_reference.commands.chosen_settings import chosen_layers
-from memstory_reference.commands.memory.desks import Confirm, Desk, Said
+from memstory_reference.commands.memory.desks import Confirm, Desk, DeskAnswer
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
 from memstory_reference.commands.opened_layers import open_stored_layers
 from memstory_reference.commands.options import refuse_foreign
@@ -70,7 +70,7 @@ class LayersDesk:
     async def forget(self, ids: Sequence[str]) -> Sequence[str]:
         return [one.id for one in (await self.service.forget_records(self.owner, ids)).records]
 
-    async def forget_everything(self, confirm: Confirm) -> Said | None:
+    async def forget_everything(self, confirm: Confirm) -> DeskAnswer | None:
         records = await self.service.records.listed(self.owner, standings=STANDINGS)
         status = await self.service.status(self.owner)
         question = (
@@ -80,17 +80,17 @@ class LayersDesk:
         if not confirm((), question):
             return None
         counts = await self.service.forget_owner(self.owner)
-        return Said(data=dict(counts), text=", ".join(f"{what} {number}" for what, number in counts.items()))
+        return DeskAnswer(data=dict(counts), text=", ".join(f"{what} {number}" for what, number in counts.items()))
 
-    async def export(self) -> Said:
+    async def export(self) -> DeskAnswer:
         exported = await self.service.records.export(self.owner)
-        return Said(data=len(exported["records"]), text=json_text(exported, indent=2) + "\n")
+        return DeskAnswer(data=len(exported["records"]), text=json_text(exported, indent=2) + "\n")
 
-    async def status(self) -> Said:
+    async def status(self) -> DeskAnswer:
         status = await self.service.status(self.owner)
         moved = f"archived {status['archived']}, superseded {status['superseded']}"
         text = f"{status_line(status)}\n{moved}; active sessions {status['active_sessions']}"
-        return Said(data=status, text=text)
+        return DeskAnswer(data=status, text=text)
 
     async def purge(self, days: float | None) -> int:
         if days is not None:

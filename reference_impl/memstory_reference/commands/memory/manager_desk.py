@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from memstory.contract.values import Json
-from memstory_reference.commands.memory.desks import Confirm, Desk, Said
-from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, jsonl
+from memstory_reference.commands.memory.desks import Confirm, Desk, DeskAnswer
+from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, rows_as_jsonl
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
@@ -112,21 +112,21 @@ class ManagerDesk:
     async def forget(self, ids: Sequence[str]) -> Sequence[str]:
         return [one for one in ids if await self._manager.forget(self.owner, one)]
 
-    async def forget_everything(self, confirm: Confirm) -> Said | None:
+    async def forget_everything(self, confirm: Confirm) -> DeskAnswer | None:
         rows = await self.listed(None, archived=False)
         if rows and not confirm(rows, None):
             return None
         gone = await self._manager.forget_all(self.owner)
-        return Said(data=gone, text=str(gone))
+        return DeskAnswer(data=gone, text=str(gone))
 
-    async def export(self) -> Said:
+    async def export(self) -> DeskAnswer:
         rows = await self.listed(None, archived=False)
-        return Said(data=len(rows), text=jsonl(rows))
+        return DeskAnswer(data=len(rows), text=rows_as_jsonl(rows))
 
-    async def status(self) -> Said:
+    async def status(self) -> DeskAnswer:
         status = await self.system.status(self.owner)
         counts = ", ".join(f"{kind} {status[kind]}" for kind in MemoryType)
-        return Said(data=dict(status), text=f"{self.owner}: {counts}; embedder {status['embedder']}")
+        return DeskAnswer(data=dict(status), text=f"{self.owner}: {counts}; embedder {status['embedder']}")
 
     async def purge(self, days: float | None) -> int:
         if days is not None:

@@ -16,8 +16,8 @@ from memstory_reference.commands.memory.manager_desk import manager_desk
 from memstory_reference.commands.memory.pipeline_desk import pipeline_desk
 from memstory_reference.commands.memory.printed import is_confirmed, is_yes, print_rows, print_text, write_new
 from memstory_reference.commands.memory.topics_desk import topics_desk
-from memstory_reference.commands.memory.turns_desk import imported_turns, turns_desk
-from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, page
+from memstory_reference.commands.memory.turns_desk import import_turns, turns_desk
+from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, row_page
 from memstory_reference.commands.options import LAYERS, MANAGER, PIPELINE, TOPICS, TURNS
 from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.composition.embedders import embedder_of
@@ -53,7 +53,7 @@ async def search_memories(parsed: argparse.Namespace, desk: Desk) -> int:
 async def show_memory(parsed: argparse.Namespace, desk: Desk) -> int:
     """Print one memory in full."""
     (row,) = await desk.named([parsed.name])
-    print_text(json_text(row, indent=2) if parsed.json else page(row))
+    print_text(json_text(row, indent=2) if parsed.json else row_page(row))
     return 0
 
 
@@ -96,7 +96,7 @@ async def import_memories(parsed: argparse.Namespace) -> int:
     """Add the turns of a file."""
     if parsed.system != TURNS:
         raise InputError("memory import is for the turns memory: say --system turns")
-    number = await imported_turns(parsed)
+    number = await import_turns(parsed)
     print_text(json_text({"imported": number}) if parsed.json else f"Imported: {number} from {parsed.file}.")
     return 0
 

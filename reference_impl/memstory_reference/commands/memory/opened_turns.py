@@ -45,7 +45,7 @@ async def open_settings(settings: TurnsSettings, chat: ChatModel | None = None) 
 
 
 @asynccontextmanager
-async def opened_turns(
+async def open_turns_of(
     settings: TurnsSettings, chat: ChatModel | None = None, *, must_exist: bool = False
 ) -> AsyncIterator[TurnsSystem]:
     """Open the memory of `settings`; with `must_exist`, a folder without one is an InputError, and nothing is made."""

@@ -7,21 +7,21 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from memstory_reference.commands.memory.desks import Confirm, Desk, Said
+from memstory_reference.commands.memory.desks import Confirm, Desk, DeskAnswer
 from memstory_reference.commands.memory.opened_pipeline import (
     check_is_stored,
     chosen_pipeline,
     chunk_named,
     row_of_chunk,
 )
-from memstory_reference.commands.memory_rows import Row, jsonl
+from memstory_reference.commands.memory_rows import Row, rows_as_jsonl
 from memstory_reference.commands.options import DEFAULT_OWNER, refuse_foreign
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
 from memstory_reference.composition.pipeline import open_pipeline_system
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.systems.pipeline.memory_tools import held
+from memstory_reference.systems.pipeline.memory_tools import memory_with_repeats
 from memstory_reference.systems.pipeline.service import PipelineService
 
 OF_OTHERS = ("user_id", "thread_id", "min_score")
@@ -65,26 +65,26 @@ class PipelineDesk:
         return list({one.id: row_of_chunk(one) for one in found}.values())
 
     async def with_echoes(self, rows: Sequence[Row]) -> Sequence[Row]:
-        found = [one for row in rows for one in await held(self.memory, self.owner, row["id"])]
+        found = [one for row in rows for one in await memory_with_repeats(self.memory, self.owner, row["id"])]
         return list({one.id: row_of_chunk(one) for one in found}.values())
 
     async def forget(self, ids: Sequence[str]) -> Sequence[str]:
         return await self.memory.delete(ids, self.owner)
 
-    async def forget_everything(self, confirm: Confirm) -> Said | None:
+    async def forget_everything(self, confirm: Confirm) -> DeskAnswer | None:
         rows = await self.listed(None, archived=True)
         if rows and not confirm(rows, None):
             return None
         gone = await self.memory.forget(self.owner)
-        return Said(data=gone, text=str(gone))
+        return DeskAnswer(data=gone, text=str(gone))
 
-    async def export(self) -> Said:
+    async def export(self) -> DeskAnswer:
         rows = await self.memory.export_rows(self.owner)
-        return Said(data=len(rows), text=jsonl(rows))
+        return DeskAnswer(data=len(rows), text=rows_as_jsonl(rows))
 
-    async def status(self) -> Said:
+    async def status(self) -> DeskAnswer:
         counts = await self.memory.status(self.owner)
-        return Said(data=counts, text=", ".join(f"{name} {number}" for name, number in counts.items()))
+        return DeskAnswer(data=counts, text=", ".join(f"{name} {number}" for name, number in counts.items()))
 
     async def purge(self, days: float | None) -> int:
         raise InputError("the pipeline keeps what it archived; forget memories by name, or all with --all")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memstory.contract.errors import SetupError
-from memstory_reference.commands.memory_rows import Row, name_of, table
+from memstory_reference.commands.memory_rows import Row, row_name, row_table
 from memstory_reference.commands.terminal_text import cell, json_text
 
 ASKED_ROWS = 10
@@ -19,7 +19,7 @@ def print_rows(rows: Sequence[Row], *, is_json: bool, for_none: str) -> None:
     if is_json:
         print_text(json_text(rows, indent=2))
     else:
-        print_text(table(rows) if rows else for_none)
+        print_text(row_table(rows) if rows else for_none)
 
 
 def print_text(text: str) -> None:
@@ -30,7 +30,7 @@ def print_text(text: str) -> None:
 def is_confirmed(rows: Sequence[Row]) -> bool:
     """Show what is about to be deleted, and ask."""
     for row in rows[:ASKED_ROWS]:
-        sys.stderr.write(f"  {cell(name_of(row), 40)}  {cell(row['text'])}\n")
+        sys.stderr.write(f"  {cell(row_name(row), 40)}  {cell(row['text'])}\n")
     if len(rows) > ASKED_ROWS:
         sys.stderr.write(f"  … and {len(rows) - ASKED_ROWS} more\n")
     return is_yes(f"Forget {'this' if len(rows) == 1 else f'these {len(rows)}'} for good? [y/N] ")

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from memstory_reference.commands.chosen_settings import chosen_settings
-from memstory_reference.commands.memory.desks import Confirm, Desk, Said
-from memstory_reference.commands.memory_rows import Row, jsonl, row_of
+from memstory_reference.commands.memory.desks import Confirm, Desk, DeskAnswer
+from memstory_reference.commands.memory_rows import Row, row_of, rows_as_jsonl
 from memstory_reference.commands.opened_memory import OpenedMemory, entry_named, open_memory
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import cell
@@ -70,25 +70,25 @@ class TopicsDesk:
         owner = self.memory.of(self.owner)
         return [one for one in ids if await self.memory.service.forget(owner, one)]
 
-    async def forget_everything(self, confirm: Confirm) -> Said | None:
+    async def forget_everything(self, confirm: Confirm) -> DeskAnswer | None:
         rows = await self._rows([self.memory.of(self.owner)])
         if rows and not confirm(rows, None):
             return None
         gone = await self.forget([row["id"] for row in rows])
-        return Said(data=gone, text=str(len(gone)))
+        return DeskAnswer(data=gone, text=str(len(gone)))
 
-    async def export(self) -> Said:
+    async def export(self) -> DeskAnswer:
         rows = await self._rows(self.memory.all_of(self.owner))
-        return Said(data=len(rows), text=jsonl(rows))
+        return DeskAnswer(data=len(rows), text=rows_as_jsonl(rows))
 
-    async def status(self) -> Said:
+    async def status(self) -> DeskAnswer:
         service = self.memory.service
         counts = {
             owner: {"topics": await service.count(owner, TOPIC), "episodic": await service.count(owner, EPISODIC)}
             for owner in self.memory.all_of(self.owner)
         }
         lines = [f"{cell(owner)}: topics {n['topics']}, engrams {n['episodic']}" for owner, n in counts.items()]
-        return Said(data=counts, text="\n".join(lines) or "Nothing is remembered.")
+        return DeskAnswer(data=counts, text="\n".join(lines) or "Nothing is remembered.")
 
     async def purge(self, days: float | None) -> int:
         return sum([await self.memory.service.purge(owner, days) for owner in self.memory.all_of(self.owner)])

@@ -12,15 +12,15 @@ from typing import TypeVar
 from memstory.contract.errors import UnavailableError
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Tree
-from memstory_reference.commands.memory.desks import Confirm, Desk, Said
-from memstory_reference.commands.memory.opened_turns import chosen_turns, opened_turns
+from memstory_reference.commands.memory.desks import Confirm, Desk, DeskAnswer
+from memstory_reference.commands.memory.opened_turns import chosen_turns, open_turns_of
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import cell
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.exchange import jsonl, read_jsonl
-from memstory_reference.systems.turns.memory_tools import held
+from memstory_reference.systems.turns.exchange import read_jsonl, turns_as_jsonl
+from memstory_reference.systems.turns.memory_tools import turn_with_repeats
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import KINDS, Turn
 
@@ -33,15 +33,15 @@ OF_LAYERS = ("user_id", "thread_id", "archived")
 async def turns_desk(parsed: argparse.Namespace) -> AsyncIterator[Desk]:
     """Open the memory that was typed."""
     refuse_foreign(parsed, OF_LAYERS, "belongs to --system layers; the turns memory has --owner")
-    async with opened_turns(chosen_turns(parsed), must_exist=True) as system:
+    async with open_turns_of(chosen_turns(parsed), must_exist=True) as system:
         owners = await system.memory.owners()
         if parsed.owner is not None and parsed.owner not in owners:
             raise InputError(f"{parsed.owner!r:.80} has no turns here.{did_you_mean(parsed.owner, owners)}")
         yield TurnsDesk(memory=system.memory, owners=owners if parsed.owner is None else [parsed.owner])
 
 
-async def imported_turns(parsed: argparse.Namespace) -> int:
-    """Add the turns of a file, all or none, to those of the owner that was typed; return how many there were."""
+async def import_turns(parsed: argparse.Namespace) -> int:
+    """Add the turns of a file to those of the owner that was typed; return how many are stored, log which are not."""
     refuse_foreign(parsed, OF_LAYERS, "belongs to --system layers; the turns memory has --owner")
     if parsed.owner is None:
         raise InputError("memory import: say with --owner whose turns they are")
@@ -53,8 +53,12 @@ async def imported_turns(parsed: argparse.Namespace) -> int:
         ) from problem
     except InputError as problem:
         raise InputError(f"{parsed.file}: {problem}") from problem
-    async with opened_turns(chosen_turns(parsed), must_exist=False) as system:
-        return len(await system.memory.add(parsed.owner, new))
+    async with open_turns_of(chosen_turns(parsed), must_exist=False) as system:
+        stored = await system.memory.add(parsed.owner, new)
+    for place, one in enumerate(stored, start=1):
+        if one.refused is not None:
+            LOG.warning("%s: turn %d of the file is left out: %s", parsed.file, place, one.refused)
+    return sum(one.refused is None for one in stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,27 +85,27 @@ class TurnsDesk:
         return [turn_row(self._owner, turn) for turn in found.values()]
 
     async def with_echoes(self, rows: Sequence[Row]) -> Sequence[Row]:
-        found = [one for row in rows for one in await held(self.memory, self._owner, row["id"])]
+        found = [one for row in rows for one in await turn_with_repeats(self.memory, self._owner, row["id"])]
         return list({one.id: turn_row(self._owner, one) for one in found}.values())
 
     async def forget(self, ids: Sequence[str]) -> Sequence[str]:
         return await self.memory.delete(self._owner, ids)
 
-    async def forget_everything(self, confirm: Confirm) -> Said | None:
+    async def forget_everything(self, confirm: Confirm) -> DeskAnswer | None:
         number = len(await self.memory.listed(self._owner))
         if not confirm((), f"Forget all {number} turns of {cell(self._owner)} for good? [y/N] "):
             return None
         gone = await self.memory.forget_owner(self._owner)
-        return Said(data=gone, text=f"{gone} turns")
+        return DeskAnswer(data=gone, text=f"{gone} turns")
 
-    async def export(self) -> Said:
+    async def export(self) -> DeskAnswer:
         turns = await self.memory.listed(self._owner)
-        return Said(data=len(turns), text=jsonl(turns))
+        return DeskAnswer(data=len(turns), text=turns_as_jsonl(turns))
 
-    async def status(self) -> Said:
+    async def status(self) -> DeskAnswer:
         counts = await self._of_each(self.memory.status)
         lines = [f"{cell(owner)}: turns {status['turns']}{_damage(status)}" for owner, status in counts.items()]
-        return Said(data=counts, text="\n".join(lines) or "Nothing is remembered.")
+        return DeskAnswer(data=counts, text="\n".join(lines) or "Nothing is remembered.")
 
     async def purge(self, days: float | None) -> int:
         raise InputError("turns stay until they are forgotten; memory purge is for the topics memory")

@@ -13,7 +13,7 @@ from memstory_reference.commands.opened_layers import open_layers
 from memstory_reference.composition.extras import http_service
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
-from memstory_reference.systems.layers.web import LayersWeb, page
+from memstory_reference.systems.layers.web import LayersWeb, memory_page
 
 HIGHEST_PORT = 65_535
 
@@ -26,8 +26,10 @@ async def serve_http(parsed: argparse.Namespace) -> int:
     mode = parse_mode(parsed.memory_mode or MemoryMode.LOCAL)
     opened = await open_layers(chosen_layers(parsed), mode)
     try:
-        acts = [web.Act(method=how, path=path, answer=answer) for how, path, answer in LayersWeb(opened.service).acts()]
-        app = web.http_app(acts, page(), parsed.host, parsed.port)
+        acts = [
+            web.Endpoint(method=how, path=path, answer=answer) for how, path, answer in LayersWeb(opened.service).acts()
+        ]
+        app = web.http_app(acts, memory_page(), parsed.host, parsed.port)
         server = web.HttpServer(app, parsed.host, parsed.port, lambda: _announce(parsed.host, parsed.port))
         _keep_signals(server.stop)
         await server.serve()

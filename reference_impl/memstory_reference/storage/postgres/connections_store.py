@@ -103,7 +103,7 @@ class Connections:
 
 
 @asynccontextmanager
-async def answering(more_seconds: float = 0) -> AsyncIterator[None]:
+async def postgres_errors(more_seconds: float = 0) -> AsyncIterator[None]:
     """Turn a server that is gone, silent or overloaded into an `UnavailableError`."""
     seconds = ANSWER_SECONDS + more_seconds
     try:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import SWITCH, Ruled, count, number
+from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, number_rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayersConfig(Ruled):
+class LayersConfig(CheckedSettings):
     """`support` is the share of an object's tokens that must recur; `duplicate` the Jaccard index of near-duplicates.
 
     `top_k` facts and `episodes` sessions go into a turn, and all active rules; `recall` governs reading alone (CF-8).
@@ -49,19 +49,19 @@ class LayersConfig(Ruled):
 
 
 LayersConfig.rules = {
-    "idle_minutes": number(1, 10_080, "a number of minutes"),
-    "episodic_days": number(1, 3_650, "a number of days"),
-    "repetitions": count(100, low=2),
-    "substantive_turns": count(1_000),
-    "substantive_tokens": count(100_000),
-    "rule_cap": count(500),
-    "crisis_retention_days": number(1, 36_500, "a number of days"),
-    "support": number(0, 1, "a number"),
-    "duplicate": number(0, 1, "a number"),
-    "top_k": count(1_000),
-    "episodes": count(100, low=0),
-    "min_similarity": number(-1, 1, "a number"),
-    "min_recall": number(0, 1, "a number"),
+    "idle_minutes": number_rule(1, 10_080, "a number of minutes"),
+    "episodic_days": number_rule(1, 3_650, "a number of days"),
+    "repetitions": count_rule(100, low=2),
+    "substantive_turns": count_rule(1_000),
+    "substantive_tokens": count_rule(100_000),
+    "rule_cap": count_rule(500),
+    "crisis_retention_days": number_rule(1, 36_500, "a number of days"),
+    "support": number_rule(0, 1, "a number"),
+    "duplicate": number_rule(0, 1, "a number"),
+    "top_k": count_rule(1_000),
+    "episodes": count_rule(100, low=0),
+    "min_similarity": number_rule(-1, 1, "a number"),
+    "min_recall": number_rule(0, 1, "a number"),
     "recall": SWITCH,
     **{name: LIMIT_RULES[name] for name in ("max_query_characters", "max_window_characters", "max_prompt_characters")},
 }

@@ -9,11 +9,11 @@ from typing import Final
 from memstory_reference.systems.layers.operations.forget_requests import (
     FORGOTTEN,
     ForgetWish,
-    holds,
-    meant,
-    telling,
+    drop_values,
+    holds_value,
+    matching_records,
+    telling_words,
     values_of,
-    without_values,
 )
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.records.candidates import Candidate, SpokenTurn
@@ -26,7 +26,7 @@ _OPENING = "The user said:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class ForgettingReport:
     """What was forgotten: records for good, and how many summaries and turns were cut."""
 
     records: Sequence[MemoryRecord] = ()
@@ -47,23 +47,25 @@ class Forgetting:
         self._desk = desk
         self._embeddings = embeddings
 
-    async def forget(self, owner: str, what: str) -> Forgotten:
+    async def forget(self, owner: str, what: str) -> ForgettingReport:
         """Forget what words, an id, or the first 8 or more characters of an id name."""
         every = await self._store.alist(owner, None, tuple(Standing))
         by_id = [one for one in every if one.id == what or (len(what) >= SHORT_ID and one.id.startswith(what))]
         if by_id:
             return await self.forget_records(owner, [one.id for one in by_id])
-        records = _with_replaced(meant(what, every), every)
-        return await self._forget(owner, records, [telling(what)] if len(telling(what)) > 1 else [])
+        records = _with_replaced(matching_records(what, every), every)
+        return await self._forget(owner, records, [telling_words(what)] if len(telling_words(what)) > 1 else [])
 
-    async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> Forgotten:
+    async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
         """Forget records by their ids, and what still holds them; `durable` for good."""
         records = await self._store.aget(owner, ids)
         if durable:
             self._desk.tombstones.bury(owner, [text for one in records for text in texts_of(one.content)])
         return await self._forget(owner, records, [])
 
-    async def _forget(self, owner: str, records: Sequence[MemoryRecord], named: Sequence[frozenset[str]]) -> Forgotten:
+    async def _forget(
+        self, owner: str, records: Sequence[MemoryRecord], named: Sequence[frozenset[str]]
+    ) -> ForgettingReport:
         values = [*values_of(one for one in records if not isinstance(one.content, Arc)), *named]
         ids = [one.id for one in records]
         async with self._store.lock(f"memory/{owner}"):
@@ -74,7 +76,7 @@ class Forgetting:
                     turns += await self._cut_session(owner, active.session, values)
             summaries = await self._cut_arcs(owner, values, ids)
             await self._desk.delete_under_lock(owner, ids)
-        return Forgotten(records=records, summaries=summaries, turns=turns)
+        return ForgettingReport(records=records, summaries=summaries, turns=turns)
 
     async def _cut_session(self, owner: str, session: str, values: Sequence[frozenset[str]]) -> int:
         buffer = await self._store.aload(owner, session)
@@ -83,7 +85,7 @@ class Forgetting:
         cut = replace(
             buffer,
             turns=tuple(_cut_turn(turn, values) for turn in buffer.turns),
-            held=tuple(one for one in buffer.held if not holds(_told_by(one), values)),
+            held=tuple(one for one in buffer.held if not holds_value(_told_by(one), values)),
         )
         if cut != buffer:
             await self._store.asave(cut, rewrite=True)
@@ -93,14 +95,14 @@ class Forgetting:
         arcs = [one for one in await self._store.alist(owner, Layer.EPISODIC, tuple(Standing)) if one.id not in spared]
         changed, gone = list[MemoryRecord](), list[str]()
         for one in arcs:
-            if not isinstance(one.content, Arc) or not holds(text_of(one.content), values):
+            if not isinstance(one.content, Arc) or not holds_value(text_of(one.content), values):
                 continue
-            summary = without_values(one.content.summary.removeprefix(_OPENING), values).strip()
+            summary = drop_values(one.content.summary.removeprefix(_OPENING), values).strip()
             if not summary:
                 gone.append(one.id)
                 continue
             opening = f"{_OPENING} " if one.content.summary.startswith(_OPENING) else ""
-            topics = tuple(topic for topic in one.content.topics if not holds(topic, values))
+            topics = tuple(topic for topic in one.content.topics if not holds_value(topic, values))
             changed.append(replace(one, content=replace(one.content, summary=opening + summary, topics=topics)))
         if changed:
             vectors = await self._embeddings.of_documents([text_of(one.content) for one in changed])
@@ -121,7 +123,7 @@ _ONE: Final = ("memory", "summary of a session", "turn of an open session")
 _MANY: Final = ("memories", "summaries of sessions", "turns of open sessions")
 
 
-def answer_to_wish(wish: ForgetWish, done: Forgotten, nearest: Sequence[MemoryRecord]) -> str:
+def answer_to_wish(wish: ForgetWish, done: ForgettingReport, nearest: Sequence[MemoryRecord]) -> str:
     """Return what the person hears: what was forgotten, or what may have been meant."""
     if not done.is_empty:
         counts = (len(done.records), done.summaries, done.turns)
@@ -143,7 +145,7 @@ def _shown(record: MemoryRecord) -> str:
 
 
 def _cut_turn(turn: SpokenTurn, values: Sequence[frozenset[str]]) -> SpokenTurn:
-    user, assistant = without_values(turn.user, values), without_values(turn.assistant, values)
+    user, assistant = drop_values(turn.user, values), drop_values(turn.assistant, values)
     return replace(turn, user=user or FORGOTTEN, assistant=assistant or FORGOTTEN)
 
 

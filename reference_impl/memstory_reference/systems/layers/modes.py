@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import shown
+from memstory_reference.input_checks import short_repr
 
 
 class MemoryMode(StrEnum):
@@ -39,5 +39,5 @@ def parse_mode(name: object) -> MemoryMode:
     if folded in _ALIASES:
         return _ALIASES[folded]
     if folded not in set(MemoryMode):
-        raise InputError(f"there is no memory mode {shown(name)}; allowed: {', '.join(MemoryMode)}, guest")
+        raise InputError(f"there is no memory mode {short_repr(name)}; allowed: {', '.join(MemoryMode)}, guest")
     return MemoryMode(folded)

@@ -12,7 +12,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
-from memstory_reference.systems.layers.service import LayersService, Who
+from memstory_reference.systems.layers.service import LayersService, OwnerSession
 from memstory_reference.systems.layers.turns.session_end import parse_reason
 
 PART = "layers"
@@ -138,7 +138,7 @@ class LocalLayers:
     """The conversation in this process."""
 
     service: LayersService
-    who: Who
+    who: OwnerSession
 
     async def turn(self, said: str) -> LayersAnswer:
         answer = await self.service.turn(said, self.who)

@@ -12,18 +12,18 @@ from memstory_reference.input_checks import checked_count, checked_owner, is_sto
 from memstory_reference.ports import NewId
 from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.layers.identity import iso_now
-from memstory_reference.systems.layers.operations.history import released
+from memstory_reference.systems.layers.operations.history import records_to_release
 from memstory_reference.systems.layers.policy.guards import (
     MALFORMED,
     MAX_NOTE,
     checked_content,
-    must_not_last,
-    refused,
-    refused_text,
-    well_formed,
+    normal_content,
+    refusal_reason,
+    session_only_reason,
+    text_refusal_reason,
 )
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
-from memstory_reference.systems.layers.recall.retrieval import Ranked, Retrieval
+from memstory_reference.systems.layers.recall.retrieval import RankedRecord, Retrieval
 from memstory_reference.systems.layers.records.record import (
     LABELS,
     Arc,
@@ -36,7 +36,7 @@ from memstory_reference.systems.layers.records.record import (
     text_of,
 )
 from memstory_reference.systems.layers.stores.store import ACTIVE, LayersStore
-from memstory_reference.systems.layers.turns.writing import NewRecord, Plan, Writer
+from memstory_reference.systems.layers.turns.writing import NewRecord, WritePlan, Writer
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.stems import is_about
 
@@ -45,7 +45,7 @@ MOST_LISTED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class RememberReport:
     """What happened to one content that was given: `stored`, `bumped`, `superseded` or `dropped` with a reason."""
 
     outcome: str
@@ -76,11 +76,11 @@ class RecordsDesk:
         self._clock = clock
         self._new_id = new_id
 
-    async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[Remembered]:
+    async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[RememberReport]:
         """Write contents, all or none; what the guards refuse is dropped, with the reason, and the others count."""
         if isinstance(contents, str) or not isinstance(contents, Sequence):
             raise InputError(f"contents must be a list, not {type(contents).__name__}")
-        plan = Plan(owner=checked_owner(owner), session=session, now=self._clock.now())
+        plan = WritePlan(owner=checked_owner(owner), session=session, now=self._clock.now())
         async with self._store.lock(f"memory/{owner}"):
             done = [await self._planned(plan, content) for content in contents]
             if plan.rows:
@@ -89,7 +89,7 @@ class RecordsDesk:
 
     async def get(self, owner: str, identifier: str) -> MemoryRecord | None:
         """Return one record, whatever its standing."""
-        return next(iter(await self._store.aget(checked_owner(owner), [checked_id(identifier)])), None)
+        return next(iter(await self._store.aget(checked_owner(owner), [record_id(identifier)])), None)
 
     async def listed(
         self,
@@ -107,7 +107,7 @@ class RecordsDesk:
 
     async def search(
         self, owner: str, query: str, layers: Sequence[Layer] = tuple(Layer), limit: int | None = None
-    ) -> list[Ranked]:
+    ) -> list[RankedRecord]:
         """Return active records that the question finds, or the first `limit` of them, best first."""
         return await self._retrieval.search(checked_owner(owner), query, layers, now=self._clock.now(), limit=limit)
 
@@ -146,7 +146,7 @@ class RecordsDesk:
 
     async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
         """Delete records for good; what they had replaced is used again. Return the ids that existed."""
-        ids = [checked_id(one) for one in ids]
+        ids = [record_id(one) for one in ids]
         checked_owner(owner)
         async with self._store.lock(f"memory/{owner}"):
             return await self.delete_under_lock(owner, ids)
@@ -206,10 +206,10 @@ class RecordsDesk:
             "unreadable": await self.lost(),
         }
 
-    async def _planned(self, plan: Plan, content: Content) -> Remembered:
+    async def _planned(self, plan: WritePlan, content: Content) -> RememberReport:
         fit, why_not = self._guarded(plan.owner, content)
         if why_not:
-            return Remembered(outcome="dropped", content=fit, reason=why_not)
+            return RememberReport(outcome="dropped", content=fit, reason=why_not)
         if isinstance(fit, Arc):
             record = MemoryRecord(
                 id=self._new_id(),
@@ -220,10 +220,10 @@ class RecordsDesk:
                 session=plan.session,
             )
             plan.add(record)
-            return Remembered(outcome="stored", content=fit, id=record.id)
+            return RememberReport(outcome="stored", content=fit, id=record.id)
         outcome = await self._writer.plan(plan, NewRecord(id=self._new_id(), content=fit), or_coexist=True)
         reason = f"by {outcome.by}" + (f", replaces {outcome.replaced}" if outcome.replaced else "")
-        return Remembered(outcome=outcome.outcome, content=fit, id=outcome.id, reason=reason)
+        return RememberReport(outcome=outcome.outcome, content=fit, id=outcome.id, reason=reason)
 
     def _guarded(self, owner: str, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored for this owner, and why it may not be."""
@@ -239,11 +239,11 @@ class RecordsDesk:
             texts = (fit_arc.summary, *fit_arc.topics)
             if not fit_arc.summary or len(fit_arc.summary) > MAX_NOTE or not all(map(is_storable, texts)):
                 return given, MALFORMED
-            return fit_arc, next((why_not for text in texts if (why_not := refused_text(text))), None)
-        fit = well_formed(given, longest=MAX_NOTE) if is_note(given) else well_formed(given)
+            return fit_arc, next((why_not for text in texts if (why_not := text_refusal_reason(text))), None)
+        fit = normal_content(given, longest=MAX_NOTE) if is_note(given) else normal_content(given)
         if fit is None:
             return given, MALFORMED
-        return fit, refused(fit, ()) or must_not_last(fit)
+        return fit, refusal_reason(fit, ()) or session_only_reason(fit)
 
     async def delete_under_lock(self, owner: str, ids: Sequence[str], kept: str | None = None) -> list[str]:
         """Delete records, the owner's lock being held; what they had replaced is now replaced by `kept`, or nothing."""
@@ -251,10 +251,10 @@ class RecordsDesk:
             record.id: replace(record, superseded_by=record.superseded_by or kept)
             for record in await self._store.aget(owner, ids)
         }
-        plan = Plan(owner=owner, session=None, now=self._clock.now())
+        plan = WritePlan(owner=owner, session=None, now=self._clock.now())
         for layer in {record.layer for record in gone.values()}:
             replaced = await self._store.alist(owner, layer, [Standing.SUPERSEDED])
-            for record in released(replaced, gone, plan.now):
+            for record in records_to_release(replaced, gone, plan.now):
                 plan.change(record)
             if layer is Layer.PROCEDURAL and plan.rows:
                 await self._writer.cap(plan)
@@ -275,7 +275,7 @@ class RecordsDesk:
             if record is None or record.standing is not old:
                 return False
             now = self._clock.now()
-            plan = Plan(owner=owner, session=None, now=now)
+            plan = WritePlan(owner=owner, session=None, now=now)
             plan.change(replace(record, standing=new, updated_at=now))
             if record.layer is Layer.PROCEDURAL:
                 await self._writer.cap(plan)
@@ -288,7 +288,7 @@ def texts_of(content: Content) -> tuple[str, ...]:
     return (text_of(content),) if isinstance(content, Arc) else (text_of(content), content.evidence_quote)
 
 
-def checked_id(identifier: object) -> str:
+def record_id(identifier: object) -> str:
     """Return the id of a record; an id that cannot exist finds nothing, a value that is not a string is refused."""
     if not isinstance(identifier, str):
         raise InputError(f"the id of a record is a text, not {type(identifier).__name__}")

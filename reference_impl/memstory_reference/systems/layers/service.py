@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatRequest
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_owner, checked_text, shown
+from memstory_reference.input_checks import checked_owner, checked_text, short_repr
 from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLogRecord
-from memstory_reference.systems.layers.audit.crisis_signals import notice
+from memstory_reference.systems.layers.audit.crisis_signals import crisis_notice
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord, checked_feedback
-from memstory_reference.systems.layers.forgetting import Forgetting, Forgotten, answer_to_wish
+from memstory_reference.systems.layers.forgetting import Forgetting, ForgettingReport, answer_to_wish
 from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.operations.forget_requests import (
@@ -26,9 +27,9 @@ from memstory_reference.systems.layers.operations.forget_requests import (
     forget_wish,
 )
 from memstory_reference.systems.layers.outside import LayersPorts
-from memstory_reference.systems.layers.policy.guards import check_said, without_secrets
+from memstory_reference.systems.layers.policy.guards import check_said, drop_secret_sentences
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
-from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, prompt, reply_by_rules
+from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, reply_by_rules, turn_prompt
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records_desk import RecordsDesk
@@ -47,7 +48,7 @@ NO_SESSION = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
+class OwnerSession:
     """For whom and in which session something happens, both as they are stored."""
 
     owner: str
@@ -140,14 +141,14 @@ class LayersService:
         await self._watch.settle()
         self._background.raise_failure()
 
-    async def who(self, user_id: str | None, session_id: str | None) -> Who:
+    async def who(self, user_id: str | None, session_id: str | None) -> OwnerSession:
         """Return owner and session as they are stored; OwnerMissingError if both are missing."""
         key = await self._store.asession_key()
         owner = resolve_owner_id({"user_id": user_id, "session_id": session_id}, key)
         session = checked_id(session_id, "session_id")
-        return Who(owner=owner, session=NO_SESSION if session is None else hash_session_id(session, key))
+        return OwnerSession(owner=owner, session=NO_SESSION if session is None else hash_session_id(session, key))
 
-    async def turn(self, said: str, who: Who) -> TurnAnswer:
+    async def turn(self, said: str, who: OwnerSession) -> TurnAnswer:
         """Answer `said`; a model that fails raises, and nothing is kept of the turn but a crisis record.
 
         A store that is down costs the memory of this turn, not its answer; `diagnostics` says so.
@@ -167,7 +168,9 @@ class LayersService:
         await self._keep(who, said, answer, trouble)
         return TurnAnswer(answer=answer, memory=memory, diagnostics=trouble)
 
-    async def load_memory_for_turn(self, query: str, who: Who, *, is_first_turn: bool | None = None) -> TurnMemory:
+    async def load_memory_for_turn(
+        self, query: str, who: OwnerSession, *, is_first_turn: bool | None = None
+    ) -> TurnMemory:
         """Return what a turn would be given; by default it is the first one if the session has none yet."""
         if not isinstance(query, str):
             raise InputError(f"query must be text, not {type(query).__name__}")
@@ -194,7 +197,7 @@ class LayersService:
         nearest = [] if not done.is_empty else await self.records.search(owner, wish.what, limit=3)
         return answer_to_wish(wish, done, [one.record for one in nearest])
 
-    async def forget(self, owner: str, what: str) -> Forgotten:
+    async def forget(self, owner: str, what: str) -> ForgettingReport:
         """Forget what words or an id name: the records, and what summaries and open sessions hold of them."""
         most = self.config.max_query_characters
         checked_text(what, "what to forget", most, "max_query_characters")
@@ -202,12 +205,12 @@ class LayersService:
         await self._background.settle()
         return await self._forgetting.forget(owner, what)
 
-    async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> Forgotten:
+    async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
         """Forget records and what summaries and open sessions hold of them; `durable` for good."""
         await self._background.settle()
         return await self._forgetting.forget_records(owner, ids, durable=durable)
 
-    async def end_session(self, who: Who, reason: EndReason) -> EndReport | None:
+    async def end_session(self, who: OwnerSession, reason: EndReason) -> EndReport | None:
         """End a session by the one path that all triggers share; None if it had ended before."""
         await self._background.settle(_key(who))
         report = await self._ends.end(who.owner, who.session, reason)
@@ -219,10 +222,10 @@ class LayersService:
     async def end_all(self, reason: EndReason, owner: str | None = None) -> int:
         """End the active sessions of an owner, or of all; return how many ended."""
         active = await self._store.aactive(owner)
-        ended = [await self.end_session(Who(owner=one.owner, session=one.session), reason) for one in active]
+        ended = [await self.end_session(OwnerSession(owner=one.owner, session=one.session), reason) for one in active]
         return sum(report is not None for report in ended)
 
-    async def finalise_voice(self, transcript: Sequence[tuple[str, str]], who: Who) -> EndReport | None:
+    async def finalise_voice(self, transcript: Sequence[tuple[str, str]], who: OwnerSession) -> EndReport | None:
         """Take a finished voice session, turn by turn, and end it as any other."""
         trouble: dict[str, Json] = {}
         for said, answer in transcript:
@@ -234,10 +237,12 @@ class LayersService:
     async def set_recall(self, owner: str, *, on: object) -> None:
         """Switch an owner's reading on or off, for this process and all later ones; all else goes on (CF-8)."""
         if not isinstance(on, bool):
-            raise InputError(f"recall is switched by true or false, not by {shown(on)}")
+            raise InputError(f"recall is switched by true or false, not by {short_repr(on)}")
         await self._store.aset_recall(checked_owner(owner), on=on)
 
-    async def give_feedback(self, who: Who, label: object, source: object = "text", comment: object = "") -> str:
+    async def give_feedback(
+        self, who: OwnerSession, label: object, source: object = "text", comment: object = ""
+    ) -> str:
         """Keep what somebody thought of a session; return the record's id."""
         kind, origin, words = checked_feedback(label, source, comment)
         if secret := secret_in(words):
@@ -308,16 +313,16 @@ class LayersService:
         """Return what tells this store from every other, without telling its key."""
         return hash_session_id("store", await self._store.asession_key())
 
-    async def buffer(self, who: Who) -> SessionMemoryBuffer | None:
+    async def buffer(self, who: OwnerSession) -> SessionMemoryBuffer | None:
         """Return an active session as it is persisted."""
         return await self._store.aload(who.owner, who.session)
 
-    def diagnostics(self, who: Who) -> list[Mapping[str, Json]]:
+    def diagnostics(self, who: OwnerSession) -> list[Mapping[str, Json]]:
         """Return what happened behind a session's turns; number 0 is its end."""
         return self._diagnostics.of(who.owner, who.session)
 
-    async def _notice(self, said: str, who: Who, trouble: dict[str, Json]) -> None:
-        noticed = notice(said)
+    async def _notice(self, said: str, who: OwnerSession, trouble: dict[str, Json]) -> None:
+        noticed = crisis_notice(said)
         if noticed is None:
             return
         record = CrisisLogRecord(
@@ -335,14 +340,16 @@ class LayersService:
             LOG.error("a crisis record could not be written: %s", error)  # noqa: TRY400  (the reason says all)
             trouble["crisis_log"] = {"error": str(error)}
 
-    async def _buffer(self, who: Who, trouble: dict[str, Json]) -> SessionMemoryBuffer | None:
+    async def _buffer(self, who: OwnerSession, trouble: dict[str, Json]) -> SessionMemoryBuffer | None:
         try:
             return await self._store.aload(who.owner, who.session, last=WINDOW_TURNS)
         except UnavailableError as error:
             trouble["store"] = {"error": str(error)}
             return None
 
-    async def _remembered(self, said: str, who: Who, trouble: dict[str, Json], *, is_first_turn: bool) -> TurnMemory:
+    async def _remembered(
+        self, said: str, who: OwnerSession, trouble: dict[str, Json], *, is_first_turn: bool
+    ) -> TurnMemory:
         if "store" in trouble:
             return TurnMemory()
         failures = self._embeddings.failures
@@ -358,10 +365,11 @@ class LayersService:
     async def _reply(self, memory: TurnMemory, past: Sequence[SpokenTurn], said: str) -> str:
         if self._ports.model is None:
             return reply_by_rules(memory, said)
-        reply = await self._ports.model.chat(prompt(memory, past, said, self.config.max_window_characters))
+        prompt = turn_prompt(memory, past, said, self.config.max_window_characters)
+        reply = await self._ports.model.chat(ChatRequest(prompt))
         return reply.content.strip()
 
-    async def _keep(self, who: Who, said: str, answer: str, trouble: dict[str, Json]) -> None:
+    async def _keep(self, who: OwnerSession, said: str, answer: str, trouble: dict[str, Json]) -> None:
         try:
             number = await self._save_turn(who, said, answer)
         except UnavailableError as error:
@@ -376,11 +384,11 @@ class LayersService:
 
         self._background.schedule(_key(who), extract)
 
-    async def _save_turn(self, who: Who, said: str, answer: str) -> int:
+    async def _save_turn(self, who: OwnerSession, said: str, answer: str) -> int:
         now = self._ports.clock.now()
         # What must not be kept is not kept until the session ends either.
         known = self._ports.stores.tombstones.reason
-        said, answer = (FORGOTTEN if known(who.owner, one) else without_secrets(one) for one in (said, answer))
+        said, answer = (FORGOTTEN if known(who.owner, one) else drop_secret_sentences(one) for one in (said, answer))
         async with self._store.lock(f"session/{who.owner}/{who.session}"):
             buffer = await self._store.aload(who.owner, who.session, last=0) or SessionMemoryBuffer(
                 owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now
@@ -394,8 +402,8 @@ class LayersService:
         return buffer.turn_count
 
     async def _end_idle(self, owner: str, session: str) -> None:
-        await self.end_session(Who(owner=owner, session=session), EndReason.IDLE)
+        await self.end_session(OwnerSession(owner=owner, session=session), EndReason.IDLE)
 
 
-def _key(who: Who) -> str:
+def _key(who: OwnerSession) -> str:
     return f"{who.owner}/{who.session}"

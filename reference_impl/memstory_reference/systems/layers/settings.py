@@ -8,7 +8,14 @@ from pathlib import Path
 
 from memstory.contract.values import Tree
 from memstory.models.ollama_address import DEFAULT
-from memstory_reference.setting_rules import Ruled, check, mapping, read_text, text, with_ollama
+from memstory_reference.setting_rules import (
+    CheckedSettings,
+    check_settings,
+    read_mapping,
+    read_text,
+    text_rule,
+    with_ollama,
+)
 from memstory_reference.systems.layers.config import LayersConfig
 
 NO_EMBEDDER = "none"
@@ -16,7 +23,7 @@ RULES = "offline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayersSettings(Ruled):
+class LayersSettings(CheckedSettings):
     """`store` is a folder, or the URL of a Postgres database that several processes may share.
 
     The embedder `none` ranks by words alone; the chat `offline` extracts, decides and replies by documented rules.
@@ -40,7 +47,7 @@ class LayersSettings(Ruled):
 
     def changed(self, values: Mapping[str, Tree], where: str) -> LayersSettings:
         """Return these settings with `values` in place, those of the configuration too."""
-        check(values, self.rules, where)
+        check_settings(values, self.rules, where)
         own = {key: value for key, value in values.items() if key not in LayersConfig.rules}
         inner = {key: value for key, value in values.items() if key in LayersConfig.rules}
         return replace(self, **own, config=self.config.changed(inner, where))
@@ -53,13 +60,13 @@ def default_layers() -> LayersSettings:
 
 def read_layers(file: Path) -> LayersSettings:
     """Return the settings in `file`, with the defaults for what it leaves out."""
-    return default_layers().changed(mapping(read_text(file), str(file)), str(file))
+    return default_layers().changed(read_mapping(read_text(file), str(file)), str(file))
 
 
 LayersSettings.rules = {
-    "store": text("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE"),
-    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME, openai:NAME or none"),
-    "chat": text("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
-    "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    "store": text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE"),
+    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME, openai:NAME or none"),
+    "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
+    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
     **LayersConfig.rules,
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from memstory.contract.errors import MemstoryError
-from memstory.contract.models import ChatModel, ChatModelUnavailableError, Message
+from memstory.contract.models import ChatModel, ChatModelUnavailableError, ChatRequest, Message
 from memstory.contract.values import Json
 
 ATTEMPTS = 2
@@ -21,7 +21,7 @@ class NoDecisionError(MemstoryError):
     """The model could not be asked, or gave nothing usable; the message says which, without any content."""
 
 
-async def ask(
+async def ask_for_json(
     model: ChatModel,
     prompt: str,
     *,
@@ -35,9 +35,10 @@ async def ask(
         NoDecisionError: the model is down, or `read` returned None for both attempts.
     """
     messages = [Message(role="user", content=prompt)]
+    request = ChatRequest(messages, purpose=purpose, temperature=TEMPERATURE, response_schema=schema)
     for _ in range(ATTEMPTS):
         try:
-            reply = await model.chat(messages, purpose=purpose, temperature=TEMPERATURE, response_schema=schema)
+            reply = await model.chat(request)
         except ChatModelUnavailableError as error:
             raise NoDecisionError(f"{purpose}: the model is unavailable") from error
         answer = first_object(reply.content)

@@ -13,7 +13,7 @@ from memstory_reference.systems.layers.identity import checked_id
 from memstory_reference.systems.layers.records.entries import entry_of, format_working_memory_entries
 from memstory_reference.systems.layers.records.record import LABELS, Fact, Layer, MemoryRecord, Rule, Standing
 from memstory_reference.systems.layers.records_desk import record_data
-from memstory_reference.systems.layers.service import LayersService, Who
+from memstory_reference.systems.layers.service import LayersService, OwnerSession
 from memstory_reference.systems.layers.turns.session_end import EndReason
 
 ROOT = "/api/memory"
@@ -24,7 +24,7 @@ _SHELVED = (Standing.ACTIVE, Standing.ARCHIVED, Standing.SUPERSEDED)
 Arguments = Mapping[str, Tree]
 
 
-def page() -> str:
+def memory_page() -> str:
     """Return the page of what is remembered: one file, which asks this service alone."""
     return files(__package__).joinpath("memories.html").read_text("utf-8")
 
@@ -56,12 +56,12 @@ class LayersWeb:
             ("POST", f"{one}/restore", self._restore),
         ]
 
-    async def _who(self, args: Arguments) -> Who:
+    async def _who(self, args: Arguments) -> OwnerSession:
         return await self._service.who(
             checked_id(args.get("user_id"), "user_id"), checked_id(args.get("session_id"), "session_id")
         )
 
-    async def _talking(self, args: Arguments) -> Who:
+    async def _talking(self, args: Arguments) -> OwnerSession:
         if checked_id(args.get("session_id"), "session_id") is None:
             raise InputError("say which session with session_id")
         return await self._who(args)
@@ -91,12 +91,12 @@ class LayersWeb:
         standings = _SHELVED if _switch(args, "archived") else (Standing.ACTIVE,)
         most = checked_count(_number(args.get("limit", MOST)), "limit", 1, MOST)
         found = await self._service.records.listed(owner, _layers(args), standings)
-        return {"memories": [shown(record) for record in found[:most]], "total": len(found)}
+        return {"memories": [record_view(record) for record in found[:most]], "total": len(found)}
 
     async def _search(self, args: Arguments) -> Tree:
         owner = (await self._who(args)).owner
         found = await self._service.records.search(owner, _text(args, "query"), _layers(args))
-        return {"memories": [{**shown(one.record), "score": round(one.score, 6)} for one in found]}
+        return {"memories": [{**record_view(one.record), "score": round(one.score, 6)} for one in found]}
 
     async def _export(self, args: Arguments) -> Tree:
         return await self._service.records.export((await self._who(args)).owner)
@@ -115,14 +115,14 @@ class LayersWeb:
         return {"id": await self._service.give_feedback(await self._talking(args), *given)}
 
     async def _get(self, args: Arguments) -> Tree:
-        return shown((await self._found(args))[1])
+        return record_view((await self._found(args))[1])
 
     async def _edit(self, args: Arguments) -> Tree:
         owner, record = await self._found(args)
         changes, allowed = args.get("content"), _editable(record)
         if not isinstance(changes, dict) or not changes or not set(changes) <= set(allowed):
             raise InputError(f"content must be an object with one or more of {', '.join(allowed)}")
-        return shown(await self._service.records.edit(owner, record.id, replace(record.content, **changes)))
+        return record_view(await self._service.records.edit(owner, record.id, replace(record.content, **changes)))
 
     async def _delete(self, args: Arguments) -> Tree:
         owner, record = await self._found(args)
@@ -145,7 +145,7 @@ class LayersWeb:
         return owner, record
 
 
-def shown(record: MemoryRecord) -> dict[str, Tree]:
+def record_view(record: MemoryRecord) -> dict[str, Tree]:
     """Return a record as JSON, with the label that people read and the line that a prompt would have."""
     line = format_working_memory_entries([entry_of(record)])
     return {**record_data(record), "label": LABELS[record.layer], "line": line, "editable": _editable(record)}

@@ -25,7 +25,7 @@ from memstory_reference.ports import Embedder, NewId, Primitive, Purpose, Record
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.manager.deadlines import Deadlines
-from memstory_reference.systems.manager.memories.forgetting import repeats
+from memstory_reference.systems.manager.memories.forgetting import repeating_turns
 from memstory_reference.systems.manager.memories.known_facts import KnownFacts, same_fact
 from memstory_reference.systems.manager.memories.memory import (
     Memory,
@@ -33,8 +33,8 @@ from memstory_reference.systems.manager.memories.memory import (
     SearchResult,
     is_expired,
 )
-from memstory_reference.systems.manager.memories.metadata import encode_metadata, told_by
-from memstory_reference.systems.manager.memories.nearest import nearest
+from memstory_reference.systems.manager.memories.metadata import encode_metadata, metadata_texts
+from memstory_reference.systems.manager.memories.nearest import nearest_memories
 from memstory_reference.systems.manager.memories.profile import newest_of_each_field_first
 from memstory_reference.systems.manager.memories.rows import (
     CONTEXT_KEY,
@@ -45,8 +45,8 @@ from memstory_reference.systems.manager.memories.rows import (
     conditions_of,
     context_id,
     is_context_entry,
-    kept_beside,
-    made,
+    keep_bindings,
+    make_memory,
     memory_of,
     record_of,
 )
@@ -80,7 +80,7 @@ class ManagerConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredMemory:
     """A stored memory; `is_known` says that the same fact or context key was there before."""
 
     memory: Memory
@@ -126,13 +126,15 @@ class MemoryManager:
         (stored,) = await self.store_many(owner, [new])
         return stored.memory
 
-    async def store_many(self, owner: str, entries: Sequence[NewMemory]) -> list[Stored]:
+    async def store_many(self, owner: str, entries: Sequence[NewMemory]) -> list[StoredMemory]:
         """Store several memories with one embedding call, all of them or none."""
         checked_owner(owner)
         if isinstance(entries, str) or not isinstance(entries, Sequence):
             raise InputError(f"new memories must be a list, not {type(entries).__name__}")
         now = self._clock.now().astimezone(UTC)
-        return await self.put(owner, [made(owner, one, now, self._new_id, self.config.limits) for one in entries])
+        return await self.put(
+            owner, [make_memory(owner, one, now, self._new_id, self.config.limits) for one in entries]
+        )
 
     async def remember_fact(self, owner: str, content: str, /, **metadata: Json) -> Memory:
         """Store a fact, which stays for good, with `metadata`, in which even `content` is a free key."""
@@ -166,7 +168,7 @@ class MemoryManager:
         living = [one for one in entries if is_context_entry(owner, one) and self._is_seen(one, now, session)]
         return max(living, key=lambda one: (one.created_at, one.id), default=None)
 
-    async def put(self, owner: str, memories: Sequence[Memory]) -> list[Stored]:
+    async def put(self, owner: str, memories: Sequence[Memory]) -> list[StoredMemory]:
         """Write memories in place of those of the same ids; a fact never takes the place of a different one.
 
         A fact that is known under whatever id is said again: it keeps its metadata beside what comes with it now.
@@ -181,7 +183,7 @@ class MemoryManager:
             index = await self._index(owner)
             ids = {one for memory in memories for one in self._facts.ids(owner, memory)}
             rows = {record.id: memory_of(record) for record in await index.get(sorted(ids))}
-            stored, records = list[Stored](), dict[str, Record]()
+            stored, records = list[StoredMemory](), dict[str, Record]()
             for memory, vector in zip(memories, vectors, strict=True):
                 one = self._placed(owner, memory, rows)
                 stored.append(one)
@@ -216,7 +218,7 @@ class MemoryManager:
             return []
         (vector,) = await self._embed([query], Purpose.QUERY)
         index, now = await self._index(owner), self._clock.now()
-        found = await nearest(
+        found = await nearest_memories(
             index,
             vector,
             # Beyond the limit, for a newer statement of a field takes the place of the older one that is found.
@@ -272,7 +274,7 @@ class MemoryManager:
                 return None
             index = await self._index(owner)
             new = replace(
-                old, content=content, metadata=old.metadata if metadata is None else kept_beside(old, metadata)
+                old, content=content, metadata=old.metadata if metadata is None else keep_bindings(old, metadata)
             )
             rows = map(memory_of, await index.get(self._facts.ids(owner, new)))
             twin = same_fact(new, [one for one in rows if one and one.id != new.id])
@@ -301,7 +303,7 @@ class MemoryManager:
         """Return a living memory and the turns that repeat what it states; none where the owner has none of that id."""
         memory = await self.get(owner, memory_id)
         turns = [MemoryType.CONVERSATION]
-        return [memory, *repeats(memory, await self.memories(owner, turns))] if memory else []
+        return [memory, *repeating_turns(memory, await self.memories(owner, turns))] if memory else []
 
     async def forget_saying(self, owner: str, memory_id: str) -> list[Memory]:
         """Delete one memory and the turns that repeat it, so that no search tells it again; return them."""
@@ -368,20 +370,22 @@ class MemoryManager:
         answer = await self._embedder.embed(texts, purpose)
         return checked_vectors(answer, count=len(texts), model=self._embedder.model, dimension=self._embedder.dimension)
 
-    def _placed(self, owner: str, memory: Memory, rows: Mapping[str, Memory | None]) -> Stored:
+    def _placed(self, owner: str, memory: Memory, rows: Mapping[str, Memory | None]) -> StoredMemory:
         """Return a memory under the id at which it belongs, given the rows that may be in its place."""
         old = same_fact(memory, (rows.get(one) for one in self._facts.ids(owner, memory)))
         if old:
             said_again = max(old.created_at, memory.created_at)
             metadata = {**old.metadata, **memory.metadata}
-            return Stored(memory=replace(memory, id=old.id, metadata=metadata, created_at=said_again), is_known=True)
+            return StoredMemory(
+                memory=replace(memory, id=old.id, metadata=metadata, created_at=said_again), is_known=True
+            )
         is_taken = memory.id in rows
         if is_taken and memory.memory_type is MemoryType.FACT:
-            return Stored(memory=replace(memory, id=self._new_id()), is_known=False)
-        return Stored(memory=memory, is_known=is_taken)
+            return StoredMemory(memory=replace(memory, id=self._new_id()), is_known=False)
+        return StoredMemory(memory=memory, is_known=is_taken)
 
     def _refuse_secrets(self, content: str, metadata: Mapping[str, Json]) -> None:
-        refuse_secrets(self.config.guard, content, *told_by(encode_metadata(metadata)))
+        refuse_secrets(self.config.guard, content, *metadata_texts(encode_metadata(metadata)))
 
     def _id(self, memory_id: object) -> str:
         longest = self.config.limits.max_query_characters

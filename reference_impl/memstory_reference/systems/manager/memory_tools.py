@@ -9,8 +9,8 @@ from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
-from memstory_reference.text.lines import shortened
-from memstory_reference.tooling.local_tools import LocalTools, call_local
+from memstory_reference.text.lines import shorten
+from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 _TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
 
@@ -60,7 +60,7 @@ Forget = Callable[[str, str], Awaitable[Sequence[Memory]]]
 """Forgets a memory of an owner, by id, with the turns that repeat it; returns them."""
 
 
-class MemoryTools:
+class ManagerTools:
     """The tools of one owner in one session; neither is ever an argument."""
 
     def __init__(
@@ -78,7 +78,7 @@ class MemoryTools:
 
     async def call(self, name: str, arguments: object) -> ToolCall:
         """Call a tool; what is wrong with the call is the answer, in words."""
-        return await call_local(self._functions, name, arguments)
+        return await call_local_tool(self._functions, name, arguments)
 
     async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
         named = arguments.get("memory_type")
@@ -86,7 +86,7 @@ class MemoryTools:
             kind = memory_type_of(named or "fact")
             newest = (await self._manager.memories(self._owner, [kind], session=self._session, across=True))[::-1]
             limit = checked_count(arguments.get("limit") or LISTED, "limit")
-            return bounded([_row(one) for one in newest[:limit]], self._manager.config.limits.max_result_characters)
+            return rows_within([_row(one) for one in newest[:limit]], self._manager.config.limits.max_result_characters)
         found = await self._manager.search(
             self._owner,
             arguments["query"],
@@ -95,7 +95,7 @@ class MemoryTools:
             session=self._session,
             across=True,
         )
-        return bounded([_told(entry) for entry in found], self._manager.config.limits.max_result_characters)
+        return rows_within([_told(entry) for entry in found], self._manager.config.limits.max_result_characters)
 
     async def _store(self, arguments: Mapping[str, Tree]) -> Tree:
         memory = await self._manager.store(
@@ -119,7 +119,7 @@ class MemoryTools:
         return {"success": bool(gone), "id": memory_id, **repeats}
 
 
-def bounded(rows: Sequence[dict[str, Tree]], most: int) -> list[dict[str, Tree]]:
+def rows_within(rows: Sequence[dict[str, Tree]], most: int) -> list[dict[str, Tree]]:
     """Return the first rows whose JSON fits into `most` characters; the last of them may have its content shortened."""
     kept, room = list[dict[str, Tree]](), most - len("[]")
     for row in rows:
@@ -136,11 +136,11 @@ def _cut(row: dict[str, Tree], room: int) -> dict[str, Tree]:
     if _size(bare) > room / 2:
         bare["metadata"] = {}
     characters = room - _size(bare)
-    cut = {**bare, "content": shortened(row["content"], max(MARK, characters))}
+    cut = {**bare, "content": shorten(row["content"], max(MARK, characters))}
     while _size(cut) > room and characters > MARK:
         # JSON writes some characters as two or six.
         characters //= 2
-        cut["content"] = shortened(row["content"], max(MARK, characters))
+        cut["content"] = shorten(row["content"], max(MARK, characters))
     return cut
 
 

@@ -14,14 +14,14 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
     SWITCH,
-    Rule,
-    Ruled,
-    check,
-    count,
-    mapping,
-    number,
+    CheckedSettings,
+    SettingRule,
+    check_settings,
+    count_rule,
+    number_rule,
+    read_mapping,
     read_text,
-    text,
+    text_rule,
     with_ollama,
 )
 
@@ -35,7 +35,7 @@ LONGEST_INTERVAL_SECONDS = 10 * 366 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerSettings(Ruled):
+class ManagerSettings(CheckedSettings):
     """Settings of the manager memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     path: str
@@ -74,7 +74,7 @@ def default_manager() -> ManagerSettings:
 def _shipped() -> ManagerSettings:
     shipped = (files("memstory_reference.systems.manager") / DEFAULTS).read_text(encoding="utf-8")
     values = _section(shipped, DEFAULTS)
-    check(values, ManagerSettings.rules, DEFAULTS)
+    check_settings(values, ManagerSettings.rules, DEFAULTS)
     return ManagerSettings(**values)
 
 
@@ -84,7 +84,7 @@ def read_manager(file: Path) -> ManagerSettings:
 
 
 def _section(yaml_text: str, where: str) -> dict[str, Tree]:
-    whole = mapping(yaml_text, where)
+    whole = read_mapping(yaml_text, where)
     section = whole.get(SECTION)
     foreign = [str(key) for key in whole if key != SECTION]
     if foreign or not isinstance(section, dict | None):
@@ -101,14 +101,14 @@ def _is_zone(value: Tree) -> bool:
 
 
 ManagerSettings.rules = {
-    "path": text("the path of a folder"),
-    "context_window_size": count(1_000, low=0),
-    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
-    "cleanup_interval": number(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),
-    "timezone": Rule("the name of a time zone, such as UTC or Europe/Vienna", _is_zone),
-    "min_score": number(0, 1, "a number"),
+    "path": text_rule("the path of a folder"),
+    "context_window_size": count_rule(1_000, low=0),
+    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
+    "cleanup_interval": number_rule(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),
+    "timezone": SettingRule("the name of a time zone, such as UTC or Europe/Vienna", _is_zone),
+    "min_score": number_rule(0, 1, "a number"),
     "keep_secrets": SWITCH,
     **{name: LIMIT_RULES[name] for name in LIMITS},
-    "chat": text("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
-    "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
+    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
 }

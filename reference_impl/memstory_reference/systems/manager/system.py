@@ -9,11 +9,11 @@ from memstory_reference.input_checks import checked_owner
 from memstory_reference.ports import SystemPorts
 from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.manager.housekeeping import Housekeeping
-from memstory_reference.systems.manager.loop import AgentLoop, LoopAnswer
+from memstory_reference.systems.manager.loop import ManagerAgent, ManagerAnswer
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
 from memstory_reference.systems.manager.memories.forgetting import statements
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
-from memstory_reference.systems.manager.memory_tools import SPECS, MemoryTools
+from memstory_reference.systems.manager.memory_tools import SPECS, ManagerTools
 from memstory_reference.systems.manager.window import WindowEntry
 
 KEPT_CONVERSATIONS = 1_000
@@ -33,7 +33,7 @@ class ManagerSystem:
         )
         self.housekeeping = Housekeeping(self.manager, ports.clock)
         self._ports = ports
-        self._conversations: dict[tuple[str, str], AgentLoop] = {}
+        self._conversations: dict[tuple[str, str], ManagerAgent] = {}
 
     async def open(self) -> None:
         """Clean up, and from now on every interval."""
@@ -51,7 +51,7 @@ class ManagerSystem:
         """Return when no cleanup is under way."""
         await self.housekeeping.settle()
 
-    async def say(self, text: str, *, owner: str, session: str) -> LoopAnswer:
+    async def say(self, text: str, *, owner: str, session: str) -> ManagerAnswer:
         """Take one turn of a conversation."""
         checked_owner(owner)
         checked_owner(session, "session")
@@ -68,7 +68,7 @@ class ManagerSystem:
 
     async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> ToolCall:
         """Call a tool for an owner; what is wrong with the call is the answer, in words."""
-        return await MemoryTools(self.manager, owner, session, self.forget).call(name, arguments)
+        return await ManagerTools(self.manager, owner, session, self.forget).call(name, arguments)
 
     async def forget(self, owner: str, memory_id: str) -> Sequence[Memory]:
         """Forget a memory with the turns that repeat it, in open conversations too; return what is gone."""
@@ -92,9 +92,9 @@ class ManagerSystem:
             "chat": self._ports.chat.name,
         }
 
-    def _conversation(self, owner: str, session: str) -> AgentLoop:
+    def _conversation(self, owner: str, session: str) -> ManagerAgent:
         key = (owner, session)
-        conversation = self._conversations.pop(key, None) or AgentLoop(
+        conversation = self._conversations.pop(key, None) or ManagerAgent(
             manager=self.manager,
             chat=self._ports.chat,
             clock=self._ports.clock,

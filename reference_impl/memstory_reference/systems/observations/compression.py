@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from memstory_reference.systems.observations.observation import FEW_FACTS, MAX_FACT, MAX_FACTS
-from memstory_reference.text.lines import one_line, shortened
+from memstory_reference.text.lines import one_line, shorten
 
 OUTPUT_CHARACTERS = 2000
 READ_CHARACTERS = 100_000
@@ -78,11 +78,11 @@ def summary_by_rules(task: str, output: str, *why: str) -> Summary:
     bullets = [text for bullet in _BULLET.findall(output) if (text := one_line(bullet))]
     prose = one_line(_BULLET.sub("", output)) or one_line(output)
     sentences = [sentence for sentence in _SENTENCE_END.split(prose) if sentence]
-    facts = tuple(shortened(fact, MAX_FACT) for fact in (bullets or sentences)[: MAX_FACTS + 1])
+    facts = tuple(shorten(fact, MAX_FACT) for fact in (bullets or sentences)[: MAX_FACTS + 1])
     first_line = next((line for line in task.splitlines() if line.strip()), "")
     return Summary(
         title=one_line(first_line)[:120],
-        narrative=shortened(" ".join(sentences[:2]) or one_line(task) or "An output without words.", MAX_NARRATIVE),
+        narrative=shorten(" ".join(sentences[:2]) or one_line(task) or "An output without words.", MAX_NARRATIVE),
         facts=facts[:MAX_FACTS],
         by="rules",
         warnings=(*why, *_count_warnings(len(bullets or sentences[:MAX_FACTS]))),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import SWITCH, Ruled, count, number
+from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, number_rule
 from memstory_reference.text.secret_guard import Guard, secret_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservationsConfig(Ruled):
+class ObservationsConfig(CheckedSettings):
     """`min_sim` is the cosine below which only keywords admit an observation; ratings lie within their two limits.
 
     `max_context_characters` is the most that a planner gets at once. Secrets are refused unless `keep_secrets`.
@@ -32,11 +32,11 @@ class ObservationsConfig(Ruled):
 
 
 ObservationsConfig.rules = {
-    "top_k": count(1_000),
-    "min_sim": number(-1, 1, "a number"),
-    "rating_min": number(-100, 0, "a number"),
-    "rating_max": number(0, 100, "a number"),
-    "max_context_characters": count(1_000_000, low=200),
+    "top_k": count_rule(1_000),
+    "min_sim": number_rule(-1, 1, "a number"),
+    "rating_min": number_rule(-100, 0, "a number"),
+    "rating_max": number_rule(0, 100, "a number"),
+    "max_context_characters": count_rule(1_000_000, low=200),
     "max_memory_characters": LIMIT_RULES["max_memory_characters"],
     "max_query_characters": LIMIT_RULES["max_query_characters"],
     "keep_secrets": SWITCH,

@@ -14,7 +14,7 @@ from memstory_reference.input_checks import (
     checked_owner,
     checked_text,
     checked_texts,
-    shown,
+    short_repr,
 )
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.text.lines import one_line
@@ -60,13 +60,13 @@ def normal_task(task: str) -> str:
     return one_line(task).casefold()
 
 
-def checked(observation: object, config: ObservationsConfig) -> Observation:
+def checked_observation(observation: object, config: ObservationsConfig) -> Observation:
     """Return the observation in its stored form, or raise InputError that says which field is wrong and why."""
     if not isinstance(observation, Observation):
         raise InputError(f"an observation is expected, not {type(observation).__name__}")
     one, identifier = observation, checked_owner(observation.id, "id").strip()
     if not isinstance(one.task_type, str) or one.task_type not in TASK_TYPES:
-        raise InputError(f"task_type {shown(one.task_type)} is not allowed; allowed: {', '.join(TASK_TYPES)}")
+        raise InputError(f"task_type {short_repr(one.task_type)} is not allowed; allowed: {', '.join(TASK_TYPES)}")
     longest = config.max_memory_characters
     narrative = one_line(checked_text(one.narrative, "narrative", longest, "max_memory_characters"))
     if not narrative:

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.storage.database_store import Database, parts
-from memstory_reference.storage.vector_matrix import usable
+from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.observations.observation import Observation, normal_task
-from memstory_reference.text.keywords import Keyword, fts_query, indexed
+from memstory_reference.text.keywords import Keyword, fts_query, index_text
 
 SCHEMA_VERSION = "2"
 
@@ -58,7 +58,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingIndexing:
     """An observation whose place in the vector index is to be brought up to date."""
 
     sequence: int
@@ -182,12 +182,12 @@ class ObservationsStore:
         """Return everybody who has observations."""
         return [row[0] for row in self._db.execute("SELECT DISTINCT owner FROM observations ORDER BY owner")]
 
-    def pending(self) -> list[Pending]:
+    def pending(self) -> list[PendingIndexing]:
         """Return what the vector index does not know yet, oldest first."""
         rows = self._db.execute("SELECT sequence, owner, id FROM outbox ORDER BY sequence")
-        return [Pending(sequence=sequence, owner=owner, id=identifier) for sequence, owner, identifier in rows]
+        return [PendingIndexing(sequence=sequence, owner=owner, id=identifier) for sequence, owner, identifier in rows]
 
-    def done(self, pending: Sequence[Pending]) -> None:
+    def done(self, pending: Sequence[PendingIndexing]) -> None:
         """Strike off what the vector index has taken."""
         with self._db.transaction():
             self._db.executemany("DELETE FROM outbox WHERE sequence = ?", [(entry.sequence,) for entry in pending])
@@ -210,7 +210,7 @@ class ObservationsStore:
             ) from problem
 
     def _rows(self, columns: str, owner: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
-        for marks, part in parts(ids):
+        for marks, part in batches_of_values(ids):
             sql = f"SELECT {columns} FROM observations WHERE owner = ? AND id IN ({marks})"  # noqa: S608  (no input)
             yield from self._db.execute(sql, (owner, *part))
 
@@ -233,7 +233,7 @@ class ObservationsStore:
     def _index_words(self, row: int | None, owner: str, texts: Iterable[str]) -> None:
         self._db.execute(
             "INSERT INTO words (rowid, owner_tag, title, narrative, facts, task) VALUES (?, ?, ?, ?, ?, ?)",
-            (row, _tag(owner), *map(indexed, texts)),
+            (row, _tag(owner), *map(index_text, texts)),
         )
 
 
@@ -258,7 +258,9 @@ def _row_of(observation: Observation) -> tuple[object, ...]:
 
 def _vector_of(row: sqlite3.Row) -> NDArray[np.float32] | None:
     blob = row["vector"]
-    return usable(np.frombuffer(blob, np.float32)) if isinstance(blob, bytes) and len(blob) % 4 == 0 else None
+    return (
+        normalized_or_none(np.frombuffer(blob, np.float32)) if isinstance(blob, bytes) and len(blob) % 4 == 0 else None
+    )
 
 
 def _observation_of(row: sqlite3.Row) -> Observation:

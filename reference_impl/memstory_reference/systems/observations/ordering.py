@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.quality import Rank, rank
-from memstory_reference.text.keywords import Keyword, matched
+from memstory_reference.text.keywords import Keyword, matching_keywords
 
 MIN_POOL = 20
 POOL_FACTOR = 4
@@ -16,7 +16,7 @@ FEW_KEYWORDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class ObservationCandidate:
     """An observation with its cosine to the task; `by_keyword` says that the full-text index named it."""
 
     observation: Observation
@@ -25,7 +25,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class RankedObservation:
     """An observation in its place, with the numbers that put it there."""
 
     observation: Observation
@@ -38,7 +38,7 @@ class Ranked:
         return self.observation.normal_task
 
 
-Run = TypeVar("Run", Observation, Ranked)
+Run = TypeVar("Run", Observation, RankedObservation)
 
 
 def pool_size(top_k: int) -> int:
@@ -50,7 +50,7 @@ def pool_size(top_k: int) -> int:
     return max(POOL_FACTOR * top_k, MIN_POOL)
 
 
-def admitted(candidate: Candidate, keywords: Sequence[Keyword], min_sim: float) -> bool:
+def is_admitted(candidate: ObservationCandidate, keywords: Sequence[Keyword], min_sim: float) -> bool:
     """Say whether a candidate is about the task: near enough, or named by two keywords or by one specific one."""
     if candidate.similarity >= min_sim:
         return True
@@ -58,23 +58,25 @@ def admitted(candidate: Candidate, keywords: Sequence[Keyword], min_sim: float) 
         return False
     observation = candidate.observation
     text = " ".join((observation.title, observation.narrative, *observation.facts, observation.task))
-    named = matched(keywords, text)
+    named = matching_keywords(keywords, text)
     return len(named) >= FEW_KEYWORDS or any(keyword.specific for keyword in named)
 
 
-def ordered(candidates: Iterable[Candidate], keywords: Sequence[Keyword], *, min_sim: float) -> list[Ranked]:
+def rank_candidates(
+    candidates: Iterable[ObservationCandidate], keywords: Sequence[Keyword], *, min_sim: float
+) -> list[RankedObservation]:
     """Return what is about the task, best rank first.
 
     Ties go to the higher score, then the newer, then the lower id.
     """
     ranked = [
-        Ranked(
+        RankedObservation(
             observation=candidate.observation,
             rank=rank(candidate.similarity, candidate.observation.final_score, candidate.observation.rating),
             by_keyword=candidate.by_keyword,
         )
         for candidate in candidates
-        if admitted(candidate, keywords, min_sim)
+        if is_admitted(candidate, keywords, min_sim)
     ]
     return sorted(ranked, key=_order)
 
@@ -87,7 +89,7 @@ def best_of_each_task(runs: Sequence[Run]) -> list[Run]:
     return list(best.values())
 
 
-def _order(entry: Ranked) -> tuple[float, float, float, str]:
+def _order(entry: RankedObservation) -> tuple[float, float, float, str]:
     observation = entry.observation
     score = -1.0 if observation.final_score is None else observation.final_score
     return (-entry.rank.rank, -score, -observation.timestamp.timestamp(), observation.id)

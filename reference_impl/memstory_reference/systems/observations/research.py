@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from memstory.contract.models import ChatModel, Message
+from memstory.contract.models import ChatModel, ChatRequest, Message
 from memstory_reference.systems.observations.compression import json_objects
 from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import best_of_each_task
-from memstory_reference.systems.observations.service import ObservationService, Stored
-from memstory_reference.text.keywords import extract_keywords, matched
+from memstory_reference.systems.observations.service import ObservationService, StoredObservation
+from memstory_reference.text.keywords import extract_keywords, matching_keywords
 from memstory_reference.text.lines import one_line
 
 PASSAGES_PER_QUERY = 3
@@ -48,7 +48,7 @@ class LocalCorpus:
 
     def find(self, query: str, limit: int) -> Sequence[str]:
         keywords = extract_keywords(query)
-        counts = {one.id: len(matched(keywords, one.text)) for one in self._passages.values()}
+        counts = {one.id: len(matching_keywords(keywords, one.text)) for one in self._passages.values()}
         best = sorted((one for one in counts if counts[one]), key=lambda one: (-counts[one], one))
         return best[:limit]
 
@@ -58,7 +58,7 @@ class LocalCorpus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ResearchPlan:
     """What a run sets out to do; `prior_work` names what earlier runs found, `covered` the passages they read."""
 
     task: str
@@ -71,12 +71,12 @@ class Plan:
 class ResearchRun:
     """A finished run: what it fetched, what it left out as already known, and what it remembered, if anything."""
 
-    plan: Plan
+    plan: ResearchPlan
     context: str
     fetched: Sequence[str]
     spared: Sequence[str]
     output: str
-    stored: Stored | None
+    stored: StoredObservation | None
 
 
 class ResearchLoop:
@@ -128,28 +128,30 @@ class ResearchLoop:
             stored=stored,
         )
 
-    async def _plan(self, task: str, related: Sequence[Observation], told: Sequence[Observation], context: str) -> Plan:
+    async def _plan(
+        self, task: str, related: Sequence[Observation], told: Sequence[Observation], context: str
+    ) -> ResearchPlan:
         titles = tuple(dict.fromkeys(observation.title for observation in told))
-        planned = Planned()
+        planned = PlannerReply()
         if self._chat is not None:
             prompt = (
                 f"{context}\n\nEarlier runs: {'; '.join(titles) or 'none'}\n\nTask: {task}\n\n"
                 f"List up to {MAX_QUERIES} search queries for what is still missing, and the titles of those earlier "
                 'runs that cover a part of the task. Answer as JSON: {"queries": [...], "prior_work": [...]}'
             )
-            reply = await self._chat.chat([Message(role="user", content=prompt)], purpose="plan")
-            planned = planned_in(reply.content)
+            reply = await self._chat.chat(ChatRequest([Message(role="user", content=prompt)], purpose="plan"))
+            planned = read_plan(reply.content)
         # A planner may leave out what does not fit, and invent nothing.
         used = [title for title in titles if planned.covers(title)]
         tasks = {observation.normal_task for observation in told if observation.title in used}
-        return Plan(
+        return ResearchPlan(
             task=task,
             prior_work=tuple(used),
             covered=frozenset(source for one in related if one.normal_task in tasks for source in one.sources),
             queries=planned.queries or (task,),
         )
 
-    def _research(self, plan: Plan) -> tuple[list[Passage], list[str]]:
+    def _research(self, plan: ResearchPlan) -> tuple[list[Passage], list[str]]:
         found = dict.fromkeys(
             passage for query in plan.queries for passage in self._corpus.find(query, PASSAGES_PER_QUERY)
         )
@@ -164,11 +166,12 @@ class ResearchLoop:
         prompt = (
             f"{context}\n\nSources:\n{sources}\n\nTask: {task}\n\nWrite the answer from prior work and sources only."
         )
-        return (await self._chat.chat([Message(role="user", content=prompt)], purpose="synthesise")).content
+        request = ChatRequest([Message(role="user", content=prompt)], purpose="synthesise")
+        return (await self._chat.chat(request)).content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannerReply:
     """What a planner answered; `prior_work` is None where it named none or was not asked."""
 
     queries: tuple[str, ...] = ()
@@ -179,15 +182,15 @@ class Planned:
         return self.prior_work is None or title.casefold() in self.prior_work
 
 
-def planned_in(reply: str) -> Planned:
+def read_plan(reply: str) -> PlannerReply:
     """Return what a planner's JSON says, fenced or amid prose; nothing if there is no such JSON.
 
-    >>> planned_in('Sure: {"queries": ["token budgets", ""]}').queries
+    >>> read_plan('Sure: {"queries": ["token budgets", ""]}').queries
     ('token budgets',)
     """
     found = next(iter(json_objects(reply)), {})
     queries, prior = found.get("queries"), found.get("prior_work")
-    return Planned(
+    return PlannerReply(
         queries=_texts(queries)[:MAX_QUERIES],
         prior_work=frozenset(title.casefold() for title in _texts(prior)) if isinstance(prior, list) else None,
     )

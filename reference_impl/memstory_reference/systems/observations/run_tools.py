@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.systems.observations.observation import TASK_TYPES
-from memstory_reference.systems.observations.ordering import Ranked
+from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.service import ObservationService
-from memstory_reference.text.lines import shortened
-from memstory_reference.tooling.local_tools import LocalTools, call_local
+from memstory_reference.text.lines import shorten
+from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 _RUN = {"type": "string", "description": "The id of the run"}
 SEARCH = ToolSchema(
@@ -72,7 +72,7 @@ class RunTools:
 
     async def call(self, name: str, arguments: object) -> ToolCall:
         """Call a tool; what is wrong with the call is the answer, in words."""
-        return await call_local(self._tools, name, arguments)
+        return await call_local_tool(self._tools, name, arguments)
 
     async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
         found = await self._service.search(arguments["task"], self._owner, arguments.get("top_k"))
@@ -91,9 +91,9 @@ class RunTools:
         return {"success": bool(await self._service.delete([arguments["run_id"]], self._owner))}
 
 
-def _told(entry: Ranked, room: int) -> dict[str, Tree]:
+def _told(entry: RankedObservation, room: int) -> dict[str, Tree]:
     one, facts = entry.observation, list[str]()
-    narrative = shortened(one.narrative, max(200, room // 2))
+    narrative = shorten(one.narrative, max(200, room // 2))
     room -= len(narrative) + len(one.title)
     for fact in one.facts:
         room -= len(fact)

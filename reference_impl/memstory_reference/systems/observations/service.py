@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.clock import Clock
-from memstory.contract.models import ChatModel, Message
+from memstory.contract.models import ChatModel, ChatRequest, Message
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     checked_count,
@@ -35,9 +35,20 @@ from memstory_reference.systems.observations.compression import (
 )
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.injection import injection
-from memstory_reference.systems.observations.observation import Observation, checked, checked_rating, checked_score
+from memstory_reference.systems.observations.observation import (
+    Observation,
+    checked_observation,
+    checked_rating,
+    checked_score,
+)
 from memstory_reference.systems.observations.observations_store import ObservationsStore
-from memstory_reference.systems.observations.ordering import Candidate, Ranked, best_of_each_task, ordered, pool_size
+from memstory_reference.systems.observations.ordering import (
+    ObservationCandidate,
+    RankedObservation,
+    best_of_each_task,
+    pool_size,
+    rank_candidates,
+)
 from memstory_reference.systems.observations.outbox import Outbox
 from memstory_reference.text.keywords import extract_keywords
 from memstory_reference.text.secret_guard import refuse_secrets
@@ -52,7 +63,7 @@ UNUSABLE = f"no usable JSON in {ATTEMPTS} answers of the model: summarised by ru
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredObservation:
     """What happened to one observation: `stored`, or `skipped` because its run was stored before."""
 
     observation: Observation
@@ -104,14 +115,14 @@ class ObservationService:
             await self._vectors.close()
             self._tombstones.close()
 
-    async def store(self, observations: Sequence[Observation], owner: str) -> list[Stored]:
+    async def store(self, observations: Sequence[Observation], owner: str) -> list[StoredObservation]:
         """Store finished runs, embedding their narratives in one call; storing a run again changes nothing."""
         checked_owner(owner)
         if isinstance(observations, str) or not isinstance(observations, Sequence):
             raise InputError(f"observations must be a list, not {type(observations).__name__}")
-        kept = [checked(observation, self.config) for observation in observations]
+        kept = [checked_observation(observation, self.config) for observation in observations]
         for one in kept:
-            self._tombstones.refuse(owner, *told(one))
+            self._tombstones.refuse(owner, *observation_text(one))
         known = await self._lane.run(self._store.tasks, owner, [new.id for new in kept])
         fresh = {new.id: new for new in reversed(kept) if new.id not in known}
         inserted: list[str] = []
@@ -125,7 +136,7 @@ class ObservationService:
         outcomes = []
         for observation in kept:
             outcome = "stored" if observation.id in waiting else "skipped"
-            outcomes.append(Stored(observation=observation, outcome=outcome))
+            outcomes.append(StoredObservation(observation=observation, outcome=outcome))
             waiting.discard(observation.id)
         return outcomes
 
@@ -139,7 +150,7 @@ class ObservationService:
         final_score: float | None = None,
         run_id: str | None = None,
         sources: Sequence[str] = (),
-    ) -> Stored:
+    ) -> StoredObservation:
         """Summarise a run's output and store it, whatever its score (OF-6); nothing is stored without an output."""
         checked_owner(owner)
         checked_score(final_score)
@@ -165,7 +176,7 @@ class ObservationService:
                 timestamp=self._clock.now(),
                 sources=sources,
             )
-            return checked(observation, self.config)
+            return checked_observation(observation, self.config)
 
         # What is wrong with the call itself is said before a model is asked.
         observed(summary_by_rules(task, output))
@@ -185,13 +196,13 @@ class ObservationService:
 
     async def search(
         self, task: str, owner: str, top_k: int | None = None, min_sim: float | None = None
-    ) -> list[Ranked]:
+    ) -> list[RankedObservation]:
         """Return what is known about `task`, best rank first; quality counts before the cut to `top_k`."""
         top_k = checked_count(self.config.top_k if top_k is None else top_k, "top_k")
         floor = self.config.min_sim if min_sim is None else checked_number(min_sim, "min_sim", -1, 1)
         return best_of_each_task(await self._ranked(task, owner, top_k and pool_size(top_k), floor))[:top_k]
 
-    async def related(self, task: str, owner: str) -> list[Ranked]:
+    async def related(self, task: str, owner: str) -> list[RankedObservation]:
         """Return what is about `task`, of up to RELATED_TASKS tasks and with all their repeats, best rank first."""
         return await self._ranked(task, owner, RELATED_TASKS, self.config.min_sim)
 
@@ -218,7 +229,7 @@ class ObservationService:
 
     async def about(self, things: Sequence[str], owner: str) -> list[Observation]:
         """Return the observations that are about any of these things, newest first."""
-        return [one for one in await self.recent(owner) if is_about(" ".join(told(one)), things)]
+        return [one for one in await self.recent(owner) if is_about(" ".join(observation_text(one)), things)]
 
     async def delete(self, ids: Sequence[str], owner: str, *, durable: bool = False) -> list[str]:
         """Forget observations in both indexes, `durable` for good: no run that tells them again is stored.
@@ -256,7 +267,7 @@ class ObservationService:
         if self._chat is None:
             return None
         prompt = Message(role="user", content=compression_prompt(task, output))
-        reply = await self._chat.chat([prompt], purpose=PURPOSE, temperature=TEMPERATURE)
+        reply = await self._chat.chat(ChatRequest([prompt], purpose=PURPOSE, temperature=TEMPERATURE))
         return parse_summary(reply.content)
 
     async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
@@ -264,7 +275,7 @@ class ObservationService:
         dimension = await self._lane.run(self._store.dimension)
         return checked_vectors(answer, count=len(texts), model=self._embedder.model, dimension=dimension)
 
-    async def _ranked(self, task: str, owner: str, pool: int, floor: float) -> list[Ranked]:
+    async def _ranked(self, task: str, owner: str, pool: int, floor: float) -> list[RankedObservation]:
         checked_owner(owner)
         if not checked_query(task, limits_of(self.config), may_be_blank=True).strip() or not pool:
             return []
@@ -278,13 +289,13 @@ class ObservationService:
         found = await self._lane.run(self._store.get, owner, list(similarities))
         by_keyword = set(named)
         candidates = (
-            Candidate(observation=one, similarity=similarities[one.id], by_keyword=one.id in by_keyword)
+            ObservationCandidate(observation=one, similarity=similarities[one.id], by_keyword=one.id in by_keyword)
             for one in found
         )
-        return ordered(candidates, keywords, min_sim=floor)
+        return rank_candidates(candidates, keywords, min_sim=floor)
 
 
-def told(observation: Observation) -> list[str]:
+def observation_text(observation: Observation) -> list[str]:
     """Return all that an observation says."""
     return [observation.title, observation.narrative, observation.task, *observation.facts]
 

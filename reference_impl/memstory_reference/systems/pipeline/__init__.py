@@ -1,1 +1,15 @@
 """Pipeline (P): clean, chunk, embed, weigh, route and store; recall within a budget; compress old sessions."""
+
+__all__ = [
+    "config",
+    "importance",
+    "ingest",
+    "memory",
+    "memory_tools",
+    "reading",
+    "recall",
+    "selection",
+    "service",
+    "settings",
+    "system",
+]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import MemstoryError, UnavailableError
-from memstory.contract.models import ChatModel, Message
+from memstory.contract.models import ChatModel, ChatRequest, Message
 from memstory_reference.ports import BY_RULES, Embedder, NewId, Purpose
-from memstory_reference.storage.lane import Lane
+from memstory_reference.storage.lane import SerialThread
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
 from memstory_reference.systems.pipeline.ingest.planning import Insertion, Vector
-from memstory_reference.systems.pipeline.memory import CompressionReport, MemoryChunk, MemoryType
+from memstory_reference.systems.pipeline.memory import ChunkType, CompressionReport, MemoryChunk
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
 from memstory_reference.systems.pipeline.summary import (
     PURPOSE,
@@ -53,7 +53,7 @@ class Compressor:
         self,
         *,
         archive: ArchiveStore,
-        lane: Lane,
+        lane: SerialThread,
         writers: asyncio.Lock,
         embedder: Embedder,
         chat: ChatModel | None,
@@ -170,7 +170,7 @@ class Compressor:
         else:
             longest = self._config.max_prompt_characters
             prompt = [Message(role="user", content=summary_prompt([one[:longest] for one in contents]))]
-            reply = await self._chat.chat(prompt, purpose=PURPOSE, temperature=TEMPERATURE)
+            reply = await self._chat.chat(ChatRequest(prompt, purpose=PURPOSE, temperature=TEMPERATURE))
             summary = usable_summary(reply.content, max_tokens=most, count=count)
         if not summary:
             by = self._chat.name if self._chat else BY_RULES
@@ -186,7 +186,7 @@ class Compressor:
             id=self._new_id(),
             user_id=user_id,
             session_id=told.session,
-            memory_type=MemoryType.SEMANTIC,
+            memory_type=ChunkType.SEMANTIC,
             content=told.summary,
             importance=weight,
             created_at=now,

@@ -9,12 +9,12 @@ from typing import Self
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import SWITCH, Ruled, count, number, or_null
+from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, null_rule, number_rule
 from memstory_reference.text.secret_guard import Guard, secret_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineConfig(Ruled):
+class PipelineConfig(CheckedSettings):
     """The numbers of seed 002 and what it leaves open (PF-2, PF-7, PF-11, PF-15, PF-17).
 
     `recall_threshold` acts on rows that were imported or stored under another `store_threshold`; working memories are
@@ -66,23 +66,23 @@ class PipelineConfig(Ruled):
 
 
 PipelineConfig.rules = {
-    "max_chunk_tokens": count(100_000),
-    "min_chunk_tokens": count(100_000, low=0),
-    "max_text_characters": count(100_000_000),
+    "max_chunk_tokens": count_rule(100_000),
+    "min_chunk_tokens": count_rule(100_000, low=0),
+    "max_text_characters": count_rule(100_000_000),
     "max_memory_characters": LIMIT_RULES["max_memory_characters"],
     "max_query_characters": LIMIT_RULES["max_query_characters"],
     "max_prompt_characters": LIMIT_RULES["max_prompt_characters"],
     "keep_secrets": SWITCH,
-    "store_threshold": number(0, 1, "a number"),
-    "recall_threshold": number(0, 1, "a number"),
-    "candidates_factor": count(100),
+    "store_threshold": number_rule(0, 1, "a number"),
+    "recall_threshold": number_rule(0, 1, "a number"),
+    "candidates_factor": count_rule(100),
     "reranker_enabled": SWITCH,
-    "max_procedural": count(1_000, low=0),
-    "procedural_share": number(0, 1, "a share"),
-    "working_hours": number(0, 100_000, "a number of hours"),
-    "compression_threshold": count(1_000_000),
-    "sessions_to_compress": or_null(count(1_000_000)),
+    "max_procedural": count_rule(1_000, low=0),
+    "procedural_share": number_rule(0, 1, "a share"),
+    "working_hours": number_rule(0, 100_000, "a number of hours"),
+    "compression_threshold": count_rule(1_000_000),
+    "sessions_to_compress": null_rule(count_rule(1_000_000)),
     "auto_compress": SWITCH,
     "episodic_date_prefix": SWITCH,
-    "cached_embeddings": count(10_000_000, low=0),
+    "cached_embeddings": count_rule(10_000_000, low=0),
 }

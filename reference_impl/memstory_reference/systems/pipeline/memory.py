@@ -13,7 +13,7 @@ USER = "user"
 ROLES = (USER, "assistant", "tool", "system")
 
 
-class MemoryType(StrEnum):
+class ChunkType(StrEnum):
     """What kind of memory a text is; a str, so that it has an upper case (PF-14)."""
 
     PROCEDURAL = "procedural"
@@ -22,11 +22,11 @@ class MemoryType(StrEnum):
     EPISODIC = "episodic"
 
 
-BY_VECTOR = (MemoryType.WORKING, MemoryType.SEMANTIC, MemoryType.EPISODIC)
+BY_VECTOR = (ChunkType.WORKING, ChunkType.SEMANTIC, ChunkType.EPISODIC)
 """The types that are found by meaning; procedural memories are looked up by their key."""
 
 
-class Outcome(StrEnum):
+class ChunkOutcome(StrEnum):
     """What happened to one chunk."""
 
     STORED = "stored"
@@ -41,7 +41,7 @@ class Utterance:
 
     text: str
     session_id: str
-    memory_type_hint: MemoryType | None = None
+    memory_type_hint: ChunkType | None = None
     role: str = USER
     source: str | None = None
 
@@ -58,7 +58,7 @@ class MemoryChunk:
     id: str
     user_id: str
     session_id: str
-    memory_type: MemoryType
+    memory_type: ChunkType
     content: str
     importance: float
     created_at: datetime
@@ -87,9 +87,9 @@ class ChunkReceipt:
     """
 
     content: str
-    outcome: Outcome
+    outcome: ChunkOutcome
     reason: str
-    memory_type: MemoryType
+    memory_type: ChunkType
     memory: MemoryChunk | None = None
     importance: float | None = None
     novelty: float | None = None

@@ -10,8 +10,8 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import limits_of
 from memstory_reference.systems.pipeline.memory import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
-from memstory_reference.text.keywords import extract_keywords, matched
-from memstory_reference.tooling.local_tools import LocalTools, call_local
+from memstory_reference.text.keywords import extract_keywords, matching_keywords
+from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 RECALL = ToolSchema(
     name="recall_memories",
@@ -57,7 +57,7 @@ LEAST_WORDS = 2
 """A memory of fewer words that carry meaning is repeated by its own text alone."""
 
 
-class MemoryTools:
+class PipelineTools:
     """The tools of one owner in one session; neither is ever an argument."""
 
     def __init__(self, memory: PipelineService, owner: str, session: str) -> None:
@@ -73,7 +73,7 @@ class MemoryTools:
 
     async def call(self, name: str, arguments: object) -> ToolCall:
         """Call a tool; what is wrong with the call is the answer, in words."""
-        return await call_local(self._functions, name, arguments)
+        return await call_local_tool(self._functions, name, arguments)
 
     async def _recall(self, arguments: Mapping[str, Tree]) -> Tree:
         result = await self._memory.recall(
@@ -84,7 +84,7 @@ class MemoryTools:
     async def _remember(self, arguments: Mapping[str, Tree]) -> Tree:
         utterance = Utterance(text=arguments["text"], session_id=self._session)
         (receipts,) = await self._memory.ingest_all([utterance], self._owner, is_asked_for=True)
-        kept = [told(one.memory) for one in receipts if one.memory is not None]
+        kept = [memory_view(one.memory) for one in receipts if one.memory is not None]
         if not kept:
             raise InputError(f"this is not stored: {'; '.join(one.reason for one in receipts) or 'it is blank'}")
         return kept
@@ -95,7 +95,7 @@ class MemoryTools:
     def _bounded(self, memories: Sequence[MemoryChunk]) -> Tree:
         """Return as many memories as a result may hold."""
         left, rows = limits_of(self._memory.config).max_result_characters, []
-        for row in map(told, memories):
+        for row in map(memory_view, memories):
             left -= len(json.dumps(row, ensure_ascii=False)) + len(", ")
             if left < len("[]"):
                 break
@@ -103,39 +103,39 @@ class MemoryTools:
         return rows
 
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
-        gone = await forget_told(self._memory, self._owner, arguments["memory_id"])
-        return {"success": bool(gone), "forgotten": [told(one) for one in gone]}
+        gone = await forget_with_repeats(self._memory, self._owner, arguments["memory_id"])
+        return {"success": bool(gone), "forgotten": [memory_view(one) for one in gone]}
 
 
-async def held(memory: PipelineService, owner: str, identifier: str) -> list[MemoryChunk]:
+async def memory_with_repeats(memory: PipelineService, owner: str, identifier: str) -> list[MemoryChunk]:
     """Return a memory, what a preference had replaced, and every memory that says the same; none if it is unknown."""
     found = await memory.get(identifier, owner)
     if found is None:
         return []
     past = await memory.history(found.key, owner) if found.key else []
     others = await memory.memories(owner, include_replaced=True)
-    same = [one for one in others if any(says(one.content, told.content) for told in (found, *past))]
+    same = [one for one in others if any(states_all(one.content, told.content) for told in (found, *past))]
     return list({one.id: one for one in (found, *past, *same)}.values())
 
 
-async def forget_told(memory: PipelineService, owner: str, identifier: str) -> list[MemoryChunk]:
-    """Delete what `held` returns; return it."""
-    gone = await held(memory, owner, identifier)
+async def forget_with_repeats(memory: PipelineService, owner: str, identifier: str) -> list[MemoryChunk]:
+    """Delete what `memory_with_repeats` returns; return it."""
+    gone = await memory_with_repeats(memory, owner, identifier)
     await memory.delete([one.id for one in gone], owner)
     return gone
 
 
-def says(text: str, told: str) -> bool:
+def states_all(text: str, told: str) -> bool:
     """Say whether a text holds all that another one tells, by the words that carry meaning.
 
-    >>> says("Well, my cat is Tom, you know", "My cat is Tom"), says("Tom sleeps", "My cat is Tom")
+    >>> states_all("Well, my cat is Tom, you know", "My cat is Tom"), states_all("Tom sleeps", "My cat is Tom")
     (True, False)
     """
     keywords = extract_keywords(told)
-    return text == told or (len(keywords) >= LEAST_WORDS and len(matched(keywords, text)) == len(keywords))
+    return text == told or (len(keywords) >= LEAST_WORDS and len(matching_keywords(keywords, text)) == len(keywords))
 
 
-def told(memory: MemoryChunk) -> dict[str, Tree]:
+def memory_view(memory: MemoryChunk) -> dict[str, Tree]:
     """Return a memory as tools give it."""
     return {
         "id": memory.id,

@@ -13,32 +13,32 @@ from typing import Protocol
 
 from memstory.contract.clock import Clock
 from memstory_reference.ports import Embedder, Purpose
-from memstory_reference.storage.lane import Lane
+from memstory_reference.storage.lane import SerialThread
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.planning import Vector
-from memstory_reference.systems.pipeline.memory import BY_VECTOR, MemoryChunk, MemoryType, RecalledMemory, RecallResult
+from memstory_reference.systems.pipeline.memory import BY_VECTOR, ChunkType, MemoryChunk, RecalledMemory, RecallResult
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
-from memstory_reference.systems.pipeline.selection import OFF, Reranker, fitting, reranked
+from memstory_reference.systems.pipeline.selection import OFF, Reranker, fit_budget, rerank
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.rows_store import Admission
 from memstory_reference.text.tokens import TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class RecallRequest:
     """A recall whose arguments have been checked. `kinds` are the types wanted."""
 
     query: str
     user_id: str
     top_k: int
     token_budget: int
-    kinds: Sequence[MemoryType]
+    kinds: Sequence[ChunkType]
     session_id: str | None
     include_compressed: bool
     rerank: bool
 
 
-class Nearest(Protocol):
+class NearestMemories(Protocol):
     """The vectors of each user's memories, archived ones aside."""
 
     async def nearest(self, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
@@ -65,9 +65,9 @@ class Recaller:
         self,
         *,
         store: PipelineStore,
-        vectors: Nearest,
-        preferences: Nearest,
-        lane: Lane,
+        vectors: NearestMemories,
+        preferences: NearestMemories,
+        lane: SerialThread,
         embedder: Embedder,
         reranker: Reranker | None,
         clock: Clock,
@@ -84,7 +84,7 @@ class Recaller:
         self._config = config
         self._counter = counter
 
-    async def recall(self, ask: Ask) -> RecallResult:
+    async def recall(self, ask: RecallRequest) -> RecallResult:
         """Return preferences, newest first, then the others by score, as far as they fit.
 
         The newest preferences share `procedural_share` of the budget; others compete for the places of `top_k`, and
@@ -95,10 +95,10 @@ class Recaller:
         newest, has_more, has_others = await self._lane.run(
             self._store.overview, ask.user_id, self._config.max_procedural
         )
-        wants_stated = MemoryType.PROCEDURAL in ask.kinds
+        wants_stated = ChunkType.PROCEDURAL in ask.kinds
         stated = [self._sized(memory) for memory in newest if wants_stated]
         sizes = [one.tokens for one in stated]
-        places = fitting(sizes, int(ask.token_budget * self._config.procedural_share), len(stated))
+        places = fit_budget(sizes, int(ask.token_budget * self._config.procedural_share), len(stated))
         left = ask.token_budget - sum(sizes[place] for place in places)
         # Nothing to search, nothing to embed: preferences are recalled while the embedder is down (P-12).
         told = {stated[place].memory.id for place in places}
@@ -106,45 +106,45 @@ class Recaller:
         # Where all statements are returned, none is left to be found.
         left_out = None if not has_more and len(told) == len(stated) else told
         found, by = await self._found(ask, left_out) if is_searched and ask.query.strip() else ([], OFF)
-        chosen = [found[place] for place in fitting([one.tokens for one in found], left, ask.top_k)]
+        chosen = [found[place] for place in fit_budget([one.tokens for one in found], left, ask.top_k)]
         left -= sum(one.tokens for one in chosen)
         told |= {one.memory.id for one in chosen}
         waiting = [one for one in stated if one.memory.id not in told]
-        told |= {waiting[place].memory.id for place in fitting([one.tokens for one in waiting], left, len(waiting))}
+        told |= {waiting[place].memory.id for place in fit_budget([one.tokens for one in waiting], left, len(waiting))}
         first = [one for one in stated if one.memory.id in told]
         newest_ids = {one.memory.id for one in stated}
         older = [one for one in chosen if one.memory.key is not None and one.memory.id not in newest_ids]
         others = [one for one in chosen if one.memory.key is None]
         return self._result([*first, *older, *others], ask.token_budget, by)
 
-    async def search(self, ask: Ask) -> RecallResult:
+    async def search(self, ask: RecallRequest) -> RecallResult:
         """Return the memories of all types by score, as far as they fit."""
         if ask.top_k == 0 or ask.token_budget == 0 or not ask.query.strip():
             return self._result([], ask.token_budget, OFF)
         found, by = await self._found(ask)
-        places = fitting([one.tokens for one in found], ask.token_budget, ask.top_k)
+        places = fit_budget([one.tokens for one in found], ask.token_budget, ask.top_k)
         return self._result([found[place] for place in places], ask.token_budget, by)
 
-    async def _found(self, ask: Ask, told: Collection[str] | None = ()) -> tuple[list[RecalledMemory], str]:
+    async def _found(self, ask: RecallRequest, told: Collection[str] | None = ()) -> tuple[list[RecalledMemory], str]:
         """Return what the query finds except for preferences `told` already, or all of them; and what scored it."""
         (vector,) = await self._embedder.embed([ask.query], Purpose.QUERY)
         kinds = [kind for kind in BY_VECTOR if kind in ask.kinds]
         candidates = await self._candidates(ask, vector, kinds) if kinds else []
-        if MemoryType.PROCEDURAL in ask.kinds and told is not None:
+        if ChunkType.PROCEDURAL in ask.kinds and told is not None:
             candidates += await self._stated(ask, vector, told)
             candidates.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.id))
         if not ask.rerank:
             return candidates, OFF
-        return await reranked(ask.query, candidates, self._reranker)
+        return await rerank(ask.query, candidates, self._reranker)
 
-    async def _stated(self, ask: Ask, vector: Vector, told: Collection[str]) -> list[RecalledMemory]:
+    async def _stated(self, ask: RecallRequest, vector: Vector, told: Collection[str]) -> list[RecalledMemory]:
         wanted = ask.top_k * self._config.candidates_factor + len(told)
         similarities = await self._preferences.nearest(ask.user_id, vector, wanted)
         ids = [one for one in similarities if one not in told]
         found = await self._lane.run(self._store.get, ask.user_id, ids) if ids else []
         return [self._sized(memory, similarities[memory.id]) for memory in found]
 
-    async def _candidates(self, ask: Ask, vector: Vector, kinds: Sequence[MemoryType]) -> list[RecalledMemory]:
+    async def _candidates(self, ask: RecallRequest, vector: Vector, kinds: Sequence[ChunkType]) -> list[RecalledMemory]:
         wanted = ask.top_k * self._config.candidates_factor
         admission = Admission(
             kinds=kinds,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.systems.pipeline.memory import RecalledMemory
-from memstory_reference.text.keywords import extract_keywords, matched
+from memstory_reference.text.keywords import extract_keywords, matching_keywords
 
 OFF = "off"
 BLEND = "blend"
@@ -27,14 +27,14 @@ class Reranker(Protocol):
         ...
 
 
-def coverage(query: str, text: str) -> float:
+def keyword_coverage(query: str, text: str) -> float:
     """Return the share of the query's words that carry meaning and occur in `text`; 0 for a query without any.
 
-    >>> coverage("the tabs or the spaces", "Tabs, please.")
+    >>> keyword_coverage("the tabs or the spaces", "Tabs, please.")
     0.5
     """
     keywords = extract_keywords(query)
-    return len(matched(keywords, text)) / len(keywords) if keywords else 0.0
+    return len(matching_keywords(keywords, text)) / len(keywords) if keywords else 0.0
 
 
 def blend(similarity: float, share: float) -> float:
@@ -46,14 +46,14 @@ def blend(similarity: float, share: float) -> float:
     return COSINE_WEIGHT * similarity + COVERAGE_WEIGHT * share
 
 
-async def reranked(
+async def rerank(
     query: str, candidates: Sequence[RecalledMemory], reranker: Reranker | None
 ) -> tuple[list[RecalledMemory], str]:
     """Return the candidates by their new score, and what scored them: the model, or the blend where there is none."""
     scores = await _model_scores(query, candidates, reranker)
     by = reranker.name if reranker and scores is not None else BLEND
     if scores is None:
-        scores = [blend(one.similarity or 0.0, coverage(query, one.memory.content)) for one in candidates]
+        scores = [blend(one.similarity or 0.0, keyword_coverage(query, one.memory.content)) for one in candidates]
     scored = [replace(one, score=float(score)) for one, score in zip(candidates, scores, strict=True)]
     return sorted(scored, key=lambda one: (-(one.score or 0.0), one.memory.id)), by
 
@@ -72,10 +72,10 @@ async def _model_scores(
     return scores if is_sound else None
 
 
-def fitting(sizes: Sequence[int], budget: int, most: int) -> list[int]:
+def fit_budget(sizes: Sequence[int], budget: int, most: int) -> list[int]:
     """Return the places, in order, that fit into `budget` tokens: what does not fit is skipped, `most` end the walk.
 
-    >>> fitting([60, 50, 40, 30], 100, 5), fitting([1, 1], 10, 0)
+    >>> fit_budget([60, 50, 40, 30], 100, 5), fit_budget([1, 1], 10, 0)
     ([0, 2], [])
     """
     chosen: list[int] = []

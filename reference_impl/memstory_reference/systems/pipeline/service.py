@@ -31,7 +31,7 @@ from memstory_reference.systems.pipeline.compression import Compressor, OnProgre
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.importance import centroid
 from memstory_reference.systems.pipeline.ingest.chunking import Chunk, chunks_of, content_hash
-from memstory_reference.systems.pipeline.ingest.importing import exported, imported
+from memstory_reference.systems.pipeline.ingest.importing import export_row, import_rows
 from memstory_reference.systems.pipeline.ingest.planning import NO_VECTOR, Insertion, Planner, Vector, Write
 from memstory_reference.systems.pipeline.ingest.validation import (
     MAX_IDS,
@@ -45,9 +45,9 @@ from memstory_reference.systems.pipeline.ingest.validation import (
 )
 from memstory_reference.systems.pipeline.memory import (
     ChunkReceipt,
+    ChunkType,
     CompressionReport,
     MemoryChunk,
-    MemoryType,
     RecallResult,
     Utterance,
 )
@@ -55,10 +55,10 @@ from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
-from memstory_reference.systems.pipeline.recall import Ask, Nearest, Recaller
+from memstory_reference.systems.pipeline.recall import NearestMemories, Recaller, RecallRequest
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
-from memstory_reference.systems.pipeline.stores.changes_store import Rows
+from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.tables_store import MIGRATIONS, SCHEMA, SCHEMA_VERSION
 from memstory_reference.systems.pipeline.stores.vectors_store import OF_PREFERENCES, MemoryVectors
@@ -83,7 +83,7 @@ class PipelineParts:
     reranker: Reranker | None = None
     detectors: Detectors = field(default_factory=Detectors)
     counter: TokenCounter = WORDS
-    around_vectors: Callable[[Nearest], Nearest] = lambda vectors: vectors
+    around_vectors: Callable[[NearestMemories], NearestMemories] = lambda vectors: vectors
     release: Callable[[], None] = lambda: None
     tombstones: Tombstones = field(default_factory=NoTombstones)
 
@@ -100,7 +100,7 @@ class PipelineService:
         vectors = MemoryVectors(self._database)
         self._preferences = MemoryVectors(self._database, OF_PREFERENCES)
         self._vectors = parts.around_vectors(vectors)
-        rows = Rows(self._database, vectors, self._preferences)
+        rows = TableWriter(self._database, vectors, self._preferences)
         self._store = PipelineStore(self._database, rows, vectors, self._preferences)
         self._lane = self._database.lane
         self._writers = asyncio.Lock()
@@ -150,7 +150,7 @@ class PipelineService:
             await asyncio.gather(*self._background)
 
     async def ingest(
-        self, text: str, user_id: str, session_id: str, memory_type_hint: MemoryType | str | None = None
+        self, text: str, user_id: str, session_id: str, memory_type_hint: ChunkType | str | None = None
     ) -> list[MemoryChunk]:
         """Take a text in; return the chunks that were kept, new or known (P-01)."""
         hint = None if memory_type_hint is None else checked_type(memory_type_hint, "memory_type_hint")
@@ -199,7 +199,7 @@ class PipelineService:
         user_id: str,
         top_k: int = 5,
         token_budget: int = 2000,
-        memory_types: Sequence[MemoryType | str] | None = None,
+        memory_types: Sequence[ChunkType | str] | None = None,
         *,
         session_id: str | None = None,
         include_compressed: bool = False,
@@ -212,7 +212,7 @@ class PipelineService:
         `include_compressed` shows archived memories too. `rerank` of None is as configured.
         `by_score` ranks preferences among the others, at most `top_k` of all.
         """
-        ask = Ask(
+        ask = RecallRequest(
             query=clean(checked_text_in(query, self._config.max_query_characters, "query", "max_query_characters")),
             user_id=checked_owner(user_id, "user_id"),
             top_k=checked_count(top_k, "top_k"),
@@ -254,7 +254,7 @@ class PipelineService:
     async def memories(
         self,
         user_id: str,
-        memory_types: Sequence[MemoryType | str] | None = None,
+        memory_types: Sequence[ChunkType | str] | None = None,
         limit: int | None = None,
         *,
         include_replaced: bool = False,
@@ -326,7 +326,7 @@ class PipelineService:
         What was forgotten for good is left out.
         """
         user = checked_owner(user_id, "user_id")
-        ready = imported(rows, user, now=self._parts.clock.now(), new_id=self._parts.new_id, config=self._config)
+        ready = import_rows(rows, user, now=self._parts.clock.now(), new_id=self._parts.new_id, config=self._config)
         ready = [one for one in ready if not self._parts.tombstones.reason(user, one.memory.content)]
         bare = [one for one in ready if one.vector is None]
         texts = {one.content_hash: one.memory.content for one in bare}
@@ -341,7 +341,7 @@ class PipelineService:
 
     async def export_rows(self, user_id: str) -> list[dict[str, Json]]:
         """Return all rows of a user, oldest first, as `import_rows` takes them."""
-        return [exported(memory) for memory in reversed(await self.memories(user_id, include_replaced=True))]
+        return [export_row(memory) for memory in reversed(await self.memories(user_id, include_replaced=True))]
 
     async def reindex(self, user_id: str) -> int:
         """Read the user's vectors again and embed what has none that can be compared; return how many are found."""
@@ -389,7 +389,7 @@ class PipelineService:
         return vectors | fresh, fresh
 
     def _compress_later(self, user: str, writes: Sequence[Write]) -> None:
-        grown = any(isinstance(one, Insertion) and one.memory.memory_type is MemoryType.EPISODIC for one in writes)
+        grown = any(isinstance(one, Insertion) and one.memory.memory_type is ChunkType.EPISODIC for one in writes)
         if grown and self._config.auto_compress:
             task = asyncio.create_task(self._compress_now(user))
             self._background.add(task)

@@ -7,14 +7,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memstory.contract.values import Tree
-from memstory_reference.setting_rules import Rule, check, mapping, read_text, text, with_ollama
+from memstory_reference.setting_rules import (
+    SettingRule,
+    check_settings,
+    read_mapping,
+    read_text,
+    text_rule,
+    with_ollama,
+)
 from memstory_reference.systems.pipeline.config import PipelineConfig
 
-_OWN: Mapping[str, Rule] = {
-    "path": text("a folder"),
-    "embedding_model": text("the name of an embedding model"),
-    "chat": text("the name of a chat model"),
-    "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
+_OWN: Mapping[str, SettingRule] = {
+    "path": text_rule("a folder"),
+    "embedding_model": text_rule("the name of an embedding model"),
+    "chat": text_rule("the name of a chat model"),
+    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
 }
 
 
@@ -35,7 +42,7 @@ class PipelineSettings:
 
     def changed(self, values: Mapping[str, Tree], where: str) -> PipelineSettings:
         """Return these settings with `values` in place; InputError names the key and what is allowed."""
-        check(values, {**_OWN, **PipelineConfig.rules}, where)
+        check_settings(values, {**_OWN, **PipelineConfig.rules}, where)
         own = {name: value for name, value in values.items() if name in _OWN}
         config = {name: value for name, value in values.items() if name not in _OWN}
         return replace(self, **own, config=self.config.changed(config, where))
@@ -48,4 +55,4 @@ def default_pipeline() -> PipelineSettings:
 
 def read_pipeline(file: Path) -> PipelineSettings:
     """Return the settings in `file`, `key: value` lines, with the defaults for what it leaves out."""
-    return default_pipeline().changed(mapping(read_text(file), str(file)), str(file))
+    return default_pipeline().changed(read_mapping(read_text(file), str(file)), str(file))

@@ -12,7 +12,7 @@ from memstory.contract.values import ToolCall, ToolSchema
 from memstory.models.conversation import NO_ANSWER, Windows, converse
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, checked_memory, checked_owner, limits_of
-from memstory_reference.systems.pipeline.memory_tools import FORGET, REMEMBER, SPECS, MemoryTools
+from memstory_reference.systems.pipeline.memory_tools import FORGET, REMEMBER, SPECS, PipelineTools
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.asking import tells_nothing
 
@@ -26,7 +26,7 @@ If it has nothing that answers, say so plainly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class PipelineAnswer:
     """What the agent said, the tools it used, and what the user should know beside the answer."""
 
     answer: str
@@ -52,13 +52,13 @@ class PipelineSystem:
 
     async def call_tool(self, name: str, arguments: object, *, owner: str, session: str) -> ToolCall:
         """Call a tool for an owner; what is wrong with the call is the answer, in words."""
-        return await MemoryTools(self.memory, owner, session).call(name, arguments)
+        return await PipelineTools(self.memory, owner, session).call(name, arguments)
 
-    async def say(self, text: str, *, owner: str, session: str) -> Spoken:
+    async def say(self, text: str, *, owner: str, session: str) -> PipelineAnswer:
         """Take one turn. A model that fails raises, and nothing of the turn is remembered."""
         checked_memory(text, limits_of(self.memory.config), "what is said")
         window = self._windows.of(checked_owner(owner), checked_owner(session, "session"))
-        tools = MemoryTools(self.memory, owner, session)
+        tools = PipelineTools(self.memory, owner, session)
 
         async def use(request: ToolRequest) -> ToolCall:
             return await tools.call(request.name, request.arguments)
@@ -77,7 +77,7 @@ class PipelineSystem:
             else:
                 window.turns.append([question, *talk.messages, Message(role="assistant", content=answer)])
             notes = [] if done & {FORGET.name, REMEMBER.name} else await self._keep(text, owner, session)
-        return Spoken(answer=answer, used=talk.outcomes, notes=notes)
+        return PipelineAnswer(answer=answer, used=talk.outcomes, notes=notes)
 
     def forget_windows(self, owner: str) -> None:
         """Take all that `owner` said so far out of the model's sight."""

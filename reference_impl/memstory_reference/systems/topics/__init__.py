@@ -1,1 +1,14 @@
 """The topics system: standing facts by exact key and conversation history by meaning, in one collection."""
+
+__all__ = [
+    "anywhere",
+    "config",
+    "engrams",
+    "forgetting",
+    "memory_service",
+    "processes",
+    "settings",
+    "system",
+    "toolset",
+    "topic_keys",
+]

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from memstory.contract.values import Json
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
-from memstory_reference.systems.topics.forgetting import Forgotten
+from memstory_reference.systems.topics.forgetting import ForgottenEntry
 
 
 class TopicsMemory(Protocol):
@@ -49,7 +49,7 @@ class TopicsMemory(Protocol):
         """Rate the turn that answered a query; False if it is not remembered."""
         ...
 
-    async def forget_told(self, owner: str, entry_id: str) -> Forgotten | None:
+    async def forget_told(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says; None if unknown."""
         ...
 

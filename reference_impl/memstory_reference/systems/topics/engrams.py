@@ -67,17 +67,17 @@ def turn_text(query: str, answer: str) -> str:
     return f"Q: {query}{_ANSWER}{answer}"
 
 
-def told_in(content: str) -> str:
+def user_words(content: str) -> str:
     """Return what the user said in an engram: the question of a turn, else all of it."""
     return content.removeprefix("Q: ").partition(_ANSWER)[0]
 
 
 def statements_in(content: str) -> list[str]:
     """Return the sentences of an engram in which the user told something."""
-    return [one for one in sentences(told_in(content)) if not tells_nothing(one)]
+    return [one for one in sentences(user_words(content)) if not tells_nothing(one)]
 
 
-def ranked(candidates: Sequence[FoundEngram], *, top_k: int, min_score: float) -> list[FoundEngram]:
+def rank_engrams(candidates: Sequence[FoundEngram], *, top_k: int, min_score: float) -> list[FoundEngram]:
     """Return the best `top_k` of those at or above `min_score`, by `effective_score`; ties by score, then id.
 
     Engrams in which nothing was told come last, and other recalls take at most half of the places while there is
@@ -85,7 +85,7 @@ def ranked(candidates: Sequence[FoundEngram], *, top_k: int, min_score: float) -
 
     >>> a = FoundEngram(id="a", content="", score=0.82, metadata={})
     >>> b = FoundEngram(id="b", content="", score=0.78, metadata={"reward": 1.0})
-    >>> [found.id for found in ranked([a, b], top_k=2, min_score=0.3)]
+    >>> [found.id for found in rank_engrams([a, b], top_k=2, min_score=0.3)]
     ['b', 'a']
     """
     admitted = sorted((found for found in candidates if found.score >= min_score - _ROUNDING), key=_best_first)

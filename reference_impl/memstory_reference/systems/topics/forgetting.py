@@ -16,7 +16,7 @@ _LEAST_WORDS, _LEAST_LETTERS = 3, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class ForgottenEntry:
     """What was deleted, and the engrams that were kept though they mention it, or a name or a number in it.
 
     `topics` are those that went because `entry` is the turn in which what they hold was said.
@@ -28,9 +28,9 @@ class Forgotten:
     topics: Sequence[TopicEntry] = ()
 
 
-def forgotten(
+def find_forgotten(
     entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry], topics: Sequence[TopicEntry] = ()
-) -> Forgotten:
+) -> ForgottenEntry:
     """Return what goes with `entry`: turns that had to do with its topic, or say the same, or repeat it in an answer.
 
     A turn takes along those of `topics` that it named and whose value it says. A name alone does not say whose it is:
@@ -44,10 +44,10 @@ def forgotten(
     parts = [_forgotten(one, [other for other in engrams if other.id != entry.id]) for one in (entry, *saved)]
     gone = {one.id: one for part in parts for one in part.engrams}
     mentions = {one.id: one for part in parts for one in part.mentions if one.id not in gone}
-    return Forgotten(entry=entry, engrams=[*gone.values()], mentions=[*mentions.values()], topics=saved)
+    return ForgottenEntry(entry=entry, engrams=[*gone.values()], mentions=[*mentions.values()], topics=saved)
 
 
-def _forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) -> Forgotten:
+def _forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) -> ForgottenEntry:
     facts = [(_plain(fact), len(_WORD.findall(fact)) >= _LEAST_WORDS) for fact in _facts(entry)]
     names = {name for fact in _facts(entry) for name in _names(fact)}
     later = {one.id for one in entry.since} if isinstance(entry, TopicEntry) else set()
@@ -58,7 +58,7 @@ def _forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) 
         is_same = any(fact in text and (is_long or (is_named and is_recall(one))) for fact, is_long in facts)
         if is_same or is_named or one.id in later or _is_about(one, entry):
             (holding if is_same or _is_about(one, entry) else mentions).append(one)
-    return Forgotten(entry=entry, engrams=holding, mentions=mentions)
+    return ForgottenEntry(entry=entry, engrams=holding, mentions=mentions)
 
 
 def _facts(entry: TopicEntry | EngramEntry) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_mapping, checked_moment, checked_text, is_finite, shown
+from memstory_reference.input_checks import checked_mapping, checked_moment, checked_text, is_finite, short_repr
 from memstory_reference.ports import Primitive
 
 MAX_METADATA_KEYS = 50
@@ -29,7 +29,7 @@ def clamped_reward(value: object) -> float:
     1.0
     """
     if not isinstance(value, (int, float)) or not is_finite(value):
-        raise InputError(f"reward {shown(value)} is not allowed; allowed: finite numbers")
+        raise InputError(f"reward {short_repr(value)} is not allowed; allowed: finite numbers")
     return float(min(1.0, max(-1.0, value)))
 
 
@@ -40,7 +40,7 @@ def check_metadata(metadata: object) -> dict[str, Primitive]:
         raise InputError(f"metadata has {len(given)} keys; at most {MAX_METADATA_KEYS}")
     checked = {key: _checked_value(key, value) for key, value in given.items() if value is not None}
     if "timestamp_utc" in checked:
-        checked["timestamp_utc"] = in_utc(checked["timestamp_utc"])
+        checked["timestamp_utc"] = stored_moment(checked["timestamp_utc"])
     return checked
 
 
@@ -50,7 +50,7 @@ def checked_pairs(values: object, what: str) -> list[tuple[Any, Any]]:
         raise InputError(f"{what} must be a list of pairs, not {type(values).__name__}")
     for one in values:
         if not isinstance(one, tuple | list) or len(one) != len(("key", "value")):
-            raise InputError(f"{what} must be a list of pairs; {shown(one)} is none")
+            raise InputError(f"{what} must be a list of pairs; {short_repr(one)} is none")
     return [(first, second) for first, second in values]
 
 
@@ -59,7 +59,7 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def in_utc(value: object) -> str:
+def stored_moment(value: object) -> str:
     """Return an ISO 8601 moment with an offset as stored, or raise InputError."""
     return timestamp(checked_moment(value, "timestamp_utc"))
 

@@ -15,7 +15,7 @@ from memstory_reference.systems.topics.engrams import turn_text
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.toolset.tool_schemas import FORGET_MEMORY, RECALL_TOOLS, SAVING_TOOLS
 from memstory_reference.systems.topics.topic_keys import is_key, lookup_key
-from memstory_reference.text.lines import shortened
+from memstory_reference.text.lines import shorten
 
 NAME = "MemoryAgent"
 MAX_ID_CHARACTERS = 200
@@ -70,7 +70,7 @@ class MemoryAgent:
             self._counts.skipped_no_answer += 1
             _log.warning("a response without an answer is not kept (publisher %s)", envelope.publisher)
         else:
-            turn = shortened(turn_text(query, answer), self._service.config.limits.max_memory_characters)
+            turn = shorten(turn_text(query, answer), self._service.config.limits.max_memory_characters)
             await self._ingest(envelope.owner, turn, payload)
 
     async def _ingest(self, owner: str, content: str, payload: Mapping[str, Json]) -> None:

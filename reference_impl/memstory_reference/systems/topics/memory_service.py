@@ -47,11 +47,11 @@ from memstory_reference.systems.topics.engrams import (
     found_engram,
     is_settled,
     newer_about,
-    ranked,
+    rank_engrams,
     statements_in,
     topic_entry,
 )
-from memstory_reference.systems.topics.forgetting import TOPICS, Forgotten, forgotten
+from memstory_reference.systems.topics.forgetting import TOPICS, ForgottenEntry, find_forgotten
 from memstory_reference.systems.topics.inputs import check_metadata, checked_pairs, clamped_reward, timestamp
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
 from memstory_reference.text.secret_guard import refuse_secrets
@@ -180,7 +180,7 @@ class MemoryService:
             index, vector, wanted, {**condition, REWARDED: True}, bonus=REWARD_WEIGHT, threshold=threshold
         )
         every = {one.id: one for one in (*plain, *praised)}
-        return ranked(list(every.values()), top_k=wanted, min_score=threshold)
+        return rank_engrams(list(every.values()), top_k=wanted, min_score=threshold)
 
     async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
         """Return the owner's topics by name, those under `prefix` only."""
@@ -238,12 +238,12 @@ class MemoryService:
             await index.upsert([Record(id=record.id, text=record.text, metadata=rated)])
         return True
 
-    async def held(self, owner: str, entry_id: str) -> Forgotten | None:
+    async def held(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Return what `forget_told` would delete; nothing is."""
         entry = await self.entry(owner, entry_id)
-        return forgotten(entry, await self.list_engrams(owner), await self.list_topics(owner)) if entry else None
+        return find_forgotten(entry, await self.list_engrams(owner), await self.list_topics(owner)) if entry else None
 
-    async def forget_told(self, owner: str, entry_id: str) -> Forgotten | None:
+    async def forget_told(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says; None if unknown."""
         async with self._turn(owner):
             found = await self.held(owner, entry_id)

@@ -12,15 +12,15 @@ from typing import Literal
 from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
     SWITCH,
-    Rule,
-    Ruled,
-    check,
-    count,
-    mapping,
-    number,
-    or_null,
+    CheckedSettings,
+    SettingRule,
+    check_settings,
+    count_rule,
+    null_rule,
+    number_rule,
+    read_mapping,
     read_text,
-    text,
+    text_rule,
     with_ollama,
 )
 
@@ -28,7 +28,7 @@ TOPICS_DEFAULTS = "memory.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsSettings(Ruled):
+class TopicsSettings(CheckedSettings):
     """Settings of the topics memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     chroma_path: str
@@ -62,34 +62,36 @@ def default_topics() -> TopicsSettings:
 @cache
 def _shipped() -> TopicsSettings:
     shipped = (files("memstory_reference.systems.topics") / TOPICS_DEFAULTS).read_text(encoding="utf-8")
-    values = mapping(shipped, TOPICS_DEFAULTS)
-    check(values, TopicsSettings.rules, TOPICS_DEFAULTS)
+    values = read_mapping(shipped, TOPICS_DEFAULTS)
+    check_settings(values, TopicsSettings.rules, TOPICS_DEFAULTS)
     return TopicsSettings(**values)
 
 
 def read_topics(file: Path) -> TopicsSettings:
     """Return the settings in `file`, with the defaults for what it leaves out."""
-    return default_topics().changed(mapping(read_text(file), str(file)), str(file))
+    return default_topics().changed(read_mapping(read_text(file), str(file)), str(file))
 
 
 TopicsSettings.rules = {
-    "chroma_path": text("the path of a folder"),
-    "chroma_server": or_null(
-        Rule("HOST:PORT", lambda value: isinstance(value, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", value) is not None)
+    "chroma_path": text_rule("the path of a folder"),
+    "chroma_server": null_rule(
+        SettingRule(
+            "HOST:PORT", lambda value: isinstance(value, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", value) is not None
+        )
     ),
-    "exact_rows": count(1_000_000, 0),
-    "collection": text("a name on one line"),
-    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
-    "top_k": count(1_000),
-    "min_score": number(-1, 1, "a number"),
-    "toolset": Rule("single or dual", lambda value: value in ("single", "dual")),
+    "exact_rows": count_rule(1_000_000, 0),
+    "collection": text_rule("a name on one line"),
+    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
+    "top_k": count_rule(1_000),
+    "min_score": number_rule(-1, 1, "a number"),
+    "toolset": SettingRule("single or dual", lambda value: value in ("single", "dual")),
     "strict_topics": SWITCH,
-    "retention_days": or_null(number(0, 365_000, "a number of days")),
+    "retention_days": null_rule(number_rule(0, 365_000, "a number of days")),
     "keep_secrets": SWITCH,
-    "chat": text("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
-    "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
-    "steps": count(100),
-    "window_turns": count(1_000),
-    "tool_timeout_seconds": number(0.001, 3_600, "a number of seconds"),
+    "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
+    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    "steps": count_rule(100),
+    "window_turns": count_rule(1_000),
+    "tool_timeout_seconds": number_rule(0.001, 3_600, "a number of seconds"),
     **{name: rule for name, rule in LIMIT_RULES.items() if name != "max_prompt_characters"},
 }

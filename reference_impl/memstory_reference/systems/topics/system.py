@@ -10,7 +10,7 @@ from memstory_reference.bus.subjects import tool_request
 from memstory_reference.ports import Envelope, SystemPorts
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.topics.config import TopicsConfig
-from memstory_reference.systems.topics.forgetting import Forgotten
+from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.retention import Retention
@@ -90,7 +90,7 @@ class TopicsSystem:
         """Take one turn of a conversation; the engram is written after the answer is there."""
         return await self._agent.ask(text, owner=owner, session_id=session_id)
 
-    async def forget(self, owner: str, entry_id: str) -> Forgotten | None:
+    async def forget(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says, out of the sight of running talks too."""
         await self.bus.settle()  # the turn that told it may be on its way into the memory
         found = await self.service.forget_told(owner, entry_id)

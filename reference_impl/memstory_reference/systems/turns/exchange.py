@@ -11,7 +11,7 @@ from memstory_reference.systems.turns.turn import NewTurn, Turn
 _TEXTS = ("text", "kind", "key", "speaker", "session", "said_at")
 
 
-def jsonl(turns: Iterable[Turn]) -> str:
+def turns_as_jsonl(turns: Iterable[Turn]) -> str:
     """Return a line for each turn, in their order."""
     return "".join(f"{json.dumps(_row(turn), ensure_ascii=False)}\n" for turn in turns)
 

@@ -8,11 +8,10 @@ from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsMemory
-from memstory_reference.systems.turns.turn import NewTurn, Turn, moment_of
+from memstory_reference.systems.turns.turn import ASSISTANT, NewTurn, Turn, moment_of
 from memstory_reference.text.keywords import plain_words
-from memstory_reference.tooling.local_tools import LocalTools, call_local
+from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
-ASSISTANT = "assistant"
 EVERYTHING, LISTED = "*", 50
 LEAST_WORDS = 3
 
@@ -62,7 +61,7 @@ FORGET = ToolSchema(
 SPECS = (RECALL, REMEMBER, FORGET)
 
 
-class MemoryTools:
+class TurnsTools:
     """The tools of one owner in one session; neither is ever an argument."""
 
     def __init__(self, memory: TurnsMemory, owner: str, session: str | None = None) -> None:
@@ -77,7 +76,7 @@ class MemoryTools:
 
     async def call(self, name: str, arguments: object) -> ToolCall:
         """Call a tool; what is wrong with the call is the answer, in words."""
-        return await call_local(self._functions, name, arguments)
+        return await call_local_tool(self._functions, name, arguments)
 
     async def _recall(self, arguments: Mapping[str, Tree]) -> Tree:
         moments = {name: moment_of(arguments[name]) for name in ("since", "until", "as_of") if name in arguments}
@@ -85,7 +84,7 @@ class MemoryTools:
         if arguments["query"].strip() == EVERYTHING:
             told = await self._memory.listed(self._owner, Conditions(where=where))
             limit = checked_count(arguments.get("limit", LISTED), "limit", 1)
-            return [shown(one) for one in reversed(told) if one.speaker != ASSISTANT][:limit]
+            return [turn_view(one) for one in reversed(told) if one.role != ASSISTANT][:limit]
         found = await self._memory.search(
             self._owner,
             arguments["query"],
@@ -93,7 +92,7 @@ class MemoryTools:
             conditions=Conditions(since=moments.get("since"), until=moments.get("until"), where=where),
             as_of=moments.get("as_of"),
         )
-        return [shown(one.turn) for one in found]
+        return [turn_view(one.turn) for one in found]
 
     async def _remember(self, arguments: Mapping[str, Tree]) -> Tree:
         new = NewTurn(
@@ -103,18 +102,18 @@ class MemoryTools:
             said_at=arguments.get("said_at"),
         )
         (stored,) = await self._memory.add(self._owner, [new])
-        return shown(stored.turn)
+        return turn_view(stored.turn)
 
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
         identifier = arguments["id"]
-        gone = [turn.id for turn in await held(self._memory, self._owner, identifier)]
+        gone = [turn.id for turn in await turn_with_repeats(self._memory, self._owner, identifier)]
         if not gone:
             return {"success": False, "id": identifier}
         gone = await self._memory.delete(self._owner, gone)
         return {"success": identifier in gone, "id": identifier, "forgotten": len(gone)}
 
 
-async def held(memory: TurnsMemory, owner: str, identifier: str) -> list[Turn]:
+async def turn_with_repeats(memory: TurnsMemory, owner: str, identifier: str) -> list[Turn]:
     """Return a turn, and those that repeat it word for word; none if it is unknown."""
     turn = await memory.get(owner, identifier)
     others = await memory.listed(owner) if turn else []
@@ -127,7 +126,7 @@ def _repeats(text: str, said: str) -> bool:
     return len(words) >= LEAST_WORDS and f" {' '.join(words)} " in f" {' '.join(others)} "
 
 
-def shown(turn: Turn) -> dict[str, Tree]:
+def turn_view(turn: Turn) -> dict[str, Tree]:
     """Return a turn as tools and commands give it; what is not known is left out."""
     known = {"speaker": turn.speaker, "session": turn.session, "said_at": turn.said_at, "key": turn.key}
     return {

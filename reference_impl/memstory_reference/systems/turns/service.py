@@ -20,30 +20,34 @@ from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.turns.conditions import Conditions, checked_conditions
 from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.context_block import context_block
-from memstory_reference.systems.turns.ranking.question import Question, compared, read_question
-from memstory_reference.systems.turns.ranking.scoring import Ranked, ranked, scored, together
-from memstory_reference.systems.turns.stores.store import TurnsStore, Written
+from memstory_reference.systems.turns.ranking.question import Question, compared_events, read_question
+from memstory_reference.systems.turns.ranking.scoring import RankedTurn, merge_rankings, rank_turns, score_candidates
+from memstory_reference.systems.turns.stores.store import IndexedTurn, TurnsStore
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
 from memstory_reference.text.secret_guard import refuse_secrets
-from memstory_reference.text.stems import is_about, stems
+from memstory_reference.text.stems import is_about
 
 ANY_TURN = Conditions()
 LONGEST_ID = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """What happened to one text; `is_new` is False where it replaced the turn of the same key or id."""
+class StoredTurn:
+    """What happened to one text; `is_new` is False where it replaced the turn of the same key or id.
+
+    One that must not be kept says in `refused` why it was not.
+    """
 
     turn: Turn
     is_new: bool = True
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundTurn:
     """A turn that a search found, with what put it there."""
 
-    ranked: Ranked
+    ranked: RankedTurn
 
     @property
     def turn(self) -> Turn:
@@ -51,13 +55,17 @@ class Found:
         return self.ranked.turn
 
     def explain(self) -> dict[str, Tree]:
-        """Return every term of the score, and what stands beside it: only `evidence` may be compared across pools."""
+        """Return every term of the score, and what stands beside it.
+
+        `evidence` and `answerable`, the best evidence for this question, may be compared between questions.
+        """
         return {
             **self.ranked.terms,
             "similarity": self.ranked.similarity,
             "words_found": self.ranked.found,
             "evidence": self.ranked.evidence,
-            "superseded_by": self.ranked.superseded_by,
+            "answerable": self.ranked.answerable,
+            "outranked_by": self.ranked.outranked_by,
         }
 
 
@@ -88,19 +96,29 @@ class TurnsMemory:
             await self._store.close()
             self._tombstones.close()
 
-    async def add(self, owner: str, new: Sequence[NewTurn]) -> list[Stored]:
-        """Remember texts in their order, all or none; one whose key is known replaces what stands under it."""
+    async def add(self, owner: str, new: Sequence[NewTurn]) -> list[StoredTurn]:
+        """Remember texts in their order; one whose key is known replaces what stands under it.
+
+        A text that must not be kept, for it holds a secret or was forgotten for good, is refused alone, and says why.
+        The others are stored all or none.
+
+        Raises:
+            InputError: one of them cannot be a turn, or each of them is refused.
+        """
         checked_owner(owner)
         now = self._clock.now()
         turns = [checked_turn(one, self._new_id(), now, self.config.limits) for one in new]
-        for turn in turns:
-            self._refuse(owner, turn)
-        vectors = await self._embedded([turn.embedded for turn in turns])
+        refused = {turn.id: reason for turn in turns if (reason := self._refusal(owner, turn))}
+        if turns and len(refused) == len(turns):
+            raise InputError(next(iter(refused.values())))
+        kept = [turn for turn in turns if turn.id not in refused]
+        vectors = await self._embedded([turn.embedded for turn in kept])
         async with self._writing:
             by_key: dict[str, str] = {}
-            stored = [await self._keyed(owner, turn, by_key) for turn in turns]
-            await self._store.put(owner, [_written(one.turn, row) for one, row in zip(stored, vectors, strict=True)])
-        return stored
+            stored = {turn.id: await self._keyed(owner, turn, by_key) for turn in kept}
+            written = [_written(one.turn, row) for one, row in zip(stored.values(), vectors, strict=True)]
+            await self._store.put(owner, written)
+        return [stored.get(turn.id) or StoredTurn(turn=turn, refused=refused[turn.id]) for turn in turns]
 
     async def get(self, owner: str, identifier: str) -> Turn | None:
         """Return one turn."""
@@ -126,7 +144,8 @@ class TurnsMemory:
                 metadata={**known, **new.metadata},
             )
             turn = checked_turn(merged, old.id, self._clock.now(), self.config.limits)
-            self._refuse(owner, turn)
+            if reason := self._refusal(owner, turn):
+                raise InputError(reason)
             (vector,) = await self._embedded([turn.embedded])
             await self._store.put(owner, [_written(turn, vector)])
         return turn
@@ -172,7 +191,7 @@ class TurnsMemory:
         conditions: Conditions = ANY_TURN,
         min_score: float | None = None,
         as_of: datetime | None = None,
-    ) -> list[Found]:
+    ) -> list[FoundTurn]:
         """Return what is known about `text`, best first.
 
         `min_score` is the least evidence, a number from -1 to 1 that does not depend on what else is remembered.
@@ -189,11 +208,10 @@ class TurnsMemory:
         known, now = await self._store.speakers(owner), as_of or self._clock.now()
         whole = read_question(text, known, now)
         whole = replace(whole, is_about_now=whole.is_about_now or as_of is not None)
-        events = [read_question(event, known, now) for event in compared(text)]
+        events = [read_question(event, known, now) for event in compared_events(text)]
         asked = [replace(one, spans=whole.spans, is_about_now=whole.is_about_now) for one in events] or [whole]
-        answers = min_score is not None
-        lists = [await self._ranked(owner, one, size, conditions, floor, answers=answers) for one in asked]
-        return [Found(ranked=one) for one in together(lists)[:size]]
+        lists = [await self._ranked(owner, one, size, conditions, floor) for one in asked]
+        return [FoundTurn(ranked=one) for one in merge_rankings(lists)[:size]]
 
     async def context(
         self,
@@ -220,30 +238,27 @@ class TurnsMemory:
         counts = {"turns": await self._store.count(owner), "unreadable": unreadable}
         return {**counts, "speakers": speakers, "embedder": self._embedder.model}
 
-    async def _keyed(self, owner: str, turn: Turn, by_key: dict[str, str]) -> Stored:
+    async def _keyed(self, owner: str, turn: Turn, by_key: dict[str, str]) -> StoredTurn:
         """Return the turn under the id that its key has already, in the store or earlier in the same call."""
         if turn.key is None:
-            return Stored(turn=turn)
+            return StoredTurn(turn=turn)
         if turn.key not in by_key:
             known = await self._store.by_key(owner, turn.key)
             by_key[turn.key] = turn.id if known is None else known.id
-            return Stored(turn=replace(turn, id=by_key[turn.key]), is_new=known is None)
-        return Stored(turn=replace(turn, id=by_key[turn.key]), is_new=False)
+            return StoredTurn(turn=replace(turn, id=by_key[turn.key]), is_new=known is None)
+        return StoredTurn(turn=replace(turn, id=by_key[turn.key]), is_new=False)
 
     async def _ranked(
-        self, owner: str, question: Question, size: int, conditions: Conditions, floor: float, *, answers: bool
-    ) -> list[Ranked]:
-        """Return the best for one question; nothing where none is evident enough, unless it `answers` anyway."""
+        self, owner: str, question: Question, size: int, conditions: Conditions, floor: float
+    ) -> list[RankedTurn]:
         vector = await self._asked(question)
         pool = await self._store.pool(owner, vector, question.stems, max(self.config.pool, size), conditions)
-        first = scored(pool, question, self.config.weights)
-        if not answers and first.evidence.max(initial=-1.0) < self.config.answerable:
-            return []
+        first = score_candidates(pool, question, self.config.weights)
         rows = [int(row) for row in first.to_read(size, floor)]
         read = await self._store.numbered(owner, [int(pool.numbers[row]) for row in rows])
         # One that another task has deleted meanwhile is not found any more.
         turns = {row: read[number] for row in rows if (number := int(pool.numbers[row])) in read}
-        return ranked(first, turns, size=size, floor=floor)
+        return rank_turns(first, turns, size=size, floor=floor)
 
     async def _asked(self, question: Question) -> NDArray[np.float32]:
         """Return the vector of a question: the mean of it as it was put and of what it is about."""
@@ -262,18 +277,23 @@ class TurnsMemory:
         vectors = await self._embedder.embed(texts, purpose)
         return checked_vectors(vectors, count=len(texts), model=self._embedder.model, dimension=None)
 
-    def _refuse(self, owner: str, turn: Turn) -> None:
+    def _refusal(self, owner: str, turn: Turn) -> str | None:
+        """Return why a turn must not be kept, None if it may."""
         values = [value for value in turn.metadata.values() if isinstance(value, str)]
-        refuse_secrets(self.config.guard, turn.text, *values)
-        self._tombstones.refuse(owner, turn.text, *values)
+        try:
+            refuse_secrets(self.config.guard, turn.text, *values)
+            self._tombstones.refuse(owner, turn.text, *values)
+        except InputError as refusal:
+            return str(refusal)
+        return None
 
 
 def _checked_ids(ids: Sequence[str]) -> Sequence[str]:
     return [checked_text(one, "id", LONGEST_ID, may_be_blank=True) for one in ids]
 
 
-def _written(turn: Turn, vector: NDArray[np.float32]) -> Written:
-    return Written(turn=turn, vector=vector, stems=stems(turn.text))
+def _written(turn: Turn, vector: NDArray[np.float32]) -> IndexedTurn:
+    return IndexedTurn(turn=turn, vector=vector, stems=turn.stems)
 
 
 def _until(conditions: Conditions, as_of: datetime | None) -> Conditions:

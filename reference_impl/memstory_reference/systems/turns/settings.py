@@ -8,12 +8,19 @@ from pathlib import Path
 
 from memstory.contract.values import Tree
 from memstory.models.ollama_address import DEFAULT
-from memstory_reference.setting_rules import Ruled, check, mapping, read_text, text, with_ollama
+from memstory_reference.setting_rules import (
+    CheckedSettings,
+    check_settings,
+    read_mapping,
+    read_text,
+    text_rule,
+    with_ollama,
+)
 from memstory_reference.systems.turns.config import TurnsConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnsSettings(Ruled):
+class TurnsSettings(CheckedSettings):
     """`store` is a folder, or the URL of a Postgres database that several processes may share."""
 
     store: str = ".turns"
@@ -34,7 +41,7 @@ class TurnsSettings(Ruled):
 
     def changed(self, values: Mapping[str, Tree], where: str) -> TurnsSettings:
         """Return these settings with `values` in place, those of the configuration too."""
-        check(values, self.rules, where)
+        check_settings(values, self.rules, where)
         own = {key: value for key, value in values.items() if key not in TurnsConfig.rules}
         inner = {key: value for key, value in values.items() if key in TurnsConfig.rules}
         return replace(self, **own, config=self.config.changed(inner, where))
@@ -47,13 +54,13 @@ def default_turns() -> TurnsSettings:
 
 def read_turns(file: Path) -> TurnsSettings:
     """Return the settings in `file`, with the defaults for what it leaves out."""
-    return default_turns().changed(mapping(read_text(file), str(file)), str(file))
+    return default_turns().changed(read_mapping(read_text(file), str(file)), str(file))
 
 
 TurnsSettings.rules = {
-    "store": text("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE"),
-    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text or ollama:NAME"),
-    "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
-    "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    "store": text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE"),
+    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text or ollama:NAME"),
+    "chat": text_rule("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
+    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
     **TurnsConfig.rules,
 }

@@ -17,19 +17,25 @@ from memstory_reference.input_checks import (
     checked_owner,
     checked_text,
 )
+from memstory_reference.text.stems import stems
 
 TURN, NOTE = KINDS = ("turn", "note")
 """A turn was said by somebody; a note has no speaker, and no turn before or after it."""
 
 MAX_METADATA_CHARACTERS = 10_000
-EMBEDDED_CHARACTERS = 10_000
-"""Of a longer text no more is embedded: MiniLM reads 256 tokens."""
+READ_CHARACTERS = 10_000
+"""A longer text is found by its beginning: MiniLM reads 256 tokens, and `STEMS` words stand in far fewer."""
+
+STEMS = 120
+"""So many words of a text are looked for: a long answer has some of any question's."""
 
 FIELDS = ("speaker", "session", "said_at")
 """Fields of a turn that metadata may bring."""
 
-FOREIGN = ("assistant", "tool", "web")
-"""Values of the metadata field `source` for what the user did not say."""
+USER, ASSISTANT = "user", "assistant"
+FOREIGN = (ASSISTANT, "tool", "system", "web")
+ROLES = (USER, *FOREIGN)
+"""Who talks in a chat with an agent, by the metadata field `role` or `source`, or by the speaker's name."""
 
 VERIFIED = "verified"
 """A metadata field that only the user's own turns keep."""
@@ -56,13 +62,23 @@ class Turn:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it comes from a page, a tool or the assistant, and not from the user."""
-        return self.metadata.get("source") in FOREIGN
+        """Whether it comes from a page, a tool, a system or an assistant, and not from a person."""
+        return self.role in FOREIGN
+
+    @property
+    def role(self) -> str | None:
+        """Which of `ROLES` said it, None if nothing says so."""
+        return _first_role(self.metadata.get("role"), self.speaker, self.metadata.get("source"))
 
     @property
     def embedded(self) -> str:
-        """What of it goes into its vector: who said it, and the text."""
-        return (f"{self.speaker}: {self.text}" if self.speaker else self.text)[:EMBEDDED_CHARACTERS]
+        """What of it goes into its vector: who said it, and the beginning of the text."""
+        return (f"{self.speaker}: {self.text}" if self.speaker else self.text)[:READ_CHARACTERS]
+
+    @property
+    def stems(self) -> list[str]:
+        """The words that it is found by, cut to their stems, in their order: those of its beginning."""
+        return stems(self.text[:READ_CHARACTERS])[:STEMS]
 
     @property
     def fields(self) -> dict[str, Tree]:
@@ -73,7 +89,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTurn:
-    """What a caller asks to remember; `metadata` may bring speaker, session and said_at."""
+    """What a caller asks to remember; `metadata` may bring speaker, session, said_at, and one of `ROLES` as `role`."""
 
     text: str
     kind: str | None = None
@@ -88,11 +104,13 @@ def checked_turn(new: NewTurn, identifier: str, noted_at: datetime, limits: Limi
     """Return the turn that `new` asks for; InputError says what of it cannot be taken."""
     rest = dict(checked_mapping(new.metadata, "metadata"))
     brought = {name: rest.pop(name, None) for name in FIELDS}
-    if rest.get("source") in FOREIGN:
-        rest.pop(VERIFIED, None)
-    speaker = _name("speaker", brought["speaker"] if brought["speaker"] is not None else new.speaker)
+    brought["speaker"] = new.speaker if brought["speaker"] is None else brought["speaker"]
+    told_by = _first_role(rest.get("role")) if brought["speaker"] is None else brought["speaker"]
+    speaker = _name("speaker", told_by)
     session = _name("session", brought["session"] if brought["session"] is not None else new.session)
     said_at = brought["said_at"] if brought["said_at"] is not None else new.said_at
+    if _first_role(rest.get("role"), speaker, rest.get("source")) in FOREIGN:
+        rest.pop(VERIFIED, None)
     kind = new.kind or (TURN if speaker is not None else NOTE)
     if kind not in KINDS:
         raise InputError(f"kind {kind!r:.80} is unknown; allowed: {', '.join(KINDS)}")
@@ -137,6 +155,10 @@ def _checked_moment(said_at: object) -> str:
         raise InputError(f"said_at must be text, not {type(said_at).__name__}")
     moment_of(said_at)
     return said_at
+
+
+def _first_role(*named: object) -> str | None:
+    return next((one.lower() for one in named if isinstance(one, str) and one.lower() in ROLES), None)
 
 
 def _name(what: str, value: object) -> str | None:

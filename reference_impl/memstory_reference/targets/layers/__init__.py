@@ -1,1 +1,3 @@
 """The layers system as a target."""
+
+__all__: list[str] = []

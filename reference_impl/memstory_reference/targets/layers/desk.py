@@ -10,7 +10,7 @@ from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.identity import resolve_owner_id
 from memstory_reference.systems.layers.records.record import Layer, Standing
-from memstory_reference.systems.layers.service import LayersService, Who
+from memstory_reference.systems.layers.service import LayersService, OwnerSession
 from memstory_reference.targets.layers.options import LayersOptions
 from memstory_reference.targets.layers.values import buffer_view, hit_of
 from memstory_reference.targets.system_target import SystemTarget
@@ -19,12 +19,12 @@ EXTRACTOR = "extractor"
 """The part of the model that is asked after the reply; a story can make it fail alone, by a job of this name."""
 
 
-class LayersDesk(SystemTarget[LayersService]):
+class LayersJobs(SystemTarget[LayersService]):
     """What the layers offer beside the common operations."""
 
     _options: LayersOptions
 
-    async def _who(self, scope: Scope) -> Who:
+    async def _who(self, scope: Scope) -> OwnerSession:
         name = scope.user.removeprefix(self._env.owner).removeprefix(".")
         user = None if name in self._options.anonymous else scope.user
         return await self._system.who(user, scope.session)

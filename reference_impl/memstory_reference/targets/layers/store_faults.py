@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast, overload
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.faults import Faulty, Switch
+from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
 from memstory_reference.systems.layers.records.record import MemoryRecord
 from memstory_reference.systems.layers.stores.store import LayersStore
 
@@ -14,12 +14,12 @@ BREAKS_AT = 1
 """In mode `garbage` a batch breaks when this record is taken from it: the first is written by then."""
 
 
-def faulty_layers_store(store: LayersStore, switch: Switch) -> LayersStore:
+def faulty_layers_store(store: LayersStore, switch: FaultSwitch) -> LayersStore:
     """Return `store` behind `switch`; in mode `garbage` every batch breaks at its second record."""
     return cast("LayersStore", _FaultyLayersStore(store, switch))
 
 
-class _FaultyLayersStore(Faulty):
+class _FaultyLayersStore(FaultyPort):
     # A real store reads the session key once: a process that has a session knows it.
     free = frozenset({"asession_key", "alost", "aclose"})
 
@@ -38,7 +38,7 @@ class _FaultyLayersStore(Faulty):
 class _Breaking(Sequence[MemoryRecord]):
     """A batch whose second record cannot be had in mode `garbage`: what a store has begun by then must not stay."""
 
-    def __init__(self, records: Sequence[MemoryRecord], switch: Switch) -> None:
+    def __init__(self, records: Sequence[MemoryRecord], switch: FaultSwitch) -> None:
         self._records = records
         self._switch = switch
 

@@ -29,8 +29,8 @@ from memstory_reference.systems.layers.records.record import Layer, MemoryRecord
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.turns.session_end import EndReason, parse_reason
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
-from memstory_reference.targets.in_words import CorrectsInWords
-from memstory_reference.targets.layers.desk import EXTRACTOR, LayersDesk
+from memstory_reference.targets.in_words import CorrectingInWords
+from memstory_reference.targets.layers.desk import EXTRACTOR, LayersJobs
 from memstory_reference.targets.layers.formulas import formula
 from memstory_reference.targets.layers.options import OPTIONS, layers_options
 from memstory_reference.targets.layers.store_faults import faulty_layers_store
@@ -50,7 +50,7 @@ class NullEmbedder(IdleEmbedder):
         super().__init__("none")
 
 
-class LayersTarget(CorrectsInWords, LayersDesk):
+class LayersTarget(CorrectingInWords, LayersJobs):
     """One open layers memory, in the case's workspace or in Postgres unless it is incognito."""
 
     operations = frozenset(

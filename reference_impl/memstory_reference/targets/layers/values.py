@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, ReceiptItem, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.recall.retrieval import Ranked
+from memstory_reference.systems.layers.recall.retrieval import RankedRecord
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.entries import entry_of, format_working_memory_entries
 from memstory_reference.systems.layers.records.record import (
@@ -20,7 +20,7 @@ from memstory_reference.systems.layers.records.record import (
     Rule,
     content_data,
 )
-from memstory_reference.systems.layers.records_desk import Remembered
+from memstory_reference.systems.layers.records_desk import RememberReport
 
 KINDS = tuple(str(layer) for layer in Layer)
 _TRIPLE = ("category", "subject", "predicate", "object")
@@ -51,7 +51,7 @@ def content_of_item(item: Item) -> Content:
     return content
 
 
-def hit_of(record: MemoryRecord, ranked: Ranked | None = None) -> Hit:
+def hit_of(record: MemoryRecord, ranked: RankedRecord | None = None) -> Hit:
     """Return a record as the harness sees it; its text is its line in a prompt, a note's is the note."""
     content = record.content
     is_note = isinstance(content, Fact) and content.predicate == NOTE
@@ -73,7 +73,7 @@ def hit_of(record: MemoryRecord, ranked: Ranked | None = None) -> Hit:
     )
 
 
-def receipt_item(item: Item, done: Remembered) -> ReceiptItem:
+def receipt_item(item: Item, done: RememberReport) -> ReceiptItem:
     """Return what happened to an item."""
     kind = item.kind or str(Layer.SEMANTIC)
     return ReceiptItem(id=done.id, text=item.text, outcome=done.outcome, reason=done.reason, kind=kind)

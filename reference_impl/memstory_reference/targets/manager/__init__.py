@@ -1,1 +1,3 @@
 """The manager system as a target."""
+
+__all__: list[str] = []

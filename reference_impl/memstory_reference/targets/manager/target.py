@@ -25,12 +25,12 @@ from memstory_reference.composition.manager import open_manager
 from memstory_reference.errors import InputError
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory
-from memstory_reference.systems.manager.memories.migration import migrated
+from memstory_reference.systems.manager.memories.migration import migrate_rows
 from memstory_reference.systems.manager.memories.rows import DEFAULT_SESSION
 from memstory_reference.systems.manager.settings import LIMITS, default_manager
 from memstory_reference.systems.manager.system import ManagerSystem
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder
-from memstory_reference.targets.in_words import CorrectsInWords
+from memstory_reference.targets.in_words import CorrectingInWords
 from memstory_reference.targets.manager.values import (
     formula,
     found_hit,
@@ -51,7 +51,7 @@ SETTINGS = ("cleanup_interval", "context_window_size", "keep_secrets", "min_scor
 """Options that are settings of the same name; the case decides where the memory is."""
 
 
-class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
+class ManagerTarget(CorrectingInWords, SystemTarget[ManagerSystem]):
     """One open manager system; its store is in the case's workspace."""
 
     operations = frozenset(
@@ -158,7 +158,7 @@ class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
         return {"deleted": await self._system.housekeeping.clean_up()}
 
     async def _job_migrate(self, scope: Scope, *, rows: Tree = None) -> Tree:
-        migration = migrated(rows or ())
+        migration = migrate_rows(rows or ())
         await self._manager.put(scope.user, migration.memories)
         return {
             "migrated": len(migration.memories),

@@ -8,7 +8,7 @@ from datetime import datetime
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Hit, Item, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.systems.manager.manager import Stored
+from memstory_reference.systems.manager.manager import StoredMemory
 from memstory_reference.systems.manager.memories.memory import (
     Memory,
     MemoryType,
@@ -36,7 +36,7 @@ def new_memory(item: Item, scope: Scope) -> NewMemory:
     )
 
 
-def outcome_of(stored: Stored) -> str:
+def outcome_of(stored: StoredMemory) -> str:
     """Return `bumped` for a fact that is said again, `updated` for a context key that is written again."""
     again = "bumped" if stored.memory.memory_type is MemoryType.FACT else "updated"
     return again if stored.is_known else "stored"

@@ -1,1 +1,3 @@
 """The observations system as a target."""
+
+__all__: list[str] = []

@@ -23,19 +23,19 @@ from memstory_reference.composition.observations import open_observations
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
-from memstory_reference.systems.observations.ordering import Ranked
+from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.quality import rank, similarity
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
-from memstory_reference.systems.observations.service import ObservationService, Stored
+from memstory_reference.systems.observations.service import ObservationService, StoredObservation
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
-from memstory_reference.targets.in_words import ForgetsInWords
+from memstory_reference.targets.in_words import ForgettingInWords
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 KIND = "observation"
 CONFIG = tuple(ObservationsConfig.rules)
 
 
-class ObservationsTarget(ForgetsInWords, SystemTarget[ObservationService]):
+class ObservationsTarget(ForgettingInWords, SystemTarget[ObservationService]):
     """One open observations memory; both indexes are in the case's workspace."""
 
     operations = frozenset(
@@ -232,12 +232,12 @@ def _hit(observation: Observation) -> Hit:
     )
 
 
-def _ranked_hit(entry: Ranked) -> Hit:
+def _ranked_hit(entry: RankedObservation) -> Hit:
     explain = {**asdict(entry.rank), "by_keyword": entry.by_keyword}
     return replace(_hit(entry.observation), score=entry.rank.rank, explain=explain)
 
 
-def _receipt_item(stored: Stored) -> ReceiptItem:
+def _receipt_item(stored: StoredObservation) -> ReceiptItem:
     return ReceiptItem(
         id=stored.observation.id,
         text=stored.observation.narrative,
@@ -248,7 +248,7 @@ def _receipt_item(stored: Stored) -> ReceiptItem:
     )
 
 
-def _stored_data(stored: Stored) -> dict[str, Tree]:
+def _stored_data(stored: StoredObservation) -> dict[str, Tree]:
     observation = stored.observation
     return {
         "outcome": stored.outcome,

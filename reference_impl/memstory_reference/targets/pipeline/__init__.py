@@ -1,1 +1,3 @@
 """The pipeline as a target."""
+
+__all__: list[str] = []

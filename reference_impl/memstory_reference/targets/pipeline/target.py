@@ -19,20 +19,20 @@ from memstory.contract.target import (
     Scope,
     Tree,
 )
-from memstory_reference.adapters.faults import Faulty
+from memstory_reference.adapters.faults import FaultyPort
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.errors import InputError
 from memstory_reference.systems.pipeline.config import PipelineConfig
-from memstory_reference.systems.pipeline.ingest.importing import exported
+from memstory_reference.systems.pipeline.ingest.importing import export_row
 from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.ingest.validation import checked_type
 from memstory_reference.systems.pipeline.memory import MemoryChunk, RecallResult, Utterance
-from memstory_reference.systems.pipeline.recall import Nearest
+from memstory_reference.systems.pipeline.recall import NearestMemories
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
-from memstory_reference.targets.in_words import CorrectsInWords
+from memstory_reference.targets.in_words import CorrectingInWords
 from memstory_reference.targets.pipeline.values import (
     formula,
     hit,
@@ -66,7 +66,7 @@ class UnavailableReranker:
         raise UnavailableError("the story has no re-ranker")
 
 
-class _FaultyVectors(Faulty):
+class _FaultyVectors(FaultyPort):
     """The vectors behind a switch; their garbage is that nothing is found."""
 
     async def nearest(self, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
@@ -75,7 +75,7 @@ class _FaultyVectors(Faulty):
         return found
 
 
-class PipelineTarget(CorrectsInWords, SystemTarget[PipelineService]):
+class PipelineTarget(CorrectingInWords, SystemTarget[PipelineService]):
     """One open pipeline memory; both of its stores are in the case's workspace."""
 
     operations = frozenset(
@@ -106,7 +106,7 @@ class PipelineTarget(CorrectsInWords, SystemTarget[PipelineService]):
             new_id=self._ports.new_id,
             config=self._config,
             reranker=self._reranker,
-            wrap=lambda vectors: cast("Nearest", _FaultyVectors(vectors, self._ports.switches["store"])),
+            wrap=lambda vectors: cast("NearestMemories", _FaultyVectors(vectors, self._ports.switches["store"])),
         )
 
     def _store_name(self) -> str:
@@ -190,7 +190,7 @@ class PipelineTarget(CorrectsInWords, SystemTarget[PipelineService]):
         return result_data(await self._system.recall(query, scope.user, **given))
 
     async def _job_history(self, scope: Scope, *, key: str = "") -> Tree:
-        return [exported(one) for one in await self._system.history(key, scope.user)]
+        return [export_row(one) for one in await self._system.history(key, scope.user)]
 
     async def _job_reindex(self, scope: Scope) -> Tree:
         return {"reindexed": await self._system.reindex(scope.user)}

@@ -10,16 +10,16 @@ from memstory.contract.target import Hit, ReceiptItem, Tree
 from memstory_reference.systems.pipeline import importance as weighing
 from memstory_reference.systems.pipeline.memory import (
     ChunkReceipt,
+    ChunkType,
     MemoryChunk,
-    MemoryType,
     RecalledMemory,
     RecallResult,
 )
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
-from memstory_reference.systems.pipeline.reading.routing import route
-from memstory_reference.systems.pipeline.selection import blend, fitting
+from memstory_reference.systems.pipeline.reading.routing import memory_type_of
+from memstory_reference.systems.pipeline.selection import blend, fit_budget
 from memstory_reference.text.chunks import split_chunks
 from memstory_reference.text.tokens import count_tokens
 
@@ -128,7 +128,7 @@ def _salience(text: str) -> float:
 
 
 def _kind(text: str) -> str:
-    return str(route(text, Detectors()))
+    return str(memory_type_of(text, Detectors()))
 
 
 def _sizes(row: Sequence[int] | Mapping[str, int]) -> list[int]:
@@ -143,7 +143,7 @@ def _sizes(row: Sequence[int] | Mapping[str, int]) -> list[int]:
 
 def _picked(row: Mapping[str, Tree]) -> list[int]:
     sizes = row["sizes"]
-    return [sizes[place] for place in fitting(sizes, row["budget"], row["top_k"])]
+    return [sizes[place] for place in fit_budget(sizes, row["budget"], row["top_k"])]
 
 
 _FORMULAS: Mapping[str, Callable[..., Tree]] = {
@@ -161,4 +161,4 @@ _FORMULAS: Mapping[str, Callable[..., Tree]] = {
     "picked": _picked,
 }
 
-KINDS = tuple(str(kind) for kind in MemoryType)
+KINDS = tuple(str(kind) for kind in ChunkType)

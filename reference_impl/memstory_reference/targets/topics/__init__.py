@@ -1,1 +1,3 @@
 """The topics system as a target."""
+
+__all__: list[str] = []

@@ -29,7 +29,7 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.systems.topics.toolset.result_texts import engrams_text
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
-from memstory_reference.targets.in_words import CorrectsInWords
+from memstory_reference.targets.in_words import CorrectingInWords
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 from memstory_reference.targets.topics.options import OPTIONS, topics_options
 from memstory_reference.targets.topics.values import (
@@ -42,21 +42,22 @@ from memstory_reference.targets.topics.values import (
     is_topic,
     kind_of,
     listed_hit,
-    stored,
-    updated,
+    stored_item,
+    updated_item,
     where_of,
 )
 
 DEFAULT_SESSION = "default"
 
 
-class TopicsTarget(CorrectsInWords, SystemTarget[TopicsSystem]):
+class TopicsTarget(CorrectingInWords, SystemTarget[TopicsSystem]):
     """One open topics system; the vector store is in the case's workspace."""
 
     operations = frozenset(
         {
             "add.metadata",
-            *("add", "add.key", "add.verbatim", "add.exact", "get.key", "get.id", "list", "update", "feedback"),
+            *("add", "add.key", "add.key.apart", "add.verbatim", "add.exact"),
+            *("get.key", "get.id", "list", "update", "feedback"),
             *("delete", "delete.reports_missing", "delete.scope", "delete.about", "delete.durable", "update.about"),
             "identifiers.spellings",
             *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),
@@ -100,7 +101,9 @@ class TopicsTarget(CorrectsInWords, SystemTarget[TopicsSystem]):
             known = {entry.id for entry in await self._service.list_topics(scope.user)} if facts else set()
             topic_ids, engram_ids = map(iter, await self._service.write(scope.user, facts=facts, engrams=engrams))
         ids = [next(topic_ids if is_topic(item) else engram_ids) for item in items]
-        return Receipt(items=[stored(one, item, is_known=one in known) for one, item in zip(ids, items, strict=True)])
+        return Receipt(
+            items=[stored_item(one, item, is_known=one in known) for one, item in zip(ids, items, strict=True)]
+        )
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         with self._in_harness_words():
@@ -125,7 +128,7 @@ class TopicsTarget(CorrectsInWords, SystemTarget[TopicsSystem]):
             )
         if entry is None or not is_known:
             raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
-        return Receipt(items=[updated(entry, item)])
+        return Receipt(items=[updated_item(entry, item)])
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         with self._in_harness_words():

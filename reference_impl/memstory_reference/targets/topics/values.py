@@ -8,6 +8,7 @@ from memstory.contract.target import Hit, Item, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
 from memstory_reference.systems.topics.memory_service import Engram, Fact
+from memstory_reference.systems.topics.topic_keys import lookup_key
 
 TOPIC, EPISODIC = KINDS = ("topic", "episodic")
 
@@ -52,18 +53,18 @@ def kind_of(entry: TopicEntry | EngramEntry) -> str:
     return TOPIC if isinstance(entry, TopicEntry) else EPISODIC
 
 
-def stored(entry_id: str, item: Item, *, is_known: bool) -> ReceiptItem:
+def stored_item(entry_id: str, item: Item, *, is_known: bool) -> ReceiptItem:
     """Return what happened to an added item; a topic that was known has a new value."""
     return ReceiptItem(
         id=entry_id,
         text=item.text,
         outcome="updated" if is_known else "stored",
         kind=EPISODIC if item.key is None else TOPIC,
-        key=item.key,
+        key=None if item.key is None else lookup_key(item.key),
     )
 
 
-def updated(entry: TopicEntry | EngramEntry, item: Item) -> ReceiptItem:
+def updated_item(entry: TopicEntry | EngramEntry, item: Item) -> ReceiptItem:
     """Return what happened to an entry that was rewritten."""
     key = entry.topic if isinstance(entry, TopicEntry) else None
     return ReceiptItem(id=entry.id, text=item.text, outcome="updated", kind=kind_of(entry), key=key)

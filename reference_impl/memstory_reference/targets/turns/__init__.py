@@ -1,1 +1,3 @@
 """The turns system as a target."""
+
+__all__: list[str] = []

@@ -25,13 +25,13 @@ from memstory_reference.composition.turns import open_turns
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.config import TurnsConfig
-from memstory_reference.systems.turns.exchange import jsonl, read_jsonl
+from memstory_reference.systems.turns.exchange import read_jsonl, turns_as_jsonl
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.system import TurnsSystem
 from memstory_reference.systems.turns.turn import TURN
 from memstory_reference.systems.turns.turn import Turn as StoredTurn
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, text_option
-from memstory_reference.targets.in_words import CorrectsInWords
+from memstory_reference.targets.in_words import CorrectingInWords
 from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
 from memstory_reference.targets.system_target import CurrentSessions, SystemTarget
 from memstory_reference.targets.turns.store_faults import faulty_turns_store
@@ -48,22 +48,22 @@ from memstory_reference.targets.turns.values import (
 from memstory_reference.text.tokens import count_tokens
 
 FOLDER = "turns"
-CONFIG = ("top_k", "pool", "min_score", "answerable", "context_tokens", "window_turns")
+CONFIG = ("top_k", "pool", "min_score", "context_tokens", "window_turns")
 DEFAULT_SESSION = "default"
 SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
 
 
-class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
+class TurnsTarget(CorrectingInWords, SystemTarget[TurnsSystem]):
     """One open turns memory, in the case's workspace."""
 
     operations = frozenset(
         {
             *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic"),
-            *("add.metadata", "add.metadata.lists", "add.turns", "add.source", "delete.erases"),
+            *("add.metadata", "add.metadata.lists", "add.turns", "add.source", "add.role", "delete.erases"),
             *("get.id", "get.key", "list", "update", "delete", "delete.reports_missing", "delete.scope", "context"),
             *("search", "search.scores", "search.min_score", "search.where", "search.budget", "search.explain"),
             *("search.as_of", "delete.about", "delete.durable", "update.about", "identifiers.spellings"),
-            *("search.lexical", "search.hybrid", "unicode_lexical", "supersede", "scope.session", "scope.session_all"),
+            *("search.lexical", "search.hybrid", "unicode_lexical", "scope.session", "scope.session_all"),
             *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),
         }
     )
@@ -170,15 +170,16 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
             return await self._system.call_tool(name, args, owner=scope.user, session=session)
 
     async def _job_export(self, scope: Scope) -> Tree:
-        return {"jsonl": jsonl(await self._memory.listed(scope.user))}
+        return {"jsonl": turns_as_jsonl(await self._memory.listed(scope.user))}
 
     async def _job_import(self, scope: Scope, *, jsonl: Tree) -> Tree:
         if not isinstance(jsonl, str):
             raise InputError(f"import: jsonl must be text, not {type(jsonl).__name__}")
-        return {"imported": len(await self._memory.add(scope.user, read_jsonl(jsonl)))}
+        stored = await self._memory.add(scope.user, read_jsonl(jsonl))
+        return {"imported": sum(one.refused is None for one in stored)}
 
     async def _job_snapshot(self, scope: Scope) -> Tree:
-        return {"rows": jsonl(await self._memory.listed(scope.user))}
+        return {"rows": turns_as_jsonl(await self._memory.listed(scope.user))}
 
     async def _job_restore(self, scope: Scope, *, snapshot: Tree) -> Tree:
         return await self._job_import(scope, jsonl=snapshot)

@@ -10,7 +10,7 @@ from memstory.contract.target import Hit, Item, Query, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import evidence
-from memstory_reference.systems.turns.service import Found, Stored
+from memstory_reference.systems.turns.service import FoundTurn, StoredTurn
 from memstory_reference.systems.turns.turn import NewTurn, Turn, moment_of
 
 SEARCH_OPTIONS = ("since", "until")
@@ -18,7 +18,8 @@ SEARCH_OPTIONS = ("since", "until")
 
 def new_turn(item: Item, scope: Scope) -> NewTurn:
     """Return what an item asks to remember; its metadata may say speaker, session and said_at."""
-    metadata = item.metadata if item.source is None else {**item.metadata, "source": item.source}
+    known = {name: value for name, value in (("source", item.source), ("role", item.role)) if value is not None}
+    metadata = {**item.metadata, **known}
     return NewTurn(text=item.text, kind=item.kind, key=item.key, session=scope.session, metadata=metadata)
 
 
@@ -58,7 +59,7 @@ def hit_of(turn: Turn) -> Hit:
     )
 
 
-def found_hit(found: Found) -> Hit:
+def found_hit(found: FoundTurn) -> Hit:
     """Return a turn that a search found, with every term of its score."""
     turn = found.turn
     return Hit(
@@ -73,9 +74,11 @@ def found_hit(found: Found) -> Hit:
     )
 
 
-def receipt_item(stored: Stored) -> ReceiptItem:
+def receipt_item(stored: StoredTurn) -> ReceiptItem:
     """Return what happened to one item."""
     turn = stored.turn
+    if stored.refused is not None:
+        return ReceiptItem(id=None, text=turn.text, outcome="dropped", reason=stored.refused, kind=turn.kind)
     outcome = "stored" if stored.is_new else "updated"
     return ReceiptItem(id=turn.id, text=turn.text, outcome=outcome, kind=turn.kind, key=turn.key)
 

@@ -2,6 +2,9 @@ import json
 
 import pytest
 
+from memstory.contract.installation import install_command
+from memstory.data_sets import SETS
+
 TWO = """\
 story: A
 title: First
@@ -29,6 +32,9 @@ def test_the_table_has_id_slug_title_tags_needs_and_place(terminal):
         "B[two] Second search search.min_score a.story.yaml:7",
         "",
         "2 stories",
+        "",
+        f"By name, such as 'memstory run locomo': {', '.join(SETS)}; 'memstory data list'",
+        "says what they are.",
     ]
 
 
@@ -44,6 +50,24 @@ def test_a_narrow_terminal_gets_lines_that_it_can_show(terminal, monkeypatch):
 def test_tags_select(terminal):
     terminal.save(TWO)
     assert [story["id"] for story in json.loads(terminal.type("list", "--tag", "quick", "--json").out)] == ["A"]
+
+
+def test_the_bundled_stories_are_listed_by_file_with_counts(terminal, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = terminal.type("list", "--bundled").out.splitlines()
+    assert len(lines) < 70
+    assert max(map(len, lines)) <= 100
+    (recall,) = (line.split() for line in lines if line.startswith("generic/recall.yaml"))
+    stories = json.loads(terminal.type("list", "--bundled", "--json").out)
+    assert int(recall[1]) == len({story["id"] for story in stories if story["file"].endswith("generic/recall.yaml")})
+    assert " ".join(recall[2:6]) == "What any memory must"
+
+
+def test_the_bundled_stories_of_a_folder_or_tag_and_all_are_listed_each(terminal):
+    for words in (["generic"], ["--all"], ["--tag", "durability"]):
+        said = terminal.type("list", "--bundled", *words).out
+        assert said.split()[:3] == ["story", "slug", "title"]
+        assert "bundled/" in said
 
 
 def test_json_has_all_that_is_known(terminal):
@@ -89,6 +113,6 @@ def test_the_list_of_targets_is_as_wide_as_the_screen(terminal, monkeypatch):
 def test_a_backend_that_is_not_installed_claims_no_ability(terminal, monkeypatch, target, absent, extras):
     monkeypatch.setattr("memstory.targets.discovery._is_here", lambda package: package not in absent)
     rows = {row["target"]: row for row in json.loads(terminal.type("list", "targets", "--json").out)}
-    assert rows[target]["problem"] == f"not installed: pip install '.[{extras}]' (in a clone of memstory)"
+    assert rows[target]["problem"] == f"not installed: {install_command(extras)}"
     assert "can" not in rows[target]
     assert "search" in rows["fts5"]["can"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memstory.targets.mapping.table_reading import parse_table
+from memstory.targets.tables.reading import parse_table
 
 SERVER = Path(__file__).parents[2] / "targets/fake_mcp_server.py"
 
@@ -13,12 +13,27 @@ SERVER = Path(__file__).parents[2] / "targets/fake_mcp_server.py"
 def test_a_server_is_inspected_and_its_draft_is_a_table(terminal):
     said = terminal.type("mcp", "inspect", "--name", "fake", sys.executable, str(SERVER), "data.json")
     assert said.code == 0, said.err
-    assert "fake 1.0: 7 tools" in said.out
-    drafted = tomllib.loads(said.out[said.out.index("[targets.fake]") :])["targets"]["fake"]
+    assert "fake 1.0: 7 tools" in said.err
+    drafted = tomllib.loads(said.out)["targets"]["fake"]
     assert drafted["command"] == [sys.executable, str(SERVER), "data.json"]
     assert drafted["add"]["args"]["text"] == "{text}"
-    assert (drafted["search"]["tool"], drafted["search"]["args"]["k"]) == ("recall", "{k}")
+    assert (drafted["search"]["tool"], drafted["search"]["args"]["k"]) == ("recall", "{top_k}")
     assert (drafted["delete"]["tool"], drafted["get"]["args"]["id"]) == ("forget", "{id}")
+
+
+def test_a_server_beside_which_it_is_typed_is_found(terminal):
+    terminal.save(SERVER.read_text("utf-8"), "server.py")
+    said = terminal.type("mcp", "inspect", sys.executable, "server.py", "data.json")
+    assert said.code == 0, said.err
+    assert tomllib.loads(said.out)["targets"]["mine"]["command"] == [sys.executable, "server.py", "data.json"]
+
+
+def test_without_the_extra_the_command_that_installs_it_is_named(terminal, monkeypatch):
+    monkeypatch.delitem(sys.modules, "memstory.targets.tables.mcp_session", raising=False)
+    monkeypatch.setitem(sys.modules, "anyio", None)
+    said = terminal.type("mcp", "inspect", sys.executable, str(SERVER), "data.json")
+    assert (said.code, said.out) == (2, "")
+    assert "'mcp', which is not installed: 'anyio' is not here. Install it with: pip install " in said.err
 
 
 def test_a_draft_runs_when_what_it_asks_for_is_filled_in(terminal):

@@ -147,6 +147,7 @@ def test_a_story_that_expects_nothing_is_a_warning(terminal):
     said = terminal.type("validate")
     assert said.code == 0
     assert said.out.startswith("a.story.yaml:1:1: the story expects nothing, so every memory passes it; write an")
+    assert said.out.splitlines()[-1] == "1 story in 1 file: no error, 1 warning"
 
 
 @pytest.mark.parametrize(

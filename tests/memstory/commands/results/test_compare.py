@@ -53,6 +53,16 @@ def test_a_page_and_json_can_be_written(terminal, run):
     )
 
 
+def test_the_folder_of_a_page_is_made_and_a_file_in_its_place_is_named(terminal, run):
+    run("one")
+    run("two", target="control:nothing")
+    assert terminal.type("compare", "one", "two", "--output", "pages/new/page.md").code == 0
+    assert (terminal.folder / "pages/new/page.html").is_file()
+    said = terminal.type("compare", "one", "two", "--output", "a.story.yaml/page.md")
+    assert (said.code, said.out) == (2, "")
+    assert "a.story.yaml/page.md cannot be written" in said.err
+
+
 def test_unlike_runs_are_refused_with_what_differs(terminal, run):
     run("one")
     run("two", target="control:nothing", text=OTHER)

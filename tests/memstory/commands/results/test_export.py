@@ -20,3 +20,12 @@ def test_a_run_that_retrieved_nothing_and_a_folder_without_one_are_refused(termi
     assert said.code == 2
     assert "holds no retrieval" in said.err
     assert terminal.type("export", "trec", "nowhere").code == 2
+
+
+def test_csv_files_lie_beside_the_run_also_where_nothing_was_retrieved(terminal, run):
+    folder = terminal.folder / "reports"
+    folder.mkdir()
+    write_reports(folder, run("one", run.case()).run)
+    said = terminal.type("export", "csv", "reports")
+    assert (said.code, said.out) == (0, "reports/csv: 1 file\n")
+    assert (folder / "csv/cases.csv").read_text("utf-8").splitlines()[1].startswith("S1[mine],S1,,")

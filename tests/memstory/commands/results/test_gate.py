@@ -1,3 +1,4 @@
+import gzip
 import json
 
 import pytest
@@ -68,14 +69,27 @@ def test_a_missing_baseline_is_exit_code_2_and_named(terminal):
     assert "none.json" in said.err
 
 
-def test_a_packed_baseline_is_read_by_gate_and_by_compare(terminal, baseline):
-    packed = baseline.with_name("base.json.gz")
-    assert terminal.type("gate", "out", "--baseline", str(packed), "--update").code == 0
-    assert packed.read_bytes()[:2] == b"\x1f\x8b"
-    assert terminal.type("gate", "out", "--baseline", str(packed)).code == 0
-    said = terminal.type("compare", "out", str(packed), "--diff")
+def test_a_gzipped_baseline_is_results_json_and_is_read_by_gate_and_by_compare(terminal, baseline):
+    zipped = baseline.with_name("base.json.gz")
+    assert terminal.type("gate", "out", "--baseline", str(zipped), "--update").code == 0
+    results = (terminal.folder / "out/results.json").read_bytes()
+    assert (baseline.read_bytes(), gzip.decompress(zipped.read_bytes())) == (results, results)
+    assert terminal.type("gate", "out", "--baseline", str(zipped)).code == 0
+    said = terminal.type("compare", "out", str(zipped), "--diff")
     assert (said.code, said.out) == (0, "no difference, except for times\n")
-    assert "base: control:oracle" in terminal.type("compare", "out", str(packed)).out
+    assert "base: control:oracle" in terminal.type("compare", "out", str(zipped)).out
+
+
+@pytest.mark.parametrize(
+    "words", [["gate", "out", "--baseline"], ["gate", "out", "--update", "--baseline"], ["compare", "out"]]
+)
+def test_a_file_in_the_packed_form_is_refused_in_one_line_that_says_how_to_renew_it(terminal, baseline, words):
+    packed = baseline.with_name("old.json.gz")
+    packed.write_bytes(gzip.compress(b'{"schema": "memstory.packed/1", "cases": [[0, [{}]]]}'))
+    said = terminal.type(*words, str(packed))
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert "old.json.gz has the schema 'memstory.packed/1'" in said.err
+    assert "'memstory gate RUN --baseline FILE --update'" in said.err
 
 
 def test_a_damaged_baseline_is_kept_and_the_way_to_a_new_one_is_said(terminal, baseline):

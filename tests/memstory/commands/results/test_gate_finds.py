@@ -13,8 +13,8 @@ from memstory.bundled import bundled_stories
 from memstory.controls import MUTANTS, OracleFactory
 from memstory.language.stories import load_stories
 from memstory.playing import play
-from memstory.results.baseline import joint_baseline
 from memstory.results.folder.results_file import write_results
+from memstory.results.merging import worst_of
 
 GENERIC = [
     story for path in sorted((bundled_stories() / "generic").glob("*.yaml")) for story in load_stories(path, path.name)
@@ -124,20 +124,20 @@ def test_of_a_steady_target_the_lost_question_is_named_beside_a_target_that_vari
 
 def test_what_failed_in_one_of_the_runs_is_not_known_to_pass(run):
     runs = [run("one", run.case("S1", outcome)).run for outcome in ("passed", "failed", "passed")]
-    joint = joint_baseline(runs)
+    joint = worst_of(runs)
     assert (joint.cases[0].outcome, dict(joint.steady), joint.summary["failed"]) == ("failed", {"mine": False}, 1)
 
 
 @pytest.mark.parametrize("others", [("error", "passed"), ("unsupported", "invalid")])
 def test_what_was_seen_in_one_of_the_runs_counts_before_what_kept_others_from_seeing_it(run, others):
     runs = [run("one", run.case("S1", outcome)).run for outcome in ("failed", *others)]
-    assert joint_baseline(runs).cases[0].outcome == "failed"
+    assert worst_of(runs).cases[0].outcome == "failed"
 
 
 def test_of_runs_that_failed_the_one_that_left_something_behind_counts(run):
     failed = run("one", run.case("S1", "failed")).run
     runs = [replace(failed, cases=[replace(failed.cases[0], leaked=leaked)]) for leaked in (False, True, False)]
-    assert joint_baseline(runs).cases[0].leaked
+    assert worst_of(runs).cases[0].leaked
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from memstory.contract.codec import encode
 from memstory.pytest_plugin.options import Shard
-from memstory.pytest_plugin.sharding import part_of
+from memstory.pytest_plugin.selection import part_of
 
 CASES = {1: ["S1", "S3"], 2: ["S2"]}
 

@@ -3,10 +3,9 @@ import json
 import pytest
 
 from memstory.reporting.writing import write_reports
-from memstory.results.fingerprint import make_fingerprint
-from memstory.results.runs import make_run
-from memstory.results.secrecy.redaction import redacted
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.redaction import redacted
+from memstory.results.runs import make_fingerprint, make_run
+from memstory.results.secret_values import Secrets
 
 LONG = """\
 story: diary
@@ -168,3 +167,9 @@ def test_a_redacted_recording_cannot_be_judged_again_and_says_why(terminal):
     assert said.code == 1
     assert "were redacted from its recording: run it again" in " ".join(said.out.split())
     assert judged(terminal) == (1, [("secret", "passed", "cannot")])
+
+
+def test_a_run_of_bundled_stories_is_judged_again_from_any_folder(terminal):
+    terminal.record("bundled/generic/list.yaml")
+    said = terminal.type("rejudge", "out")
+    assert (said.code, said.out) == (0, "4 cases judged again: 4 unchanged, 0 changed\n")

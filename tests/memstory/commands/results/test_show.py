@@ -5,12 +5,11 @@ import pytest
 
 from memstory.commands.results.timeline import timeline
 from memstory.reporting.writing import write_reports
-from memstory.results.fingerprint import make_fingerprint
 from memstory.results.outcomes import TrialResult, Verdict
 from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
-from memstory.results.runs import make_run
-from memstory.results.secrecy.redaction import redacted
-from memstory.results.secrecy.secret_values import Secrets
+from memstory.results.redaction import redacted
+from memstory.results.runs import make_fingerprint, make_run
+from memstory.results.secret_values import Secrets
 
 FAILING = """\
 story: drinks
@@ -150,9 +149,9 @@ def test_a_story_with_several_cases_asks_for_one(terminal):
 def recorded(make_case):
     """Return a function: one step of a case, and other parts of its recording, to how it is shown."""
 
-    def shown(op, result, *, title="T", **more):
+    def shown(op, result, *, title="T", requests=(), **more):
         step = StepRecord(path=(0,), op=op, args={"text": "hello"}, user="ann", session="session-1", at="noon",
-                          result=result, seconds=0.5)  # fmt: skip
+                          result=result, requests=requests, seconds=0.5)  # fmt: skip
         recording = Recording(story="A", target="t", steps=(step,), **more)
         trial = TrialResult(outcome="passed", reason=None, verdicts=(), scores=(), recording=recording)
         return "\n".join(timeline(make_case(title=title, trials=[trial]), 0))
@@ -177,6 +176,11 @@ def test_a_turn_shows_its_tool_calls_and_the_answer(recorded):
 
 def test_a_result_that_lost_its_form_is_shown_as_it_is(recorded):
     assert recorded("say", {"[text 1, 6 characters]": 1}).endswith('     returned {"[text 1, 6 characters]": 1}')
+
+
+def test_what_a_server_was_sent_is_shown_before_what_it_answered(recorded):
+    text = recorded("search", [], requests=["GET /notes?user=ann", 'POST /search {"q": "tea"}'])
+    assert text.endswith('     sent: GET /notes?user=ann\n     sent: POST /search {"q": "tea"}\n     nothing found')
 
 
 def test_control_characters_of_a_memory_do_not_reach_the_terminal(recorded):

@@ -2,10 +2,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from memstory_tests_waiting import STARTS_WITHIN, wait_until
 
 from memstory.bundled import bundled_stories
 from memstory.commands.running.run import pytest_arguments
@@ -38,36 +38,43 @@ def test_paths_become_story_files_and_options_get_our_own_names(terminal, typed,
     assert [word for word in pytest_arguments(typed) if word not in BLOCKED] == given
 
 
-@pytest.mark.parametrize("kept", ["langsmith", "anyio", "asyncio"])
-@pytest.mark.parametrize("by", ["option", "environment", "ini", "conftest"])
-def test_a_plugin_that_the_project_speaks_of_is_not_blocked(terminal, monkeypatch, kept, by):
+@pytest.mark.parametrize(
+    ("typed", "files", "environment"),
+    [
+        (["-p", "anyio"], {}, {}),
+        (["-panyio"], {}, {}),
+        (["--assert=rewrite"], {}, {}),
+        ([], {}, {"PYTEST_ADDOPTS": "-p langsmith_plugin"}),
+        ([], {}, {"PYTEST_PLUGINS": "anyio.pytest_plugin"}),
+        ([], {"pytest.ini": "[pytest]\nasyncio_mode = auto\n"}, {}),
+        ([], {"pytest.ini": "[pytest]\naddopts = -p anyio\n"}, {}),
+        ([], {"conftest.py": "collect_ignore = []\n"}, {}),
+    ],
+)
+def test_who_may_use_plugins_has_pytest_as_it_is(terminal, monkeypatch, typed, files, environment):
     terminal.save()
-    assert [word for word in pytest_arguments([]) if word in BLOCKED] == BLOCKED
-    plugin = "langsmith_plugin" if kept == "langsmith" else kept
-    typed = ["-p", plugin] if by == "option" else []
-    if by == "environment":
-        monkeypatch.setenv("PYTEST_ADDOPTS", f"-p {plugin}")
-    if by == "ini":
-        terminal.save(f"[pytest]\naddopts = -p {plugin}\n", "pytest.ini")
-    if by == "conftest":
-        terminal.save(f"pytest_plugins = ['{kept}.pytest_plugin']\n", "conftest.py")
-    given = pytest_arguments(typed)
-    assert f"no:{plugin}" not in given
-    assert len([word for word in given if word.startswith("no:")]) == 2
-
-
-@pytest.mark.parametrize("typed", [[], ["--assert=rewrite"]])
-def test_asserts_of_a_conftest_and_what_was_typed_of_them_stay_as_pytest_has_them(terminal, typed):
-    terminal.save()
-    terminal.save("assert True\n" if not typed else "", "conftest.py")
-    assert "--assert=plain" not in pytest_arguments(typed)
+    assert pytest_arguments(["-p", "no:cacheprovider"])[1:-2] == BLOCKED
+    for name, text in files.items():
+        terminal.save(text, name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert pytest_arguments(typed) == ["a.story.yaml", *typed]
 
 
 @pytest.mark.parametrize("path", ["project/sub", "project/sub/a.story.yaml", "project/sub/a.story.yaml::tea"])
-def test_a_plugin_that_the_project_of_the_stories_speaks_of_is_not_blocked(terminal, path):
+@pytest.mark.parametrize(
+    ("name", "text"), [("pytest.ini", "[pytest]\nasyncio_mode = auto\n"), ("conftest.py", "import anyio\n")]
+)
+def test_the_project_around_the_stories_has_pytest_as_it_is(terminal, path, name, text):
     terminal.save(name="project/sub/a.story.yaml")
-    terminal.save("[pytest]\nasyncio_mode = auto\n", "project/pytest.ini")
-    assert "no:asyncio" not in pytest_arguments([path])
+    terminal.save(text, f"project/{name}")
+    assert not {*BLOCKED} & {*pytest_arguments([path])}
+
+
+def test_other_settings_use_no_plugin(terminal):
+    terminal.save()
+    terminal.save("[pytest]\nmemstory_target = fts5\nfilterwarnings = error\n", "pytest.ini")
+    assert pytest_arguments([])[1:] == BLOCKED
 
 
 def test_settings_of_another_file_are_taken_as_they_are(terminal):
@@ -125,7 +132,7 @@ def test_bundled_stories_are_run_with_the_settings_and_targets_of_this_folder(te
         "    return {'mine': OracleFactory()}\n",
         "conftest.py",
     )
-    assert pytest_arguments(["--bundled"])[-11:] == ["-c", str(settings), "-p", "conftest", *BLOCKED]
+    assert pytest_arguments(["--bundled"])[-4:] == ["-c", str(settings), "-p", "conftest"]
     words = ["run", "--bundled", "--target", "mine", "-k", "FD1[mine]", "-p", "no:cacheprovider", *workers]
     done = subprocess.run(  # noqa: S603  (our own interpreter)
         [*MEMSTORY, *words], cwd=terminal.folder, capture_output=True, text=True, check=False
@@ -189,10 +196,7 @@ def test_an_interrupt_leaves_a_report_and_ends_with_2(terminal):
         stderr=subprocess.DEVNULL,
         cwd=terminal.folder,
     )
-    for _ in range(400):
-        if Path(terminal.folder, "waiting").exists():
-            break
-        time.sleep(0.05)
+    wait_until(Path(terminal.folder, "waiting").exists, STARTS_WITHIN)
     process.send_signal(signal.SIGINT)  # to the one process that there is, by whoever started it
     assert process.wait(timeout=30) == 2
     assert (terminal.folder / "reports/latest/report.md").exists()
@@ -216,6 +220,20 @@ def test_with_bundled_a_path_is_one_among_the_bundled_stories(typed, files):
 def test_with_bundled_an_id_names_one_bundled_story():
     given = pytest_arguments(["--bundled", "generic/list.yaml::G40[fts5]"])
     assert [word for word in given if ".yaml" in word] == [f"{bundled_stories()}/generic/list.yaml::G40[fts5]"]
+
+
+def test_a_bundled_story_has_a_short_id_that_can_be_typed_again(terminal):
+    def run(*words):
+        done = subprocess.run(  # noqa: S603  (our own interpreter)
+            [*MEMSTORY, "run", *words, "--target", "control:nothing", "--tb", "no"],
+            cwd=terminal.folder, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "100"},
+        )  # fmt: skip
+        return [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
+
+    (failed,) = run("--bundled", "generic/recall.yaml", "-k", "G1[control")
+    assert failed.startswith("FAILED bundled/generic/recall.yaml::G1[control:nothing] - search: ")
+    assert run("bundled/generic/recall.yaml::G1[control:nothing]") == [failed]
+    assert run("--bundled", "--lf") == [failed]
 
 
 def test_a_bundled_folder_that_lies_here_too_is_the_one_here(terminal):

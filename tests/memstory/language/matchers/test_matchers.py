@@ -3,7 +3,7 @@
 import pytest
 
 from memstory.language.matchers import Context, contents, judge
-from memstory.language.matchers.check import group
+from memstory.language.matchers.check import read_group
 from memstory.language.reading import Reading
 from memstory.language.text import documents
 
@@ -12,7 +12,7 @@ def finding(value, written, names=None):
     text = f"m: {written}"
     (document,) = documents(text, "f.yaml")
     reading = Reading(document=document, errors=[], saved=set(names or ()))
-    matchers = group(reading, document.tree["m"], ("m",))
+    matchers = read_group(reading, document.tree["m"], ("m",))
     assert reading.errors == []
     findings = [judge("data", value, matcher, Context(names=names or {})) for matcher in matchers]
     return next((found for found in findings if not found.holds), findings[0])

@@ -85,6 +85,12 @@ def test_abstention_by_threshold_counts_questions_with_and_without_an_answer_eve
         assert (found.value, found.questions) == (1.0, 4)
 
 
+def test_a_number_beside_the_hits_decides_about_abstention_where_scores_only_rank():
+    questions = [question(f"a{n}", "a", "a", scores=(0.2,), answerable=0.9) for n in "12"]
+    questions += [question(f"u{n}", "", "a", scores=(0.9,), answerable=0.2) for n in "12"]
+    assert score(scores_of(record(*questions)), "abstention_accuracy").value == 1.0
+
+
 def test_a_memory_without_scores_cannot_be_given_a_threshold():
     questions = [question(f"q{n}", gold, "a", scores=(None,)) for n, gold in enumerate(["a", "a", "", ""])]
     assert score(scores_of(record(*questions)), "abstention_accuracy") is None

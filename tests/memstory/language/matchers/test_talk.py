@@ -8,7 +8,7 @@ from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.models import Reply
 from memstory.contract.target import Item, Query, Ref, ToolCall, Turn
 from memstory.controls import Oracle, OracleFactory
-from memstory.language.matchers.talk import CLAIMS, claimed
+from memstory.language.matchers.talk import CLAIMS, claiming_sentence
 from memstory.language.stories import InvalidStory, load_stories, parse_stories
 from memstory.models.shim import Chats
 from memstory.playing import play
@@ -42,12 +42,12 @@ NOT_CLAIMED = {
 
 @pytest.mark.parametrize(("claims", "answer"), [(name, text) for name in CLAIMS for text in CLAIMED[name]])
 def test_a_claim_is_found(claims, answer):
-    assert claimed(answer, claims) is not None
+    assert claiming_sentence(answer, claims) is not None
 
 
 @pytest.mark.parametrize(("claims", "answer"), [(name, text) for name in CLAIMS for text in NOT_CLAIMED[name]])
 def test_a_denial_a_question_or_small_talk_is_no_claim(claims, answer):
-    assert claimed(answer, claims) is None
+    assert claiming_sentence(answer, claims) is None
 
 
 class Agent(Oracle):
@@ -202,7 +202,7 @@ class Phantom:
     def __init__(self, *replies):
         self.replies = list(replies)
 
-    async def chat(self, messages, tools):
+    async def chat(self, request):
         return self.replies.pop(0)
 
     async def close(self):

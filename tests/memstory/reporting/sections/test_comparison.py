@@ -11,7 +11,7 @@ from memstory.reporting.sections.comparison import compare, comparison_document,
 from memstory.reporting.sections.costs import Spread, percentile
 from memstory.reporting.sections.differences import differences_in_words, metrics_of
 from memstory.reporting.terminal import as_text
-from memstory.results.baseline import as_baseline
+from memstory.results.folder.results_file import without_steps
 from memstory.results.outcomes import Score
 from memstory.results.runs import NamedRun, Part
 
@@ -101,12 +101,6 @@ def test_an_unknown_column_is_refused_with_the_nearest_name(run):
         named_column(columns_of([run("one", run.case(target="topics"))]), "topisc")
 
 
-def test_a_baseline_which_keeps_no_times_shows_none(run):
-    made = run("made", run.case(), run.retrieval([1]))
-    assert {time.operation for time in compare([made]).latencies} == {"search", "search (retrieval)"}
-    assert compare([NamedRun(name="kept", run=as_baseline(made.run))]).latencies == []
-
-
 def test_times_are_of_judged_cases_by_operation(run):
     one = run("one", run.case(seconds=(0.1, 0.2, 0.3)), run.retrieval([1, 1]), run.case("S9", "error"))
     times = {time.operation: time for time in compare([one]).latencies}
@@ -133,14 +127,14 @@ def test_an_embedder_out_of_reach_is_not_told_rather_than_nothing(run):
         (1, False, False),
     ]
     lines = [" ".join(line.split()) for line in as_text(comparison_tables(compared)).splitlines()]
-    assert "search mine 1 not told not told not told not told 100.00 100.00" in lines
+    assert "search mine 1 unknown unknown unknown unknown 100.00 100.00" in lines
     assert "search words 1 100.00 100.00 - - 100.00 100.00" in lines
 
 
 def test_of_calls_that_are_told_in_part_the_number_is_shown(run):
     one = run("one", run.case(seconds=(0.1, 0.1, 0.1), embedding=(0.1, None, 0.1), about={"embedder": "small"}))
     two = run("two", run.case(target="other"))
-    assert "3 (2 told)" in as_text(comparison_tables(compare([one, two])))
+    assert "3 (2 known)" in as_text(comparison_tables(compare([one, two])))
 
 
 def test_capabilities_count_every_outcome_and_hide_none(run):
@@ -262,7 +256,7 @@ def test_differences_name_story_part_and_values(run):
 
 def test_a_baseline_that_keeps_no_steps_differs_in_nothing_from_its_run(run):
     made = run("one", run.case(), run.retrieval([1]))
-    kept = NamedRun(name="kept", run=as_baseline(made.run))
+    kept = NamedRun(name="kept", run=replace(made.run, cases=[without_steps(case) for case in made.run.cases]))
     assert differences_in_words(*columns_of([kept, made])) == []
 
 

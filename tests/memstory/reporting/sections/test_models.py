@@ -12,7 +12,7 @@ from memstory.reporting.sections.costs import model_calls
 from memstory.reporting.sections.outcomes import models_by_story
 from memstory.reporting.terminal import as_text, terminal_summary
 from memstory.reporting.writing import model_sections, run_document
-from memstory.results.extracts import with_extract
+from memstory.results.folder.results_file import with_extract
 from memstory.results.outcomes import Verdict
 from memstory.results.runs import NamedRun
 

@@ -14,7 +14,6 @@ from memstory.reporting.sections.comparison import compare, comparison_tables
 from memstory.reporting.sections.outcomes import obligation_changes, obligations_of
 from memstory.reporting.terminal import as_text
 from memstory.reporting.writing import run_document
-from memstory.results.baseline import as_baseline
 from memstory.results.runs import NamedRun
 
 STORIES = parse_stories(
@@ -104,25 +103,25 @@ async def test_report_and_comparison_show_both_scores_the_best_first(whole):
 async def test_the_page_shows_both_scores_before_the_capabilities_the_best_first(whole):
     given = PageInput(title="t", facts={}, lines_of=lambda _: None)
     page = render_page([NamedRun(name="a", run=whole)], given)
-    table = page[page.index('<h2 id="owed">') : page.index("<h2>By capability</h2>")]
+    table = page[page.index("<h2>What a memory owes</h2>") : page.index("<h2>By capability</h2>")]
     rows = [line for line in table.splitlines() if '<th scope="row">' in line]
     assert [row.split("</th>")[0].rpartition(">")[2] for row in rows] == [
         "oracle", "stale_search", "undeleting", "nothing"
     ]  # fmt: skip
     assert 'undeleting</th><td class="n">1 of 2</td><td class="n">0 of 1</td>' in rows[2]
     unasked = [case for case in whole.cases if case.story == "W4"]
-    assert 'id="owed"' not in render_page([NamedRun(name="a", run=replace(whole, cases=unasked))], given)
+    assert 'id="what-a-memory-owes"' not in render_page([NamedRun(name="a", run=replace(whole, cases=unasked))], given)
 
 
 async def test_a_gate_tells_both_scores_and_calls_a_new_leak_a_regression(cases, run_of):
-    before = as_baseline(run_of([*cases["oracle"]]))
+    before = run_of([*cases["oracle"]])
     now = run_of([*await _as("oracle", "undeleting")])
     assert list(obligation_changes(before, now)) == [
         "oracle: obligations met 1 of 2 (before 2 of 2), leaks avoided 0 of 1 (before 1 of 1)"
     ]
     assert list(obligation_changes(before, run_of([*cases["oracle"]]))) == []
     forgetful, leaking = [run_of(await _as("m", name)) for name in ("nothing", "undeleting")]
-    found = gate(NamedRun(name="old", run=as_baseline(forgetful)), NamedRun(name="new", run=leaking))
+    found = gate(NamedRun(name="old", run=forgetful), NamedRun(name="new", run=leaking))
     assert any(
         "W1[m]: failed before, and now something is left that must be gone" in line for line in found.regressions
     )

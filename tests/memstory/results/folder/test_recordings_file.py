@@ -2,7 +2,15 @@ import pytest
 
 from memstory.contract.codec import encode
 from memstory.contract.errors import SetupError
-from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
+from memstory.reporting.writing import begin_reports, write_reports
+from memstory.results.folder.recordings_file import (
+    RECORDINGS_NAME,
+    LastRun,
+    read_recordings,
+    with_steps,
+    write_recordings,
+)
+from memstory.results.runs import make_fingerprint, make_run
 
 
 def test_results_and_recordings_together_are_the_run_as_it_was(tmp_path, results, run_of):
@@ -36,3 +44,24 @@ def test_a_broken_file_is_named_with_its_line(tmp_path, line, said):
     path.write_text(line, "utf-8")
     with pytest.raises(SetupError, match=said):
         read_recordings(path)
+
+
+@pytest.fixture
+def last(tmp_path, make_case):
+    cases = [make_case()]
+    write_reports(tmp_path, make_run(cases, make_fingerprint(cases)))
+    kept = LastRun.in_folder(tmp_path)
+    begin_reports(tmp_path).release()
+    return kept
+
+
+def test_the_run_before_is_kept_with_its_steps_while_its_files_go(last, tmp_path):
+    assert not (tmp_path / "results.json").exists()
+    (case,) = last.read().cases
+    assert case.trials[0].recording.steps
+
+
+def test_a_folder_without_a_run_or_with_one_of_another_version_has_no_last_run(tmp_path):
+    assert LastRun.in_folder(tmp_path / "nowhere").read() is None
+    (tmp_path / "results.json").write_text('{"schema": "memstory.results/1"}')
+    assert LastRun.in_folder(tmp_path).read() is None

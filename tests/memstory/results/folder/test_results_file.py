@@ -1,15 +1,21 @@
+import gzip
 import json
+import subprocess
+import sys
+import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstory.cli import main
 from memstory.contract.errors import SetupError
-from memstory.results.fingerprint import make_fingerprint
+from memstory.reporting.gate import gate
 from memstory.results.folder import results_file
-from memstory.results.folder.results_file import read_results, results_text, write_results
-from memstory.results.runs import make_run
+from memstory.results.folder.results_file import read_results, results_text, without_steps, write_results
+from memstory.results.runs import NamedRun, make_fingerprint, make_run
 
 
 def without_time(tree):
@@ -111,5 +117,89 @@ JSON = st.recursive(
 
 @given(value=JSON)
 def test_whatever_a_backend_returned_can_be_written(value):
-    rounded = results_file.rounded(value)
+    rounded = results_file.round_numbers(value)
     assert json.loads(json.dumps(rounded, allow_nan=False)) == rounded
+
+
+@pytest.mark.parametrize("file", ["results.json", "base.json.gz"])
+def test_a_file_that_is_read_judges_as_its_run_does(tmp_path, run, file):
+    old = run("old", run.case(trials=3), run.retrieval([1, 2, 10] * 7, seconds=3.5))
+    new = run("new", run.case(trials=3), run.retrieval([0, 2, 9] * 7))
+    write_results(tmp_path / file, old.run)
+    kept = NamedRun(name="old", run=read_results(tmp_path / file))
+    assert gate(kept, new) == gate(old, new)
+    assert gate(new, kept) == gate(new, old)
+
+
+def test_the_published_runs_keep_the_verdicts_and_times_that_reports_need():
+    run = read_results(Path(__file__).parents[4] / "reports/baseline/reference.json.gz")
+    trials = [trial for case in run.cases if not case.retrieval for trial in case.trials if trial.outcome == "passed"]
+    assert all(trial.times for trial in trials)
+    assert any(trial.verdicts for trial in trials)
+
+
+def test_a_gzipped_file_that_is_cut_is_named(tmp_path):
+    path = tmp_path / "base.json.gz"
+    path.write_bytes(gzip.compress(b"{}")[:-6])
+    with pytest.raises(SetupError, match=r"base\.json\.gz is not JSON"):
+        read_results(path)
+
+
+def test_a_small_file_that_would_fill_the_memory_is_refused_at_the_limit(tmp_path, capsys):
+    piece = gzip.compress(b" " * 2**24)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(piece * (results_file.MOST_UNPACKED // 2**24 + 64))  # a GiB more than the limit
+    tracemalloc.start()
+    code = main(["compare", str(path)])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    said = capsys.readouterr()
+    assert (code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert f"bomb.json.gz holds more than {results_file.MOST_UNPACKED} bytes" in said.err
+    assert "gate --update" in said.err
+    assert peak < 1.5 * results_file.MOST_UNPACKED
+
+
+LITTLE_MEMORY = """
+import resource, sys
+from memstory.cli import main
+import memstory.commands.results.compare
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, -1))
+sys.exit(main(["compare", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize("file", ["base.json", "base.json.gz"])
+def test_a_file_that_needs_more_memory_than_there_is_is_one_line(tmp_path, file):
+    path = tmp_path / file
+    text = f"[{', '.join(['[]'] * 2_000_000)}]".encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    run = subprocess.run([sys.executable, "-c", LITTLE_MEMORY, path], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (run.returncode, run.stdout) == (2, ""), run.stderr
+    assert run.stderr.startswith(f"memstory compare: {path} needs more memory")
+    assert run.stderr.count("\n") == 1
+
+
+def test_the_times_of_all_steps_stay(make_case):
+    (trial,) = without_steps(make_case()).trials
+    (time,) = trial.times
+    assert (time.path, time.op, time.seconds) == ((0,), "say", 0.125)
+    assert (trial.recording.steps, trial.recording.tools) == ((), ())
+
+
+def test_of_a_trial_that_failed_it_is_kept_what_the_agent_did(make_case):
+    (trial,) = without_steps(make_case(outcome="failed")).trials
+    (did,) = trial.agent
+    assert (did.said, did.turn.answer) == ("What language do I prefer?", "Your language is Elixir.")
+    assert [(call.name, call.result) for call in did.turn.tool_calls] == [("memory_recall", "Elixir")]
+
+
+def test_of_a_trial_that_passed_it_is_not(make_case):
+    (trial,) = without_steps(make_case()).trials
+    assert trial.agent == ()
+
+
+def test_an_extract_of_an_extract_is_the_same(make_case):
+    once = without_steps(make_case(outcome="failed"))
+    assert without_steps(once) == once

@@ -10,12 +10,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from memstory_tests_waiting import eventually
 
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError, TargetError
 from memstory.contract.target import Environment, Item, Query, Ref, Request, Scope, Target, TargetFactory
 from memstory.controls import OracleFactory
 from memstory.running.hosting.host import HostedTarget
+from memstory.running.hosting.process import can_fork
 
 ANN = Scope(user="ann", session="s")
 
@@ -114,7 +116,10 @@ def env(tmp_path):
     return Environment(workspace=str(workspace), owner="ann")
 
 
-@pytest.fixture(params=[(), ("memstory.controls",)], ids=["cold", "forked"])
+PRELOAD = ("memstory.controls",)
+
+
+@pytest.fixture(params=[(), PRELOAD], ids=["cold", "forked"])
 async def opened(odd, env, request):
     """Yield an open hosted target and the clock of its story."""
     clock = StoryClock()
@@ -122,6 +127,33 @@ async def opened(odd, env, request):
     await target.open(env, clock)
     yield target, clock
     await target.kill()
+
+
+@pytest.fixture
+def _macos(monkeypatch):
+    """Take away what Python has on Linux alone."""
+    for name in ("pidfd_open", "waitid"):
+        monkeypatch.delattr(os, name)
+    can_fork.cache_clear()
+    yield
+    can_fork.cache_clear()
+
+
+@pytest.mark.usefixtures("_macos")
+async def test_a_system_without_pidfd_starts_each_child_anew_and_ends_it_as_elsewhere(odd, env):
+    target = odd(preload=PRELOAD)
+    await target.open(env, StoryClock())
+    *_, parent = await target.perform(Request.of(Target.inspect, "environment", {}, ANN))
+    assert parent == os.getpid()
+    await target.perform(Request.of(Target.add, [Item(text="kept")], ANN))
+    with pytest.raises(TargetError, match="exit code 7; it last printed:\nlast words"):
+        await target.perform(Request.of(Target.inspect, "die", {}, ANN))
+    assert await target.kill() == " with exit code 7"
+    again = odd(preload=PRELOAD)
+    await again.open(env, StoryClock())
+    assert [hit.text for hit in await again.perform(Request.of(Target.list, ANN))] == ["kept"]
+    assert await again.kill() == " by signal 9 (Killed)"
+    await again.close()
 
 
 async def test_values_keep_their_types_on_the_way(opened):
@@ -225,11 +257,7 @@ async def test_what_the_child_started_ends_with_it(opened, end):
     pid = await target.perform(Request.of(Target.inspect, "grandchild", {}, ANN))
     assert _runs(pid)
     await getattr(target, end)()
-    for _ in range(200):
-        if not _runs(pid):
-            break
-        await asyncio.sleep(0.01)
-    assert not _runs(pid)
+    await eventually(lambda: not _runs(pid))
 
 
 async def test_close_is_safe_twice_and_before_open(odd, env):
@@ -263,11 +291,7 @@ async def test_a_child_whose_parent_went_away_ends_by_itself(tmp_path):
         sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE, env=environment
     )
     output, _ = await parent.communicate()
-    for _ in range(500):
-        if not _runs(int(output)):
-            break
-        await asyncio.sleep(0.01)
-    assert not _runs(int(output))
+    await eventually(lambda: not _runs(int(output)))
 
 
 def test_a_factory_without_a_spec_cannot_be_hosted(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.adapters.embedding.minilm import BATCH_TOKENS, MAX_TOKENS, MiniLmEmbedder, batches, padded
+from memstory_reference.adapters.embedding.minilm import BATCH_TOKENS, MAX_TOKENS, MiniLmEmbedder, batches, pad
 from memstory_reference.ports import Purpose
 
 # Made by sentence-transformers 6.2.0 on torch 2.13.0+cpu, in its own environment, from the same weights:
@@ -86,10 +86,10 @@ async def test_concurrent_first_calls_load_one_model(minilm_weights):
 def test_torch_is_never_imported(minilm_weights):
     program = (
         "import asyncio, sys; from pathlib import Path\n"
-        "from memstory_reference.adapters.embedding.weights import Weights\n"
+        "from memstory_reference.adapters.embedding.weights import WeightsFolder\n"
         "from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder\n"
         "from memstory_reference.ports import Purpose\n"
-        "embedder = MiniLmEmbedder(Weights(folder=Path(sys.argv[1])))\n"
+        "embedder = MiniLmEmbedder(WeightsFolder(folder=Path(sys.argv[1])))\n"
         "assert 'onnx' not in sys.modules, 'onnx came before the first text'\n"
         "asyncio.run(embedder.embed(['a'], Purpose.QUERY))\n"
         "assert not {'torch', 'transformers', 'chromadb'} & set(sys.modules)\n"
@@ -109,6 +109,6 @@ def test_batches_hold_every_row_once_within_the_bound(lengths):
 
 
 def test_padding_is_on_the_right_and_counted():
-    feed = padded([[101, 7, 102], [101, 102]])
+    feed = pad([[101, 7, 102], [101, 102]])
     assert feed["ids"].tolist() == [[101, 7, 102], [101, 102, 0]]
     assert feed["lengths"].tolist() == [3, 2]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from memstory.contract.models import Message, ToolRequest
+from memstory.contract.models import ChatRequest, Message, ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import OfflineChat
 from memstory_reference.ports import Embedder
@@ -105,7 +105,7 @@ class Talk:
         messages = [Message(role="system", content="You are a helpful assistant."), *self.window]
         messages.append(Message(role="user", content=text))
         for _ in range(6):
-            reply = await self.chat.chat(messages, self.tools)
+            reply = await self.chat.chat(ChatRequest(messages, self.tools))
             if not reply.tool_requests:
                 break
             messages.append(Message(role="assistant", content=reply.content, tool_requests=reply.tool_requests))

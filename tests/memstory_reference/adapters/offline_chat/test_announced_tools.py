@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memstory.contract.models import ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import announced_tools as tools
-from memstory_reference.adapters.offline_chat.announced_tools import Finding, ToolResult, read_result
+from memstory_reference.adapters.offline_chat.announced_tools import FoundMemory, ToolResult, read_result
 
 ASK = ToolRequest(name="search_memory", arguments={"query": "x"})
 SAVE = ToolRequest(name="save_topic", arguments={"topic": "user.name", "content": "Ana"})
@@ -31,8 +31,8 @@ def test_recall_list_is_read_line_by_line():
         "2. (relevance: 0.40) undated A note without a question"
     )
     assert result.findings == [
-        Finding(text="What is the capital of France?", answer="Paris.", date="2026-05-30", rank=0),
-        Finding(text="A note without a question", rank=1),
+        FoundMemory(text="What is the capital of France?", answer="Paris.", date="2026-05-30", rank=0),
+        FoundMemory(text="A note without a question", rank=1),
     ]
 
 
@@ -79,7 +79,7 @@ def test_refused_save_is_a_failure():
     ],
 )
 def test_json_of_other_memories_is_read(tree):
-    assert read(json.dumps(tree)).findings == [Finding(text="I live in Graz", date="2026-05-30T10:00:00Z", id="7")]
+    assert read(json.dumps(tree)).findings == [FoundMemory(text="I live in Graz", date="2026-05-30T10:00:00Z", id="7")]
 
 
 def test_json_list_of_strings_is_read():
@@ -102,12 +102,12 @@ def test_any_result_is_read_without_a_traceback(text):
     assert all(finding.text for finding in read(text).findings)
 
 
-def named(tool: tools.Tool | None) -> str | None:
+def named(tool: tools.AnnouncedTool | None) -> str | None:
     return tool.spec.name if tool else None
 
 
 def roles(announced) -> dict[str, str | None]:
-    found = tools.assign(announced)
+    found = tools.assign_roles(announced)
     return {
         "save_topic": named(found.save_topic),
         "recall_topic": named(found.recall_topic),
@@ -183,9 +183,9 @@ def test_list_parameter_gets_a_list():
         description="",
         parameters={"type": "object", "properties": {"documents": {"type": "array"}}, "required": ["documents"]},
     )
-    found = tools.assign([tool]).note
+    found = tools.assign_roles([tool]).note
     assert found
-    assert tools.call(found, text="tea").arguments == {"documents": ["tea"]}
+    assert tools.tool_request(found, text="tea").arguments == {"documents": ["tea"]}
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ def test_required_parameter_beside_the_role_gets_a_plain_value(schema, value):
             "required": ["query", "more"],
         },
     )
-    found = tools.assign([tool]).search
+    found = tools.assign_roles([tool]).search
     assert found
-    assert tools.call(found, query="tea").arguments == {"query": "tea", "more": value}
+    assert tools.tool_request(found, query="tea").arguments == {"query": "tea", "more": value}
 
 
 def test_every_tool_that_forgets_has_the_role(toolsets):
-    found = tools.assign(toolsets["forgetting"]).forgets
+    found = tools.assign_roles(toolsets["forgetting"]).forgets
     assert [(one.spec.name, *one.parameters) for one in found] == [("forget_topic", "key"), ("forget_memory", "id")]
 
 
@@ -223,4 +223,4 @@ def test_every_tool_that_forgets_has_the_role(toolsets):
     [{}, {"properties": None}, {"properties": {"query": True}}, {"properties": {"query": {}}, "required": None}],
 )
 def test_odd_schemas_are_read_without_a_traceback(parameters):
-    tools.assign([ToolSchema(name="search_memory", description="", parameters=parameters)])
+    tools.assign_roles([ToolSchema(name="search_memory", description="", parameters=parameters)])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memstory.contract.models import ChatModelUnavailableError, Message, ToolRequest
+from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message, ToolRequest
 from memstory_reference.adapters.offline_chat import OfflineChat, answers
-from memstory_reference.adapters.offline_chat.announced_tools import Finding
+from memstory_reference.adapters.offline_chat.announced_tools import FoundMemory
 from memstory_reference.adapters.offline_chat.questions import parse_question
 from memstory_reference.ports import EmbedderUnavailableError, Purpose
 
@@ -202,7 +202,7 @@ async def _answer(question: str, result: str) -> str:
         Message(role="assistant", content="", tool_requests=[search]),
         Message(role="tool", content=result, tool="search_memory"),
     ]
-    return (await OfflineChat().chat(asked)).content
+    return (await OfflineChat().chat(ChatRequest(asked))).content
 
 
 async def test_embedder_finds_what_shares_no_word(talk_with):
@@ -223,18 +223,18 @@ async def test_embedder_that_is_down_leaves_the_words(talk_with):
 async def test_structured_text_is_refused_in_words():
     with pytest.raises(ChatModelUnavailableError, match="ollama"):
         await OfflineChat().chat(
-            [Message(role="user", content="x")], response_schema={"type": "object"}, purpose="title"
+            ChatRequest([Message(role="user", content="x")], response_schema={"type": "object"}, purpose="title")
         )
 
 
 async def test_same_conversation_gets_the_same_reply(toolsets):
     messages = [Message(role="user", content="My name is Ana and I live in Graz. What language do I prefer?")]
-    first, second = [await OfflineChat().chat(messages, toolsets["single"]) for _ in range(2)]
+    first, second = [await OfflineChat().chat(ChatRequest(messages, toolsets["single"])) for _ in range(2)]
     assert first == second
 
 
 async def test_conversation_without_a_user_gets_a_greeting():
-    assert (await OfflineChat().chat([])).content
+    assert (await OfflineChat().chat(ChatRequest([]))).content
 
 
 @pytest.mark.parametrize(
@@ -354,9 +354,11 @@ async def test_a_corrected_allergy_replaces_the_wrong_one(talk_with):
 
 def test_a_newer_sentence_that_says_what_changed_beats_the_nearer_one_that_it_repeats():
     told = ["I play the cello.", "I don't play the cello any more, I play the harp now.", "I play chess."]
-    found = answers.candidates([Finding(text=text, rank=-at) for at, text in enumerate(told)])
+    found = answers.answer_candidates([FoundMemory(text=text, rank=-at) for at, text in enumerate(told)])
     asked = parse_question("What instrument do I play?", {})
-    (best,) = answers.best(asked, found, {one.text: near for one, near in zip(found, (0.9, 0.5, 0.1), strict=True)})
+    (best,) = answers.best_answers(
+        asked, found, {one.text: near for one, near in zip(found, (0.9, 0.5, 0.1), strict=True)}
+    )
     assert "harp" in best.text
 
 

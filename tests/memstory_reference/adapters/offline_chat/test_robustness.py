@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.contract.models import Message
+from memstory.contract.models import ChatRequest, Message
 from memstory_reference.adapters.offline_chat import OfflineChat
-from memstory_reference.adapters.offline_chat.statements import whole
-from memstory_reference.adapters.offline_chat.topic_naming import key, sentence_key
-from memstory_reference.adapters.offline_chat.utterances import Context, read
+from memstory_reference.adapters.offline_chat.statements import whole_statement
+from memstory_reference.adapters.offline_chat.topic_naming import attribute_key, sentence_key
+from memstory_reference.adapters.offline_chat.utterances import Context, read_message
 
 KEY = re.compile(r"(?:user|project|constraint)(?:\.[a-z0-9_]+)+")
 WORDS = (  # noqa: SIM905  (words read best as running text)
@@ -24,8 +24,9 @@ sentences = st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)
 
 @given(st.text() | sentences)
 def test_any_message_is_read_and_every_key_fits_the_grammar(text):
-    reading = read(
-        text, Context(last=whole("my name is Ana"), statement="My name is Ana", known={"Bo": ("friend", "Bo")})
+    reading = read_message(
+        text,
+        Context(last=whole_statement("my name is Ana"), statement="My name is Ana", known={"Bo": ("friend", "Bo")}),
     )
     keys = [fact.topic for fact in reading.facts] + list(reading.question.keys if reading.question else ())
     assert all(KEY.fullmatch(one) for one in keys), keys
@@ -36,8 +37,8 @@ def test_any_message_is_read_and_every_key_fits_the_grammar(text):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda text: key((), text or "x"),
-        lambda text: key(("friend", text), "favourite tea"),
+        lambda text: attribute_key((), text or "x"),
+        lambda text: attribute_key(("friend", text), "favourite tea"),
         sentence_key,
         lambda text: sentence_key(text, rule=True),
     ],
@@ -48,7 +49,7 @@ def test_any_phrase_makes_a_key_that_fits_the_grammar(make, text):
 
 @given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant", "tool"]), st.text() | sentences), max_size=6))
 async def test_any_conversation_gets_a_reply(said):
-    reply = await OfflineChat().chat([Message(role=role, content=content) for role, content in said])
+    reply = await OfflineChat().chat(ChatRequest([Message(role=role, content=content) for role, content in said]))
     assert reply.content
     assert not reply.tool_requests
 
@@ -68,14 +69,14 @@ async def test_any_conversation_gets_a_reply(said):
 )
 def test_long_messages_are_read(text):
     # Patterns that backtrack without bound would hang here, and the run's own time limit would tell.
-    read(text, Context())
+    read_message(text, Context())
 
 
 def test_names_in_other_scripts_have_keys_of_their_own():
-    assert key(("Ольга",), "age") != key(("Олег",), "age")
-    assert key((), "любимый цвет") == key((), "Любимый Цвет")
+    assert attribute_key(("Ольга",), "age") != attribute_key(("Олег",), "age")
+    assert attribute_key((), "любимый цвет") == attribute_key((), "Любимый Цвет")
 
 
 @pytest.mark.parametrize(("name", "key_of_name"), [("Bjørn", "bjorn"), ("Łukasz", "lukasz"), ("Ştefan", "stefan")])
 def test_letters_with_marks_stay_in_keys_as_plain_ones(name, key_of_name):
-    assert key((name,), "location") == f"user.{key_of_name}_location"
+    assert attribute_key((name,), "location") == f"user.{key_of_name}_location"

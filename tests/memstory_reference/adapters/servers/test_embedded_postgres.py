@@ -3,11 +3,11 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psycopg
 import pytest
+from memstory_tests_waiting import wait_until
 
 from memstory.contract.errors import SetupError
 from memstory_reference.adapters.servers import embedded_postgres
@@ -27,10 +27,7 @@ def server_number(server):
 
 
 def wait_for_the_end_of(number):
-    end = time.monotonic() + 30
-    while Path(f"/proc/{number}").exists():
-        assert time.monotonic() < end, "the server is left behind"
-        time.sleep(0.02)
+    wait_until(lambda: not Path(f"/proc/{number}").exists())
 
 
 def test_data_stay_while_a_server_is_halted_and_go_when_it_is_stopped(stoppable_postgres):

@@ -6,11 +6,11 @@ import logging
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import nats
 import pytest
+from memstory_tests_waiting import eventually, wait_until
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.servers import nats_bus
@@ -45,12 +45,6 @@ def answers(port):
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def until(is_so):
-    async with asyncio.timeout(SOON):
-        while not is_so():  # noqa: ASYNC110  (what is awaited has no event)
-            await asyncio.sleep(0.01)
-
-
 async def test_a_message_larger_than_the_server_takes_is_refused_with_both_sizes(bus):
     with pytest.raises(InputError, match=r"\d+ bytes on a; the server at .* takes 8388608.*raise max_payload"):
         await bus.publish(envelope(payload={"text": "ä" * (5 << 20)}))
@@ -71,7 +65,7 @@ async def test_what_strangers_publish_is_counted_and_logged_without_its_content(
     await stranger.publish("a.ä".encode().decode("latin-1"), b"secret")
     await stranger.flush()
     await bus.publish(envelope("a.b", {"n": 1}))
-    await until(lambda: heard == [1])
+    await eventually(lambda: heard == [1])
     assert bus.refusals >= 4
     assert bus.failures == 0
     assert "hear refused a message on a.b" in caplog.text
@@ -91,17 +85,18 @@ async def test_who_listens_on_everything_and_asks_is_still_told_that_nobody_answ
 
 
 async def test_more_deliveries_than_allowed_wait_and_none_is_lost(shared):
-    bus, gate, done = await open_nats_bus(shared.url, "few", BusLimits(deliveries=2)), asyncio.Event(), []
+    bus, gate, begun, done = await open_nats_bus(shared.url, "few", BusLimits(deliveries=2)), asyncio.Event(), [], []
 
     async def slow(found):
+        begun.append(found.payload["n"])
         await gate.wait()
+        assert len(begun) - len(done) <= 2
         done.append(found.payload["n"])
 
     await bus.subscribe("few", slow, name="slow")
     for n in range(10):
         await bus.publish(envelope("few", {"n": n}))
-    await asyncio.sleep(0.05)
-    assert done == []
+    await eventually(lambda: begun == [0, 1])
     gate.set()
     await bus.settle()
     assert done == list(range(10))
@@ -110,11 +105,11 @@ async def test_more_deliveries_than_allowed_wait_and_none_is_lost(shared):
 
 async def test_closing_finishes_what_was_taken_and_sends_what_was_written(shared):
     leaving, staying = await open_nats_bus(shared.url, "leaving"), await open_nats_bus(shared.url, "staying")
-    heard, begun = [], asyncio.Event()
+    heard, begun, closing = [], asyncio.Event(), asyncio.Event()
 
     async def slow(_):
         begun.set()
-        await asyncio.sleep(0.05)
+        await closing.wait()
         await leaving.publish(envelope("last.words"))
 
     async def hear(_):
@@ -124,8 +119,11 @@ async def test_closing_finishes_what_was_taken_and_sends_what_was_written(shared
     await staying.subscribe("last.words", hear, name="hear")
     await staying.publish(envelope("work"))
     await begun.wait()
-    await leaving.close()
-    await until(lambda: heard == [1])
+    closed = asyncio.create_task(leaving.close())
+    await asyncio.sleep(0)
+    closing.set()
+    await closed
+    await eventually(lambda: heard == [1])
     with pytest.raises(UnavailableError):
         await leaving.publish(envelope("work"))
     with pytest.raises(NoRespondersError):
@@ -148,7 +146,7 @@ async def test_a_server_that_goes_and_comes_back_is_logged_and_found_again(tmp_p
         bus.connection.when_back.append(is_back)
         await bus.subscribe("a", hear, name="hear")
         server.kill()
-        await until(lambda: not bus.connection.client.is_connected)
+        await eventually(lambda: not bus.connection.client.is_connected)
         with pytest.raises(UnavailableError, match="does not answer now"):
             await bus.publish(envelope(payload={"n": 1}))
         with pytest.raises(UnavailableError, match="does not answer now"):
@@ -173,11 +171,11 @@ async def test_who_leaves_while_the_server_is_gone_leaves_in_peace(tmp_path):
 
         await bus.subscribe("a", hear, name="hear")
         server.kill()
-        await until(lambda: not bus.connection.client.is_connected)
+        await eventually(lambda: not bus.connection.client.is_connected)
         await bus.close()
         await bus.connection.wait_closed()
         assert bus.connection.client.is_closed
-        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})  # no listener goes on
+        await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})  # no listener goes on
 
 
 async def test_no_server_and_a_wrong_password_are_one_clear_message(tmp_path):
@@ -200,7 +198,7 @@ async def test_a_server_that_does_not_take_us_any_more_is_logged_once_with_its_r
         server.kill()
         server._password = "geheim"  # noqa: S105  (it guards nothing)
         server.start()
-        await until(lambda: "Authorization Violation" in caplog.text)
+        await eventually(lambda: "Authorization Violation" in caplog.text)
         await asyncio.sleep(1.5)  # the next attempt
         assert caplog.text.count("Authorization Violation") == 1
         with pytest.raises(UnavailableError):
@@ -239,7 +237,4 @@ def test_a_server_ends_with_the_process_that_started_it_however_that_ends(tmp_pa
         assert answers(port)
         starter.kill()
         starter.wait()
-    deadline = time.monotonic() + SOON
-    while answers(port):
-        assert time.monotonic() < deadline, "the server outlived its starter"
-        time.sleep(0.01)
+    wait_until(lambda: not answers(port))

@@ -5,6 +5,7 @@ import logging
 from itertools import count
 
 import pytest
+from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory.contract.models import Reply, ToolRequest
@@ -38,9 +39,9 @@ class SameVector(FixedVectors):
 class SavingChat:
     name = "made for a test"
 
-    async def chat(self, messages, tools=(), **_):
-        if messages[-1].role == "tool":
-            return Reply(content=messages[-1].content)
+    async def chat(self, request):
+        if request.messages[-1].role == "tool":
+            return Reply(content=request.messages[-1].content)
         return Reply(
             content="", tool_requests=[ToolRequest(name="save_topic", arguments={"topic": "user.x", "content": "tea"})]
         )
@@ -94,9 +95,11 @@ async def running(bus_of):
 
 
 async def test_each_part_does_its_work_with_its_own_rights(running, caplog):
+    async def is_announced():
+        return (await running.status("ann"))["tools"]
+
+    await eventually(is_announced)
     async with asyncio.timeout(30):
-        while not (await running.status("ann"))["tools"]:  # noqa: ASYNC110  (an announcement has no event)
-            await asyncio.sleep(0.01)
         answer = await running.say("Save it.", owner="ann", session_id="s")
         await running.settle()
         await running.service.reward("ann", (await running.service.list_engrams("ann"))[0].id, 1)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.adapters.servers.nats_wire import from_bytes, servers_of, to_bytes, without_secrets
+from memstory_reference.adapters.servers.nats_wire import address_without_password, from_bytes, servers_of, to_bytes
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 
@@ -50,7 +50,7 @@ def test_what_is_no_address_is_refused(address):
 
 
 def test_a_password_is_never_shown():
-    assert "geheim" not in without_secrets("nats://ann:geheim@h:1, tls://geheim@i:2")
+    assert "geheim" not in address_without_password("nats://ann:geheim@h:1, tls://geheim@i:2")
     with pytest.raises(InputError) as refused:
         servers_of("nats ://ann:geheim@h")
     assert "geheim" not in str(refused.value)

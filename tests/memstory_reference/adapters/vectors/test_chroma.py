@@ -11,7 +11,7 @@ from chromadb.config import Settings
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.folder_lock import LOCK_NAME
 from memstory_reference.adapters.vectors.chroma import open_chroma
-from memstory_reference.adapters.vectors.chroma_collections import make, name_of
+from memstory_reference.adapters.vectors.chroma_collections import collection_name, make_collection
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.exact_store import FILE
 from memstory_reference.errors import StoreConflictError
@@ -145,9 +145,9 @@ def old_store(folder, rows, *, theirs=False):
     for owner in ("ana", "bob"):
         stamp = {"memstory:collection": "memory", "memstory:owner": owner}
         stamp |= {"memstory:model": "fixed", "memstory:dimension": 8}
-        made = make(client, name_of("memory", owner), stamp)
+        made = make_collection(client, collection_name("memory", owner), stamp)
         ChromaRows(made, 100).put(rows, {})
-    copy = make(client, name_of("memory", "ana") + "-rebuilt", stamp | {"memstory:owner": "ana"})
+    copy = make_collection(client, collection_name("memory", "ana") + "-rebuilt", stamp | {"memstory:owner": "ana"})
     ChromaRows(copy, 100).put(rows[:1], {})
     if theirs:
         client.create_collection("theirs", metadata={"x": 1}, embedding_function=None)

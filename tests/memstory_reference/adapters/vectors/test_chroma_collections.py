@@ -2,7 +2,7 @@ import chromadb
 import pytest
 from chromadb.config import Settings
 
-from memstory_reference.adapters.vectors.chroma_collections import check_space, make, name_of
+from memstory_reference.adapters.vectors.chroma_collections import check_space, collection_name, make_collection
 from memstory_reference.errors import InputError, StoreConflictError
 
 
@@ -12,17 +12,17 @@ def test_collection_of_another_space_is_refused_even_if_ours_is_asked_for(tmp_pa
     stamp = {"memstory:collection": "memory", "memstory:owner": "ana"}
     client.create_collection("theirs", metadata=stamp, embedding_function=None)
     with pytest.raises(StoreConflictError, match=r"here: .* made by something else .space 'l2', expected 'cosine'"):
-        check_space(make(client, "theirs", stamp), "here")
-    check_space(make(client, "ours", stamp), "here")
+        check_space(make_collection(client, "theirs", stamp), "here")
+    check_space(make_collection(client, "ours", stamp), "here")
     client.close()
 
 
 @pytest.mark.parametrize("name", ["", "a", "-ab", "a..b", "a b", "x" * 80, None, {"$ne": ""}], ids=repr)
 def test_collection_name_that_chroma_would_refuse_is_refused_first(name):
     with pytest.raises(InputError, match="collection"):
-        name_of(name, "ana")
+        collection_name(name, "ana")
 
 
 def test_two_owners_never_share_a_name():
-    assert name_of("memory", "a") != name_of("memory", "b")
-    assert name_of("memory.a", "b") != name_of("memory", "a.b")
+    assert collection_name("memory", "a") != collection_name("memory", "b")
+    assert collection_name("memory.a", "b") != collection_name("memory", "a.b")

@@ -3,7 +3,7 @@ import struct
 
 import pytest
 
-from memstory_reference.adapters.vectors.chroma_files import HEADER, HEADER_BYTES, is_whole
+from memstory_reference.adapters.vectors.chroma_files import HEADER, HEADER_BYTES, is_index_whole
 
 WHOLE = {"dimensionality": None, "total_elements_added": 2, "id_to_label": {"a": 0, "b": 1}, "label_to_id": {}}
 
@@ -20,7 +20,7 @@ def segment(tmp_path):
 
 
 def test_files_that_agree_are_whole(segment):
-    assert is_whole(segment)
+    assert is_index_whole(segment)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_files_that_agree_are_whole(segment):
 )
 def test_names_that_cannot_be_read_or_do_not_fit_are_damage(segment, content):
     (segment / "index_metadata.pickle").write_bytes(content)
-    assert not is_whole(segment)
+    assert not is_index_whole(segment)
 
 
 def test_damage_of_any_byte_is_seen_or_harmless_but_never_raises(segment):
@@ -50,4 +50,4 @@ def test_damage_of_any_byte_is_seen_or_harmless_but_never_raises(segment):
     for place in range(len(good)):
         for byte in (0, 0x2E, 0x5D, 0x72, 0x94, 0xFF):
             file.write_bytes(good[:place] + bytes([byte]) + good[place + 1 :])
-            assert is_whole(segment) in (True, False)
+            assert is_index_whole(segment) in (True, False)

@@ -11,7 +11,7 @@ from chromadb.api.client import Client
 
 from memstory_reference.adapters.vectors import chroma_collections, chroma_files, chroma_follower, timely
 from memstory_reference.adapters.vectors.chroma import open_chroma
-from memstory_reference.adapters.vectors.chroma_collections import name_of, unreachable
+from memstory_reference.adapters.vectors.chroma_collections import collection_name, unreachable_ids
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.stored_rows import StoredRows
 from memstory_reference.ports import Record
@@ -31,7 +31,9 @@ async def lost(store, ids=None):
         found = store.follower()._found(rows)
         records = rows.read(rows.select({}) if ids is None else ids)
         return [
-            one for at in range(0, len(records), 500) for one in unreachable(found.collection, records[at : at + 500])
+            one
+            for at in range(0, len(records), 500)
+            for one in unreachable_ids(found.collection, records[at : at + 500])
         ]
 
     return await store._lane.run(ask)
@@ -67,7 +69,7 @@ async def test_index_holds_no_text_and_nothing_of_a_deleted_row(tmp_path, filled
     await index.delete(["secret0000"])
     await store.close()
     client = chromadb.PersistentClient(str(tmp_path / "chroma"))
-    kept = client.get_collection(name_of("memory", "ana"), embedding_function=None).get()
+    kept = client.get_collection(collection_name("memory", "ana"), embedding_function=None).get()
     client.close()
     assert sorted(kept["ids"]) == [f"r{n:04}" for n in range(5)]
     assert set(kept["documents"]) == {""}
@@ -209,7 +211,7 @@ async def test_rebuilding_that_is_cut_off_at_any_point_goes_on_later(tmp_path, i
 async def test_index_is_checked_again_after_many_replaced_rows(tmp_path, filled, spread, rows_of, monkeypatch):
     monkeypatch.setattr(chroma_follower, "CHURN", 100)
     asked = []
-    monkeypatch.setattr(chroma_follower, "unreachable", lambda _, rows: asked.append(len(rows)) or [])
+    monkeypatch.setattr(chroma_follower, "unreachable_ids", lambda _, rows: asked.append(len(rows)) or [])
     store, index = await filled(tmp_path, 60, exact_rows=0)
     for expected in ([64], [64], [64, 64]):
         await index.upsert(rows_of(spread(70, seed=5)))

@@ -23,8 +23,8 @@ def model(monkeypatch):
         class Model:
             name = "made for a test"
 
-            async def chat(self, messages, tools=(), **_):
-                return await chat_function(messages[-1].content, made["on_text"])
+            async def chat(self, request):
+                return await chat_function(request.messages[-1].content, made["on_text"])
 
         made = {}
 

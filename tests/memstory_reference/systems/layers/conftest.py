@@ -71,17 +71,17 @@ class ByPurpose:
         }
         self.prompts = []
 
-    async def chat(self, messages, tools=(), *, purpose="chat", temperature=None, response_schema=None):
-        self.prompts.append((purpose, "\n".join(message.content for message in messages)))
-        answer = self.answers.get(purpose)
+    async def chat(self, request):
+        self.prompts.append((request.purpose, "\n".join(message.content for message in request.messages)))
+        answer = self.answers.get(request.purpose)
         if callable(answer):
-            answer = answer(messages[-1].content)
+            answer = answer(request.messages[-1].content)
         if asyncio.iscoroutine(answer):
             answer = await answer
         if isinstance(answer, Exception):
             raise answer
         if answer is None:
-            raise ChatModelUnavailableError(purpose)
+            raise ChatModelUnavailableError(request.purpose)
         return Reply(content=answer)
 
 

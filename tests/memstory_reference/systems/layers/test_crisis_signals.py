@@ -3,7 +3,7 @@
 import pytest
 
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
-from memstory_reference.systems.layers.audit.crisis_signals import notice
+from memstory_reference.systems.layers.audit.crisis_signals import crisis_notice
 
 GRAVE = """\
 I do not want to live anymore
@@ -111,25 +111,25 @@ AUDITED = lines(GRAVE)[:8]
 
 @pytest.mark.parametrize("sentence", AUDITED)
 def test_plain_sentences_are_found(sentence):
-    assert notice(sentence) is not None
+    assert crisis_notice(sentence) is not None
 
 
 @pytest.mark.parametrize("sentence", lines(HARMLESS)[:12])
 def test_ways_of_speaking_are_left_alone(sentence):
-    assert notice(sentence) is None
+    assert crisis_notice(sentence) is None
 
 
 def test_most_of_what_is_grave_is_found_and_little_else():
-    found = [one for one in lines(GRAVE) if notice(one)]
-    wrong = [one for one in lines(HARMLESS) if notice(one)]
+    found = [one for one in lines(GRAVE) if crisis_notice(one)]
+    wrong = [one for one in lines(HARMLESS) if crisis_notice(one)]
     recall, precision = len(found) / len(lines(GRAVE)), len(found) / (len(found) + len(wrong))
     assert (round(recall, 2), round(precision, 2)) == (0.89, 0.97), (set(lines(GRAVE)) - set(found), wrong)
 
 
 def test_what_is_meant_for_oneself_is_acute():
-    assert {notice(one).level for one in AUDITED if "husband" not in one} == {CrisisLevel.ACUTE}
+    assert {crisis_notice(one).level for one in AUDITED if "husband" not in one} == {CrisisLevel.ACUTE}
 
 
 @pytest.mark.parametrize("unit", ["kill ", "I do not want to live ", "my ", "take all of my ", "a" * 40, "1"])
 def test_long_texts_are_read_in_linear_time(unit):
-    assert notice((unit * 20_000)[:100_000]) is None or unit != "my "
+    assert crisis_notice((unit * 20_000)[:100_000]) is None or unit != "my "

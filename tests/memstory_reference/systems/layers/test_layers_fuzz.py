@@ -9,7 +9,7 @@ import pytest
 
 from memstory.contract.errors import MemstoryError
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Rule, Standing
-from memstory_reference.systems.layers.service import Who
+from memstory_reference.systems.layers.service import OwnerSession
 from memstory_reference.systems.layers.turns.session_end import EndReason
 
 TEXTS = (
@@ -102,7 +102,7 @@ CALLABLE = (
         chance.owner(), on=chance.random.choice((True, False, chance.text()))
     ),
     lambda service, chance, _: service.forget(chance.owner(), chance.text()),
-    lambda service, chance, _: service.load_memory_for_turn(chance.text(), Who(owner="user:ann", session="-")),
+    lambda service, chance, _: service.load_memory_for_turn(chance.text(), OwnerSession(owner="user:ann", session="-")),
 )
 
 

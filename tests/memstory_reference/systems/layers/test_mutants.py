@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from memstory.running.environments import owner_of
+from memstory.running.stage import owner_of
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers import forgetting, records_desk, service
 from memstory_reference.systems.layers.config import LayersConfig
@@ -134,20 +134,20 @@ MUTANTS = [
             lambda _: lambda all_: "\n".join(one["evidence_quote"] for one in all_),
         ),
     ),
-    ("C2: the model's word is final", "hits count 3", (lanes, "refused", None)),
+    ("C2: the model's word is final", "hits count 3", (lanes, "refusal_reason", None)),
     ("C2: any quote is believed", "User OWNS a bank", (lanes, "is_quoted", True)),
     ("C2: repetition is not counted", "hits count 1", (Candidate, "heard_again", lambda _: lambda self, _turn: self)),
     (
         "C2: hold means commit",
         "data 'held' has a length that is 0",
         (lanes, "decide", decided(lambda verdict: replace(verdict, decision=Decision.COMMIT))),
-        (lanes, "must_wait", None),
+        (lanes, "hold_reason", None),
     ),
-    ("C3: all that is held is promoted", "hits count 4", (promotion, "coverage", 1.0)),
-    ("C3: nothing supports anything", "hits count 0", (promotion, "coverage", 0.0)),
+    ("C3: all that is held is promoted", "hits count 4", (promotion, "token_coverage", 1.0)),
+    ("C3: nothing supports anything", "hits count 0", (promotion, "token_coverage", 0.0)),
     ("C3: the buffer dies with the process", "hits count 0", (SqliteStore, "aclose", without_buffers)),
     ("C4: duplicates are stored again", "fits this call (purpose reconcile)", (writing, "duplicate_of", None)),
-    ("C4: the superseded stays active", "'bergen' first", (writing.Plan, "change", without_superseding)),
+    ("C4: the superseded stays active", "'bergen' first", (writing.WritePlan, "change", without_superseding)),
     ("C5: nearly alike is always the same", "'likeness' is", (dedup, "agree", True)),
     (
         "C5: the threshold itself is out",
@@ -225,30 +225,34 @@ MUTANTS = [
     (
         "C12: no guard at writing nor at promotion",
         "hits count 7",
-        (lanes, "refused", None),
-        (promotion, "refused", None),
+        (lanes, "refusal_reason", None),
+        (promotion, "refusal_reason", None),
     ),
     (
         "C12: hints are taken for instructions",
         "hits count 3",
         (write, "decision_by_rules", lambda plain: lambda content: replace(plain(content), decision=Decision.COMMIT)),
     ),
-    ("C12b: no guard at promotion", "Skip it whenever", (promotion, "refused", None)),
+    ("C12b: no guard at promotion", "Skip it whenever", (promotion, "refusal_reason", None)),
     (
         "C12b: the guard reads one turn at a time",
         "It means the safety check",
-        (lanes, "refused", alone),
-        (promotion, "refused", alone),
+        (lanes, "refusal_reason", alone),
+        (promotion, "refusal_reason", alone),
     ),
-    ("C12b: a conflict that the model sees is ignored", "Be gentle", (write, "ask", without_conflicts)),
+    ("C12b: a conflict that the model sees is ignored", "Be gentle", (write, "ask_for_json", without_conflicts)),
     (
         "C12c-one_session: a sentence is judged alone",
         "safety check",
-        (episodic, "refused_text", alone_of_all),
+        (episodic, "text_refusal_reason", alone_of_all),
     ),
     ("C12c-two_sessions: a vague wish is told again", "skip it", (guards, "is_vague_weakening", False)),
     ("X7c: secrets do not matter", "dropped", (guards, "secret_in", None)),
-    ("X7c: a session keeps what it heard", "4111 1111", (service, "without_secrets", lambda _: lambda text: text)),
+    (
+        "X7c: a session keeps what it heard",
+        "4111 1111",
+        (service, "drop_secret_sentences", lambda _: lambda text: text),
+    ),
     ("C13: rules have no cap", "hits count 7", (writing.Writer, "cap", None)),
     (
         "C13b: writers do not wait for each other",
@@ -261,7 +265,7 @@ MUTANTS = [
     ("C14c: what has no vector is never embedded", "'embedded' is 0", (records_desk.RecordsDesk, "embed_missing", 0)),
     ("C15: incognito is local", "'embedder' is", (MemoryMode, "is_durable", property(lambda _: True))),
     ("C15b: synced pretends", "'sync' is 'on'", (MemoryMode, "sync", property(lambda _: "on"))),
-    ("C15b: crisis words become memory", "hits count 2", (guards, "notice", None)),
+    ("C15b: crisis words become memory", "hits count 2", (guards, "crisis_notice", None)),
     ("C16: users and threads share names", "'owner' does not", (service, "resolve_owner_id", owned_without_namespaces)),
     ("C16: nobody is a local default", "was not refused", (service, "resolve_owner_id", owned_by_somebody)),
     (
@@ -272,7 +276,7 @@ MUTANTS = [
     ("C17: recall off switches all off", "a length that is 0", (LayersService, "turn", deaf_without_recall)),
     ("C17: recall is never off", "text is 'Working memory", (LayersService, "set_recall", None)),
     ("C17b: crisis records are kept for ever", "'purged' is 0", (LayersService, "purge_crisis_log", 0)),
-    ("C18: moods last", "'semantic' is 2", (promotion, "must_not_last", None)),
+    ("C18: moods last", "'semantic' is 2", (promotion, "session_only_reason", None)),
     (
         "C19: an id is enough",
         "1. home",
@@ -280,15 +284,15 @@ MUTANTS = [
     ),
     ("C19: what is deleted stays in the file", "'Ottoline' is in", (Database, "forget_log", None)),
     ("C21: an edit may say what is stored already", "hits count", (writing.Writer, "same_as", None)),
-    ("C21: what was replaced stays so", "hits", (records_desk, "released", lambda _: lambda *_: [])),
+    ("C21: what was replaced stays so", "hits", (records_desk, "records_to_release", lambda _: lambda *_: [])),
     (
         "C21b: the switch dies with the process",
         "I have no memory",
         (SqliteStore, "aset_recall", None),
     ),
     ("C22-sqlite: summaries still tell it", "Quimperline", (forgetting, "values_of", lambda _: lambda _rows: [])),
-    ("C22-sqlite: nothing is named", "Forgotten", (forgetting, "meant", lambda _: lambda *_: [])),
-    ("C19: edits pass no guard", "was not refused", (records_desk, "refused", None)),
+    ("C22-sqlite: nothing is named", "Forgotten", (forgetting, "matching_records", lambda _: lambda *_: [])),
+    ("C19: edits pass no guard", "was not refused", (records_desk, "refusal_reason", None)),
 ]
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from memstory.contract.models import ChatModelUnavailableError
-from memstory_reference.adapters.faults import Switch
+from memstory_reference.adapters.faults import FaultSwitch
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.systems.layers.identity import OwnerMissingError, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
@@ -186,7 +186,7 @@ async def test_a_session_goes_on_after_it_ended(open_layers):
 async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_layers):
     from memstory_reference.targets.layers.store_faults import faulty_layers_store  # noqa: PLC0415  (harness's edge)
 
-    switch = Switch("store")
+    switch = FaultSwitch("store")
     service = await open_layers(wrap=lambda store: faulty_layers_store(store, switch))
     who = await service.who("ann", "t")
     switch.mode = "down"
@@ -202,7 +202,7 @@ async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_
 async def test_a_batch_that_breaks_at_the_end_leaves_the_session_to_be_ended_again(open_layers):
     from memstory_reference.targets.layers.store_faults import faulty_layers_store  # noqa: PLC0415  (harness's edge)
 
-    switch = Switch("store")
+    switch = FaultSwitch("store")
     service = await open_layers(wrap=lambda store: faulty_layers_store(store, switch))
     who = await service.who("ann", "t")
     await talk(service, who, ["I like short answers.", "I like short answers.", *LONG])

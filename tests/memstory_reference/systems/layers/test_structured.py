@@ -32,8 +32,8 @@ class Replies:
         self.replies = list(replies)
         self.calls = 0
 
-    async def chat(self, messages, tools=(), *, purpose="chat", temperature=None, response_schema=None):
-        assert response_schema is not None
+    async def chat(self, request):
+        assert request.response_schema is not None
         self.calls += 1
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         if reply is None:

@@ -7,7 +7,7 @@ from memstory.contract.models import ChatModelUnavailableError, Reply, ToolReque
 from memstory.models.conversation import NO_ANSWER, ROUNDS
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.systems.manager.loop import AgentLoop
+from memstory_reference.systems.manager.loop import ManagerAgent
 from memstory_reference.systems.manager.memories.memory import MemoryType
 
 
@@ -19,9 +19,9 @@ class Model:
     def __init__(self, *replies):
         self.replies, self.prompts, self.tools = list(replies), [], []
 
-    async def chat(self, messages, tools=(), **_options):
-        self.prompts.append(list(messages))
-        self.tools.append([tool.name for tool in tools])
+    async def chat(self, request):
+        self.prompts.append(list(request.messages))
+        self.tools.append([tool.name for tool in request.tools])
         await asyncio.sleep(0)
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         if isinstance(reply, BaseException):
@@ -38,7 +38,7 @@ def make_loop(make_world):
     def make(*replies, **config):
         world = make_world(**config)
         model = Model(*replies)
-        loop = AgentLoop(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
+        loop = ManagerAgent(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
         return loop, model, world
 
     return make

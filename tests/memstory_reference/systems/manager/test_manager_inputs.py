@@ -7,10 +7,10 @@ import pytest
 from memstory.contract.errors import MemstoryError
 from memstory.contract.models import Reply, ToolRequest
 from memstory_reference.errors import InputError
-from memstory_reference.systems.manager.loop import AgentLoop
+from memstory_reference.systems.manager.loop import ManagerAgent
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
 from memstory_reference.systems.manager.memories.rows import NewMemory
-from memstory_reference.systems.manager.memory_tools import MemoryTools
+from memstory_reference.systems.manager.memory_tools import ManagerTools
 
 FACT, CONVERSATION = MemoryType.FACT, MemoryType.CONVERSATION
 LONE = "half \ud800"
@@ -93,7 +93,7 @@ async def test_a_secret_is_refused_on_every_way_in(manager, clock):
         with pytest.raises(InputError, match="payment card"):
             await call()
     assert await manager.memories("ann") == [kept]
-    outcome = await MemoryTools(manager, "ann").call("store_memory", {"content": CARD})
+    outcome = await ManagerTools(manager, "ann").call("store_memory", {"content": CARD})
     assert "not stored" in (outcome.error or "")
 
 
@@ -111,13 +111,13 @@ class Talker:
     def __init__(self, *replies):
         self.replies, self.prompts = [*replies], []
 
-    async def chat(self, messages, tools=(), **_):
-        self.prompts.append(list(messages))
+    async def chat(self, request):
+        self.prompts.append(list(request.messages))
         return self.replies.pop(0) if self.replies else Reply(content="Fine.")
 
 
 def loop_of(world, model):
-    return AgentLoop(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
+    return ManagerAgent(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
 
 
 async def test_a_turn_that_tells_a_secret_is_answered_and_not_stored(make_world):
@@ -158,7 +158,7 @@ async def test_what_a_search_tells_a_model_is_bounded(make_world, count, size):
     world = make_world()
     filling = ("bees " + "x" * size)[:size]
     await world.manager.store_many("ann", [NewMemory(content=f"bees {n} {filling}"[:100_000]) for n in range(count)])
-    outcome = await MemoryTools(world.manager, "ann").call("search_memories", {"query": "bees", "limit": 1000})
+    outcome = await ManagerTools(world.manager, "ann").call("search_memories", {"query": "bees", "limit": 1000})
     assert len(outcome.text) <= 16_000
     assert outcome.result[0]["content"].startswith("bees")
     assert json.loads(outcome.text) == outcome.result
@@ -168,7 +168,7 @@ async def test_metadata_of_any_size_leaves_the_result_bounded(make_world):
     world = make_world()
     for number in range(5):
         await world.manager.store("ann", f"bees {number}", FACT, {"note": "n" * 15_000})
-    outcome = await MemoryTools(world.manager, "ann").call("search_memories", {"query": "bees"})
+    outcome = await ManagerTools(world.manager, "ann").call("search_memories", {"query": "bees"})
     assert len(outcome.text) <= 16_000
     assert outcome.result[0]["id"]
 

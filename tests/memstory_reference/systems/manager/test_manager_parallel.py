@@ -3,7 +3,7 @@
 import asyncio
 
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memory_tools import MemoryTools
+from memstory_reference.systems.manager.memory_tools import ManagerTools
 
 TASKS, FACTS = 50, 4
 
@@ -19,7 +19,7 @@ async def test_fifty_tasks_of_two_owners_with_the_same_ids_never_cross(manager):
             assert (await manager.get(owner, stored.id)).metadata == {"owner_was": owner}
             assert (await manager.get_context(owner, f"s{topic}", "last")).startswith(owner)
         if number % 10 < 2:
-            gone = await MemoryTools(manager, owner).call("forget_memory", {"memory_id": stored.id})
+            gone = await ManagerTools(manager, owner).call("forget_memory", {"memory_id": stored.id})
             assert gone.result["success"]
             assert await manager.get(owner, stored.id) is None
 

@@ -3,7 +3,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memory_tools import SPECS, MemoryTools
+from memstory_reference.systems.manager.memory_tools import SPECS, ManagerTools
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -15,7 +15,7 @@ NAMES = [name for spec in SPECS for name in spec.parameters["properties"]]
 
 @pytest.fixture
 def tools(manager):
-    return MemoryTools(manager, "ann", "s1")
+    return ManagerTools(manager, "ann", "s1")
 
 
 def test_there_are_three_tools_and_each_parameter_is_explained():

@@ -12,7 +12,7 @@ from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories import memory, metadata, migration, nearest, rows
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memory_tools import MemoryTools
+from memstory_reference.systems.manager.memory_tools import ManagerTools
 from memstory_reference.systems.manager.window import ContextWindow
 from memstory_reference.targets.manager import target, values
 from memstory_reference.targets.manager.target import ManagerFactory, ManagerTarget
@@ -141,11 +141,11 @@ MUTANTS = [
         (migration, "stored_moment", lambda plain: lambda text: plain(text or "2026-05-01T00:00:00")),
     ),
     ("M4: expired rows are found (MF-4)", "hits lack 'four'", (manager, "is_expired", False)),
-    ("M4: expired rows take places (MF-4)", "hits lack 'four'", (manager, "nearest", filtered_afterwards)),
+    ("M4: expired rows take places (MF-4)", "hits lack 'four'", (manager, "nearest_memories", filtered_afterwards)),
     (
         "M5: set context appends (MF-5)",
         "1. 'review'; 2. 'write'",
-        (manager, "made", with_fresh_ids),
+        (manager, "make_memory", with_fresh_ids),
         (MemoryManager, "context_entry", first_entry_of_a_key),
     ),
     ("M5: a look-alike passes for context (MF-5)", "1. 'forged'", (manager, "is_context_entry", True)),
@@ -162,7 +162,7 @@ MUTANTS = [
     ),
     ("M7: nested values are flattened to text (MF-7)", "'nested' has no fields", (rows, "encode_metadata", flattened)),
     ("M7: a filter is ignored (MF-8)", "'alex' first", (MemoryManager, "search", without_filter)),
-    ("M12: found memories have no id (MF-9)", "has no 'id'", (MemoryTools, "call", without_ids)),
+    ("M12: found memories have no id (MF-9)", "has no 'id'", (ManagerTools, "call", without_ids)),
     ("M10: the prompt begins with an answer (MF-10)", "a length that is 11", (ContextWindow, "add", cut_by_messages)),
     (
         "M10b: a window of no turns keeps all (MF-10)",
@@ -193,7 +193,7 @@ MUTANTS = [
     (
         "M8: nothing is warned of (MF-19)",
         "'warnings' has a length that is 0",
-        (target, "migrated", lambda plain: lambda given: replace(plain(given), warnings=())),
+        (target, "migrate_rows", lambda plain: lambda given: replace(plain(given), warnings=())),
     ),
     (
         "M7b: the same fact is stored again and again (MF-20)",
@@ -219,7 +219,7 @@ MUTANTS = [
     (
         "M13: turns that repeat what is forgotten stay",
         "contains 'Plimquart'",
-        (manager, "repeats", lambda _: lambda *_: []),
+        (manager, "repeating_turns", lambda _: lambda *_: []),
     ),
     ("M7e: a secret is stored (SEC-12)", "was not refused", (manager, "refuse_secrets", None)),
     (

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memory_tools import MemoryTools
+from memstory_reference.systems.manager.memory_tools import ManagerTools
 
 CONVERSATION, FACT, CONTEXT = MemoryType.CONVERSATION, MemoryType.FACT, MemoryType.CONTEXT
 DAY = timedelta(days=1)
@@ -94,7 +94,7 @@ async def test_fields_of_others_and_plain_facts_keep_the_order_of_their_scores(m
 
 
 async def test_the_context_of_a_session_is_its_own_for_a_search_by_tool_too(manager):
-    here, there = MemoryTools(manager, "ann", "s1"), MemoryTools(manager, "ann", "s2")
+    here, there = ManagerTools(manager, "ann", "s1"), ManagerTools(manager, "ann", "s2")
     await here.call("store_memory", {"content": "the demo is on stage two", "memory_type": "context"})
     await here.call("store_memory", {"content": "the demo was long", "memory_type": "conversation"})
     await here.call("store_memory", {"content": "the demo is yearly"})

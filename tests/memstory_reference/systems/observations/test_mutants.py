@@ -99,7 +99,7 @@ OF_AN_OWNER = ("insert", "get", "vectors", "named", "recent", "rate", "delete")
 FACTORY = ObservationsFactory
 MUTANTS = [
     ("O5: only the nearest are looked at", "'good' first", (service, "pool_size", lambda _: lambda top_k: top_k)),
-    ("O10: everything is about everything", "text is 'Prior work", (ordering, "admitted", True)),
+    ("O10: everything is about everything", "text is 'Prior work", (ordering, "is_admitted", True)),
     (
         "O11: words are the full-text query as they are",
         "cannot be used",
@@ -126,7 +126,7 @@ MUTANTS = [
         "was not refused",
         (observation, "refuse_secrets", None),
     ),
-    ("O4: low scores are excluded", "'near'", (ordering, "admitted", only_good_ones)),
+    ("O4: low scores are excluded", "'near'", (ordering, "is_admitted", only_good_ones)),
     ("O13: the prompt is a format string", "Error", (service, "compression_prompt", by_format_string)),
     (
         "O14: the reply is taken for JSON",
@@ -149,7 +149,11 @@ MUTANTS = [
         (injection, "one_line", as_it_is),
         (observation, "one_line", as_it_is),
     ),
-    ("O12: facts are embedded too", "text is 'Prior work", (service, "checked", with_facts_in_the_narrative)),
+    (
+        "O12: facts are embedded too",
+        "text is 'Prior work",
+        (service, "checked_observation", with_facts_in_the_narrative),
+    ),
     (
         "O16b: every run of a task takes a place",
         "hits count 3",

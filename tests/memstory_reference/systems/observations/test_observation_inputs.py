@@ -112,7 +112,7 @@ class Replies:
     def __init__(self, *replies):
         self.replies = [*replies]
 
-    async def chat(self, messages, tools=(), **_):
+    async def chat(self, request):
         return Reply(content=self.replies.pop(0))
 
 

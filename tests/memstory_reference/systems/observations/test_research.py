@@ -24,11 +24,11 @@ class Planner:
     plan: dict = field(default_factory=dict)
     name = "planner"
 
-    async def chat(self, messages, tools=(), *, purpose="chat", temperature=None, response_schema=None):
+    async def chat(self, request):
         answers = {"plan": json.dumps(self.plan), "synthesise": "Token budgets of agents have a hard cap."}
-        title, narrative = f"Notes {messages[0].content[:1]}", "How the token budget of agents is kept."
+        title, narrative = f"Notes {request.messages[0].content[:1]}", "How the token budget of agents is kept."
         told = json.dumps({"title": title, "narrative": narrative, "facts": ["a hard cap"]})
-        return Reply(content=answers.get(purpose, told))
+        return Reply(content=answers.get(request.purpose, told))
 
 
 async def run(service, task, passages=PASSAGES, chat=None, **options):
@@ -76,7 +76,7 @@ async def test_a_planner_says_which_prior_work_covers_its_task(on_words):
 @pytest.mark.parametrize("reply", ['{"queries": 5}', '{"prior_work": "x"}', "[]", "{", "", '{"queries": [1, null]}'])
 async def test_a_plan_that_cannot_be_read_is_the_task_itself(on_words, reply):
     class Broken(Planner):
-        async def chat(self, messages, tools=(), *, purpose="chat", **_):
-            return Reply(content=reply) if purpose == "plan" else await super().chat(messages, purpose=purpose)
+        async def chat(self, request):
+            return Reply(content=reply) if request.purpose == "plan" else await super().chat(request)
 
     assert (await run(on_words, TOKENS, chat=Broken())).plan.queries == (TOKENS,)

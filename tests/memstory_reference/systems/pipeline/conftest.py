@@ -59,8 +59,8 @@ class Summariser:
     says: str | None = None
     prompts: list = field(default_factory=list)
 
-    async def chat(self, messages, tools=(), *, purpose="chat", temperature=None, response_schema=None):
-        self.prompts.append(messages[0].content)
+    async def chat(self, request):
+        self.prompts.append(request.messages[0].content)
         if self.fails:
             raise ChatModelUnavailableError("down")
         return Reply(content=f"Summary {len(self.prompts)}." if self.says is None else self.says)

@@ -204,9 +204,9 @@ async def test_one_silent_session_holds_up_no_other(make_service, fill, summaris
     await fill(service, 5)
     plain = summariser.chat
 
-    async def sometimes(messages, *args, **kwargs):
-        reply = await plain(messages, *args, **kwargs)
-        return reply if "event 0" not in messages[0].content else type(reply)(content="")
+    async def sometimes(request):
+        reply = await plain(request)
+        return reply if "event 0" not in request.messages[0].content else type(reply)(content="")
 
     summariser.chat = sometimes
     with pytest.raises(UnavailableError, match="s0000"):

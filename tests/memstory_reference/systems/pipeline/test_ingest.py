@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType, Utterance
+from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk, Utterance
 
 EAST, NORTH, WEST = (1, 0), (0, 1), (-1, 0)
 COMPASS = {"the east": EAST, "the north": NORTH, "eastward again": EAST, "the west": WEST}
@@ -177,7 +177,7 @@ async def test_an_archived_or_working_twin_of_another_session_is_no_twin(make_se
 @pytest.mark.parametrize("kind", ["working", "semantic", "episodic", "procedural"])
 async def test_a_hint_wins(make_service, kind):
     (kept,) = await make_service().ingest("I prefer tabs right now", "ann", "s", kind)
-    assert kept.memory_type is MemoryType(kind)
+    assert kept.memory_type is ChunkType(kind)
 
 
 CARD = "My card is 4111 1111 1111 1111."

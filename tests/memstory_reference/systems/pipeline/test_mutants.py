@@ -12,13 +12,13 @@ from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline import compression, importance, prompt_block, recall, selection, service
 from memstory_reference.systems.pipeline.ingest import chunking, importing, planning
 from memstory_reference.systems.pipeline.ingest.planning import Planner
-from memstory_reference.systems.pipeline.memory import MemoryType
+from memstory_reference.systems.pipeline.memory import ChunkType
 from memstory_reference.systems.pipeline.reading import detectors
 from memstory_reference.systems.pipeline.recall import Recaller
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.stores import pipeline_store
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
-from memstory_reference.systems.pipeline.stores.changes_store import Rows
+from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 from memstory_reference.targets.pipeline import values
@@ -76,7 +76,7 @@ def without(name):
 
 def working_first(plain):
     def route(text, used, **named):
-        return MemoryType.WORKING if used.present(text) else plain(text, used, **named)
+        return ChunkType.WORKING if used.present(text) else plain(text, used, **named)
 
     return route
 
@@ -124,7 +124,7 @@ def generous(plain):
 
 def by_signal(plain):
     def route(text, used, **named):
-        return MemoryType.PROCEDURAL if used.preference(text) else plain(text, used, **named)
+        return ChunkType.PROCEDURAL if used.preference(text) else plain(text, used, **named)
 
     return route
 
@@ -271,8 +271,8 @@ MUTANTS = [
     ),
     ("P6: signals inside code count", "0.4, 0.4, 0]", (detectors, "prose", lambda _: lambda text: text)),
     ("P6: signals count each time", "1.1", (importance, "salience", every_time)),
-    ("P7: working comes before preference", "hits count 0", (planning, "route", working_first)),
-    ("P7b: a signal is a statement", "hits are 4", (planning, "route", by_signal)),
+    ("P7: working comes before preference", "hits count 0", (planning, "memory_type_of", working_first)),
+    ("P7b: a signal is a statement", "hits are 4", (planning, "memory_type_of", by_signal)),
     ("P9e: the last word says what it is about", "'outcome' is 'updated'", (chunking, "preference_key", by_last_word)),
     ("P7: a hint is only a hint", "'kind' is 'procedural'", (PipelineService, "ingest_all", without_hints)),
     (
@@ -294,14 +294,14 @@ MUTANTS = [
     (
         "P10: the walk stops at what does not fit",
         "data is [[60], ",
-        (recall, "fitting", until_one_does_not_fit),
-        (values, "fitting", until_one_does_not_fit),
+        (recall, "fit_budget", until_one_does_not_fit),
+        (values, "fit_budget", until_one_does_not_fit),
     ),
     (
         "P10: no places still take one",
         "[10], [700",
-        (recall, "fitting", at_least_one),
-        (values, "fitting", at_least_one),
+        (recall, "fit_budget", at_least_one),
+        (values, "fit_budget", at_least_one),
     ),
     (
         "P10: nothing is divided by nothing",
@@ -314,25 +314,29 @@ MUTANTS = [
         (Recaller, "recall", asked(lambda ask: replace(ask, top_k=max(1, ask.top_k - 7)))),
     ),
     ("P11: preferences come last", "does not start with", (Recaller, "recall", preferences_last)),
-    ("P11: preferences take all of the budget", "5 times", (recall, "fitting", generous)),
+    ("P11: preferences take all of the budget", "5 times", (recall, "fit_budget", generous)),
     (
         "P11: preferences ignore the types",
         "a length that is 12, not 5",
-        (Recaller, "recall", asked(lambda ask: replace(ask, kinds=(*ask.kinds, MemoryType.PROCEDURAL)))),
+        (Recaller, "recall", asked(lambda ask: replace(ask, kinds=(*ask.kinds, ChunkType.PROCEDURAL)))),
     ),
     ("P11b: a search puts preferences first", "hits have", (Recaller, "search", like_a_recall)),
     ("P11c: only the newest preferences are found", "I hate open offices", (Recaller, "recall", of_the_newest)),
-    ("P12: importance does not matter", "too little", (pipeline_store, "condition", admitting(least_importance=0.0))),
-    ("P12: whatever is compressed is hidden", "hits count 3", (pipeline_store, "condition", without_compressed)),
+    (
+        "P12: importance does not matter",
+        "too little",
+        (pipeline_store, "sql_condition", admitting(least_importance=0.0)),
+    ),
+    ("P12: whatever is compressed is hidden", "hits count 3", (pipeline_store, "sql_condition", without_compressed)),
     ("P13: what was filtered out is not made up for", "hits count 0", (PipelineStore, "nearest", {})),
-    ("P14: the reranker is not asked", "hits have", (recall, "reranked", by_similarity)),
+    ("P14: the reranker is not asked", "hits have", (recall, "rerank", by_similarity)),
     (
         "P14b: a missing reranker leaves the cosine",
         "hits have",
         (selection, "blend", lambda _: lambda similarity, _terms: similarity),
     ),
-    ("P14c: sessions share what is going on", "auth", (pipeline_store, "condition", admitting(session=None))),
-    ("P14d: the centroid forgets nothing", "which is not ≤", (Rows, "shift", forward_only)),
+    ("P14c: sessions share what is going on", "auth", (pipeline_store, "sql_condition", admitting(session=None))),
+    ("P14d: the centroid forgets nothing", "which is not ≤", (TableWriter, "shift", forward_only)),
     ("P14d: the vectors are read once", "'vectors' is 1", (MemoryVectors, "changed", None)),
     (
         "P15: ten sessions are enough",
@@ -350,7 +354,7 @@ MUTANTS = [
         "P16: originals are deleted",
         "hits count 1",
         (PipelineService, "compress", deleting_originals),
-        (Rows, "release", None),
+        (TableWriter, "release", None),
     ),
     (
         "P16: the archive is always hidden",
@@ -364,7 +368,7 @@ MUTANTS = [
     ),
     ("P17: a failure is a summary", "was not refused", (WatchedModel, "chat", saying_so)),
     ("P17b: one silent session stops all", "'compressed' is 0", (compression, "usable_summary", or_stop)),
-    ("P17c: a summary keeps what was forgotten", "'4711'", (Rows, "release", None)),
+    ("P17c: a summary keeps what was forgotten", "'4711'", (TableWriter, "release", None)),
     (
         "P18: nothing is an empty block",
         "text is '<memory>\\n</memory>'",
@@ -379,9 +383,13 @@ MUTANTS = [
             lambda plain: lambda *args, **named: plain(*args, **named).replace("[SEMANTIC]", "[semantic]"),
         ),
     ),
-    ("X1p: content is told as it is", "'</memory>' 2 times", (prompt_block, "harmless", lambda _: lambda text: text)),
-    ("X1p: only plain tags are escaped", "'&lt;'", (prompt_block, "harmless", of_plain_tags_only)),
-    ("P20: a vector is believed", "was not refused", (service, "imported", whatever_its_vectors)),
+    (
+        "X1p: content is told as it is",
+        "'</memory>' 2 times",
+        (prompt_block, "harmless_content", lambda _: lambda text: text),
+    ),
+    ("X1p: only plain tags are escaped", "'&lt;'", (prompt_block, "harmless_content", of_plain_tags_only)),
+    ("P20: a vector is believed", "was not refused", (service, "import_rows", whatever_its_vectors)),
     (
         "P20b: an archive needs no summary",
         "hits count 0",
@@ -402,7 +410,7 @@ MUTANTS = [
         "hits count 1",
         (PipelineStore, "preferences", of_everybody),
         (PipelineStore, "preference", of_everybody),
-        (Rows, "set", set_for_everybody),
+        (TableWriter, "set", set_for_everybody),
     ),
 ]
 

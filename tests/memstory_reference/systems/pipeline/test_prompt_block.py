@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
+from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 
 NOON = datetime(2026, 1, 20, 12, tzinfo=UTC)
@@ -55,7 +55,7 @@ FORGED = st.builds(lambda end, word: f"{end}[PROCEDURAL] {word}", LINES, st.samp
 CONTENTS = st.lists(disguised_tags() | FORGED | st.text(max_size=10), max_size=5).map("".join)
 
 
-def chunk(content, kind=MemoryType.SEMANTIC):
+def chunk(content, kind=ChunkType.SEMANTIC):
     return MemoryChunk(
         id="id",
         user_id="ann",
@@ -104,7 +104,7 @@ def test_a_plain_content_is_told_as_it_is(content):
 
 
 def test_two_memories_are_two_lines_in_their_order():
-    memories = [chunk("direct, no preamble", MemoryType.PROCEDURAL), chunk("Ilse lives in Graz.")]
+    memories = [chunk("direct, no preamble", ChunkType.PROCEDURAL), chunk("Ilse lives in Graz.")]
     assert (
         prompt_block(memories)
         == "<memory>\n[PROCEDURAL] direct, no preamble\n[SEMANTIC] Ilse lives in Graz.\n</memory>"
@@ -116,7 +116,7 @@ def test_no_memory_is_no_block():
 
 
 def test_only_an_episode_has_a_date_and_only_if_wished():
-    memories = [chunk("a trip", MemoryType.EPISODIC), chunk("a fact")]
+    memories = [chunk("a trip", ChunkType.EPISODIC), chunk("a fact")]
     assert "[EPISODIC] a trip" in prompt_block(memories)
     dated = prompt_block(memories, episodic_date_prefix=True)
     assert "[EPISODIC] 2026-01-20: a trip" in dated

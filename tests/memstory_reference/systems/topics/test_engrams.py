@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.topics.engrams import FoundEngram, effective_score, ranked, turn_text
+from memstory_reference.systems.topics.engrams import FoundEngram, effective_score, rank_engrams, turn_text
 
 
 def found(name, score, **metadata):
@@ -10,7 +10,7 @@ def found(name, score, **metadata):
 
 
 def order(*engrams, top_k=10, min_score=0.3):
-    return [one.id for one in ranked(engrams, top_k=top_k, min_score=min_score)]
+    return [one.id for one in rank_engrams(engrams, top_k=top_k, min_score=min_score)]
 
 
 def test_a_rewarded_engram_overtakes_a_nearer_one_by_a_tenth_of_its_reward():
@@ -98,7 +98,7 @@ engrams = st.lists(
 
 @given(engrams, scores, st.integers(min_value=1, max_value=10))
 def test_the_order_depends_on_nothing_but_the_engrams(some, min_score, top_k):
-    forward = ranked(some, top_k=top_k, min_score=min_score)
-    assert ranked(some[::-1], top_k=top_k, min_score=min_score) == forward
+    forward = rank_engrams(some, top_k=top_k, min_score=min_score)
+    assert rank_engrams(some[::-1], top_k=top_k, min_score=min_score) == forward
     assert len(forward) <= top_k
     assert all(one.score >= min_score - 1e-6 for one in forward)

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry, turn_text
-from memstory_reference.systems.topics.forgetting import forgotten
+from memstory_reference.systems.topics.forgetting import find_forgotten
 
 
 def engram(name, asked, answer="Noted.", **metadata):
@@ -14,7 +14,7 @@ def topic(key, content):
 
 
 def went(entry, *engrams):
-    found = forgotten(entry, engrams)
+    found = find_forgotten(entry, engrams)
     return [one.id for one in found.engrams], [one.id for one in found.mentions]
 
 
@@ -51,7 +51,7 @@ def test_an_engram_takes_with_it_what_quotes_it_and_not_what_only_asked_the_same
 def test_a_turn_takes_along_the_topic_whose_value_it_says_and_what_had_to_do_with_it():
     entry = engram("told", "No, Lea is allergic to walnuts. I have a bike.", topics="user.allergy user.name")
     earlier, other = engram("earlier", "Lea is allergic to nuts.", topics="user.allergy"), engram("other", "I am Bo.")
-    found = forgotten(
+    found = find_forgotten(
         entry, [earlier, entry, other], [NAME, topic("user.allergy", "walnuts"), topic("user.bike", "bike")]
     )
     assert [one.topic for one in found.topics] == ["user.allergy"]
@@ -61,5 +61,5 @@ def test_a_turn_takes_along_the_topic_whose_value_it_says_and_what_had_to_do_wit
 @given(st.text(), st.text())
 def test_an_entry_never_counts_as_what_goes_with_itself(said, answer):
     entry = engram("a", said, answer)
-    found = forgotten(entry, [entry])
+    found = find_forgotten(entry, [entry])
     assert (found.engrams, found.mentions) == ([], [])

@@ -10,7 +10,7 @@ from memstory_reference.systems.topics.inputs import (
     RESERVED,
     check_metadata,
     clamped_reward,
-    in_utc,
+    stored_moment,
 )
 
 
@@ -67,4 +67,4 @@ def test_none_in_metadata_is_left_out_and_times_are_turned_to_utc():
 def test_stored_times_sort_as_text_as_they_do_as_times(one, other):
     if one.year in (1, 9999) or other.year in (1, 9999):
         return
-    assert (in_utc(one.isoformat()) < in_utc(other.isoformat())) == (one < other)
+    assert (stored_moment(one.isoformat()) < stored_moment(other.isoformat())) == (one < other)

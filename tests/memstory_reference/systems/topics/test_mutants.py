@@ -13,7 +13,7 @@ from memstory_reference.composition import topics as composition
 from memstory_reference.ports import Purpose
 from memstory_reference.systems.topics import engrams, memory_agent, memory_service
 from memstory_reference.systems.topics.engrams import effective_score
-from memstory_reference.systems.topics.forgetting import Forgotten
+from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
@@ -165,12 +165,16 @@ MUTANTS = [
     (
         "L9: distances are taken for scores",
         "hits lack 'near'",
-        (memory_service, "ranked", found(lambda one: replace(one, score=1 - one.score))),
+        (memory_service, "rank_engrams", found(lambda one: replace(one, score=1 - one.score))),
     ),
     (
         "L9: nothing is too far",
         "hits include 'out'",
-        (memory_service, "ranked", lambda plain: lambda some, **named: plain(some, **{**named, "min_score": -1.0})),
+        (
+            memory_service,
+            "rank_engrams",
+            lambda plain: lambda some, **named: plain(some, **{**named, "min_score": -1.0}),
+        ),
     ),
     ("L9b: all candidates are told", "hits count 8", (memory_service, "checked_count", 8)),
     (
@@ -184,7 +188,7 @@ MUTANTS = [
     (
         "L13: a reward changes the cosine",
         "scores that is",
-        (memory_service, "ranked", found(lambda one: replace(one, score=effective_score(one)))),
+        (memory_service, "rank_engrams", found(lambda one: replace(one, score=effective_score(one)))),
     ),
     (
         "L13b: a reward counts among the nearest alone",
@@ -197,12 +201,16 @@ MUTANTS = [
     (
         "L17: only the topic is forgotten",
         "but must not",
-        (memory_service, "forgotten", lambda _: lambda entry, *_: Forgotten(entry=entry, engrams=(), mentions=())),
+        (
+            memory_service,
+            "find_forgotten",
+            lambda _: lambda entry, *_: ForgottenEntry(entry=entry, engrams=(), mentions=()),
+        ),
     ),
     (
         "L17d: a turn leaves the topic that it saved",
         "'walnuts'",
-        (memory_service, "forgotten", lambda plain: lambda entry, engrams, _: plain(entry, engrams)),
+        (memory_service, "find_forgotten", lambda plain: lambda entry, engrams, _: plain(entry, engrams)),
     ),
     ("L17: the talk still holds what was forgotten", "but must not", (GeneratorAgent, "forget_windows", None)),
     (

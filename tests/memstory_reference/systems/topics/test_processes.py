@@ -49,11 +49,11 @@ class SayingChat:
 
     name = "made for a test"
 
-    async def chat(self, messages, tools=(), **_):
-        last = messages[-1]
+    async def chat(self, request):
+        last = request.messages[-1]
         if last.role == "tool":
             return Reply(content=last.content)
-        if last.content == "save it" and tools:
+        if last.content == "save it" and request.tools:
             return Reply(content="", tool_requests=[ToolRequest(name=SAVE["tool"], arguments=SAVE["args"])])
         return Reply(content="Noted.")
 

@@ -7,6 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 
@@ -42,6 +43,8 @@ def embedder():
 async def memory(tmp_path, embedder):
     numbers = count()
     store = SqliteTurns(tmp_path / "turns", model=embedder.model)
-    opened = TurnsMemory(store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}")
+    opened = TurnsMemory(
+        store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}", tombstones=Tombstones()
+    )
     yield opened
     await opened.close()

@@ -9,7 +9,7 @@ import pytest
 
 from memstory.contract.errors import MemstoryError
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.memory_tools import MemoryTools
+from memstory_reference.systems.turns.memory_tools import TurnsTools
 from memstory_reference.systems.turns.turn import NewTurn
 
 OWNERS = ("ann", "bob")
@@ -38,9 +38,9 @@ async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(memory
         lambda owner: memory.delete(owner, [one()]),
         lambda owner: memory.forget_session(owner, one()),
         lambda owner: memory.listed(owner, limit=one()),
-        lambda owner: MemoryTools(memory, owner).call("recall", {"query": one(), "limit": one(), "since": one()}),
-        lambda owner: MemoryTools(memory, owner).call("remember", {"text": one(), "said_at": one()}),
-        lambda owner: MemoryTools(memory, owner).call("forget", {"id": one()}),
+        lambda owner: TurnsTools(memory, owner).call("recall", {"query": one(), "limit": one(), "since": one()}),
+        lambda owner: TurnsTools(memory, owner).call("remember", {"text": one(), "said_at": one()}),
+        lambda owner: TurnsTools(memory, owner).call("forget", {"id": one()}),
     )
     refused = 0
     for _ in range(calls):

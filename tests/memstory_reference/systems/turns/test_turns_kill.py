@@ -13,7 +13,7 @@ from memstory_reference.composition.turns import open_sqlite_turns
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
-from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.stores.store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 from memstory_reference.text.stems import stems
 
@@ -26,7 +26,7 @@ URL = "url"
 def written(name, number):
     vector = np.random.default_rng(number).standard_normal(16)
     turn = checked_turn(NewTurn(text=f"word{number}", speaker="Ann", session="s"), name, NOON)
-    return Written(turn=turn, vector=(vector / np.linalg.norm(vector)).astype(np.float32), stems=stems(turn.text))
+    return IndexedTurn(turn=turn, vector=(vector / np.linalg.norm(vector)).astype(np.float32), stems=turn.stems)
 
 
 async def opened(folder):

@@ -56,6 +56,11 @@ async def target(open_target, env):
     return await open_target(env)
 
 
+async def test_a_receipt_has_the_key_under_which_a_topic_is_kept(target):
+    receipt = await target.add([Item(text="Elixir", key="User.Language ")], ANN)
+    assert [one.key for one in receipt.items] == [hit.key for hit in await target.list(ANN)] == ["user.language"]
+
+
 async def test_added_items_are_topics_if_they_have_a_key_and_come_back_in_order(target):
     receipt = await target.add(
         [Item(text="near"), Item(text="Elixir", key="user.language"), Item(text="middle", metadata={"n": 1})], S1

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
-from memstory_reference.text.folding import folded, letters_for_digits
+from memstory_reference.text.folding import fold, letters_for_digits
 
 _MEANS_TO = r"(?:going to|gonna|want to|wanna|plan(?:ning)? to|will|'ll|about to|ready to|thinking (?:of|about))"
 _NOT_MEANT = r"(?<!not )(?<!n't )(?<!never )"
@@ -53,23 +53,23 @@ _COMPILED = tuple(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noticed:
+class CrisisNotice:
     """What a message holds."""
 
     level: CrisisLevel
     signals: Sequence[str]
 
 
-def notice(text: str) -> Noticed | None:
+def crisis_notice(text: str) -> CrisisNotice | None:
     """Return what must be logged of a message, None for nothing.
 
-    >>> notice("I want to die."), notice("My phone died.")
-    (Noticed(level=<CrisisLevel.ACUTE: 'acute'>, signals=('suicide',)), None)
+    >>> crisis_notice("I want to die."), crisis_notice("My phone died.")
+    (CrisisNotice(level=<CrisisLevel.ACUTE: 'acute'>, signals=('suicide',)), None)
     """
-    plain = " ".join(folded(text.replace("’", "'")).split())
+    plain = " ".join(fold(text.replace("’", "'")).split())
     readings = {plain, letters_for_digits(plain)}
     found = [(level, name) for level, name, pattern in _COMPILED if any(map(pattern.search, readings))]
     if not found:
         return None
     # The graver ones stand first.
-    return Noticed(level=found[0][0], signals=tuple(name for _, name in found))
+    return CrisisNotice(level=found[0][0], signals=tuple(name for _, name in found))

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import shown
+from memstory_reference.input_checks import short_repr
 from memstory_reference.systems.layers.stores.logs import LogKind, Row
 
 MAX_COMMENT = 2_000
@@ -47,9 +47,9 @@ class SessionFeedbackRecord:
 def checked_feedback(label: object, source: object, comment: object) -> tuple[FeedbackLabel, FeedbackSource, str]:
     """Return the three as values; InputError names what is allowed."""
     if not isinstance(label, str) or label not in set(FeedbackLabel):
-        raise InputError(f"feedback: label is {shown(label)}; allowed: {', '.join(FeedbackLabel)}")
+        raise InputError(f"feedback: label is {short_repr(label)}; allowed: {', '.join(FeedbackLabel)}")
     if not isinstance(source, str) or source not in set(FeedbackSource):
-        raise InputError(f"feedback: source is {shown(source)}; allowed: {', '.join(FeedbackSource)}")
+        raise InputError(f"feedback: source is {short_repr(source)}; allowed: {', '.join(FeedbackSource)}")
     if not isinstance(comment, str):
         raise InputError(f"feedback: the comment must be text, not {type(comment).__name__}")
     if len(comment) > MAX_COMMENT:

@@ -9,10 +9,10 @@ from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.input_checks import is_storable
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.policy.guards import MAX_TOPICS, refused_text
+from memstory_reference.systems.layers.policy.guards import MAX_TOPICS, text_refusal_reason
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc
-from memstory_reference.systems.layers.structured import NoDecisionError, ask, text_in
+from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, text_in
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.token_sets import token_list
@@ -49,7 +49,9 @@ async def summarise(model: ChatModel | None, buffer: SessionMemoryBuffer, shown:
         try:
             said = [turn.user for turn in buffer.turns]
             read = partial(_read, said=said)
-            summary, topics = await ask(model, _prompt(buffer, shown), purpose=PURPOSE, schema=SCHEMA, read=read)
+            summary, topics = await ask_for_json(
+                model, _prompt(buffer, shown), purpose=PURPOSE, schema=SCHEMA, read=read
+            )
         except NoDecisionError:
             return _arc_by_rules(buffer)
         return _arc(buffer, summary, topics, by="model")
@@ -61,7 +63,7 @@ def _arc_by_rules(buffer: SessionMemoryBuffer) -> Arc:
     said = [turn.user for turn in buffer.turns]
     heads = [next(iter(sentences(text)), "") for text in said]
     kept: list[str] = []
-    for head in reversed([one_line(head) for head in heads if head.strip() and not refused_text(head, said)]):
+    for head in reversed([one_line(head) for head in heads if head.strip() and not text_refusal_reason(head, said)]):
         if sum(map(len, kept)) + len(head) > MAX_SUMMARY - 200:
             break
         kept.insert(0, head)
@@ -87,7 +89,9 @@ def _prompt(buffer: SessionMemoryBuffer, shown: int) -> str:
 def _read(answer: Mapping[str, Json], said: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
     summary, topics = one_line(text_in(answer, "summary")), answer.get("topics", [])
     # A summary is shown in later sessions: what the guards refuse must not come in through it.
-    if not summary or not isinstance(topics, list) or refused_text(summary, said) or not is_storable(summary):
+    if not summary or not isinstance(topics, list) or text_refusal_reason(summary, said) or not is_storable(summary):
         return None
     named = [one_line(topic)[:60] for topic in topics if isinstance(topic, str) and topic.strip()]
-    return summary, tuple(topic for topic in named if is_storable(topic) and not refused_text(topic, said))[:MAX_TOPICS]
+    return summary, tuple(topic for topic in named if is_storable(topic) and not text_refusal_reason(topic, said))[
+        :MAX_TOPICS
+    ]

@@ -11,7 +11,7 @@ from memstory_reference.systems.layers.operations.rule_extraction import facts_b
 from memstory_reference.systems.layers.policy.categories import SESSION_ONLY, STABLE
 from memstory_reference.systems.layers.records.candidates import SpokenTurn
 from memstory_reference.systems.layers.records.record import Fact, Rule
-from memstory_reference.systems.layers.structured import ask, text_in
+from memstory_reference.systems.layers.structured import ask_for_json, text_in
 
 MAX_CANDIDATES = 20
 """Of one turn and lane: a model that rambles must not fill the memory."""
@@ -94,7 +94,7 @@ async def extract(model: ChatModel | None, lane: Lane, turn: SpokenTurn) -> Sequ
     said = turn.user.replace("<<<", "< < <").replace(">>>", "> > >")
     prompt = f"{head}\nThe user said: <<<{said}>>>\n{_ENDS[lane]}"
     read = _read_facts if lane is Lane.SEMANTIC else _read_rules
-    found = await ask(model, prompt, purpose=lane.purpose, schema=SCHEMAS[lane], read=read)
+    found = await ask_for_json(model, prompt, purpose=lane.purpose, schema=SCHEMAS[lane], read=read)
     return found[:MAX_CANDIDATES]
 
 

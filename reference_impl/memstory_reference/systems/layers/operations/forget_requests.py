@@ -100,12 +100,12 @@ def asks_what_is_known(said: str) -> bool:
     return bool(_KNOWN.fullmatch(" ".join(said.split())))
 
 
-def meant(what: str, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+def matching_records(what: str, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     """Return the facts and rules that the words name: by the property, else by all their telling words.
 
     A wish "about Ann" names the facts whose subject or object she is; a property is that of the user alone.
     """
-    words = telling(what)
+    words = telling_words(what)
     key = " ".join(word for word in ("where", *sorted(words)) if word != "where" or "where" in token_set(what))
     predicates = _PROPERTIES.get(key)
     if predicates is not None and token_set(what) & {"my", "i", "me"}:
@@ -117,7 +117,7 @@ def meant(what: str, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     return [one for one in records if not isinstance(one.content, Arc) and words <= token_set(text_of(one.content))]
 
 
-def telling(text: str) -> frozenset[str]:
+def telling_words(text: str) -> frozenset[str]:
     """Return the words of a text that name something."""
     return frozenset(token_set(text) - STOP_WORDS - {"user", "s", "rule", "memory", "fact"})
 
@@ -125,19 +125,19 @@ def telling(text: str) -> frozenset[str]:
 def values_of(records: Iterable[MemoryRecord]) -> list[frozenset[str]]:
     """Return for each record the words that together would tell it again."""
     texts = (one.content.object if isinstance(one.content, Fact) else text_of(one.content) for one in records)
-    return [words for words in map(telling, texts) if words]
+    return [words for words in map(telling_words, texts) if words]
 
 
-def holds(text: str, values: Sequence[frozenset[str]]) -> bool:
+def holds_value(text: str, values: Sequence[frozenset[str]]) -> bool:
     """Say whether a text still tells one of the values."""
     words = token_set(text)
     return any(value <= words for value in values)
 
 
-def without_values(text: str, values: Sequence[frozenset[str]]) -> str:
+def drop_values(text: str, values: Sequence[frozenset[str]]) -> str:
     """Return a text without the sentences that tell one of the values."""
-    if not holds(text, values):
+    if not holds_value(text, values):
         return text
     # A value may be told over two sentences: then none of the text is left.
-    kept = " ".join(one for one in sentences(text) if not holds(one, values))
-    return "" if holds(kept, values) else kept
+    kept = " ".join(one for one in sentences(text) if not holds_value(one, values))
+    return "" if holds_value(kept, values) else kept

@@ -10,7 +10,9 @@ from memstory_reference.systems.layers.operations.dedup import share_a_slot
 from memstory_reference.systems.layers.records.record import MemoryRecord, Standing
 
 
-def released(replaced: Sequence[MemoryRecord], gone: Mapping[str, MemoryRecord], now: datetime) -> list[MemoryRecord]:
+def records_to_release(
+    replaced: Sequence[MemoryRecord], gone: Mapping[str, MemoryRecord], now: datetime
+) -> list[MemoryRecord]:
     """Return the records of `replaced` that change when those of `gone` are deleted, newest first.
 
     A record goes back to what it was replaced by in the end: to another that is left; else it is active again, or

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.policy.guards import must_not_last, refused
+from memstory_reference.systems.layers.policy.guards import refusal_reason, session_only_reason
 from memstory_reference.systems.layers.records.candidates import (
     Candidate,
     Decision,
@@ -42,10 +42,10 @@ def promotions(buffer: SessionMemoryBuffer, arc: Arc | None, config: LayersConfi
     return [_judged(candidate, buffer.turns, arc, config, said) for candidate in buffer.held]
 
 
-def coverage(wanted: str, text: str) -> float:
+def token_coverage(wanted: str, text: str) -> float:
     """Return the share of the telling tokens of `wanted` that `text` holds.
 
-    >>> coverage("the night shift", "I work the night shift again")
+    >>> token_coverage("the night shift", "I work the night shift again")
     1.0
     """
     tokens = token_set(wanted)
@@ -56,7 +56,7 @@ def coverage(wanted: str, text: str) -> float:
 def _judged(
     candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig, said: Sequence[str]
 ) -> Promotion:
-    why_not = refused(candidate.content, said) or must_not_last(candidate.content)
+    why_not = refusal_reason(candidate.content, said) or session_only_reason(candidate.content)
     if why_not:
         return Promotion(candidate=candidate, path=None, reason=why_not)
     path = _path(candidate, turns, arc, config)
@@ -72,9 +72,9 @@ def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, co
     wanted = candidate.content.object
     # The turn it comes from does not support it, and what the assistant said never is.
     others = [turn.user for turn in turns if turn.number not in candidate.turns]
-    if any(coverage(wanted, text) >= config.support for text in others):
+    if any(token_coverage(wanted, text) >= config.support for text in others):
         return Path.TRANSCRIPT
     # A summary by rules repeats the user's words, so only a model's judgement of what mattered counts.
-    if arc is not None and arc.by == "model" and coverage(wanted, arc.summary) >= config.support:
+    if arc is not None and arc.by == "model" and token_coverage(wanted, arc.summary) >= config.support:
         return Path.SUMMARY
     return None

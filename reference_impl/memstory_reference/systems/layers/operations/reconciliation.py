@@ -11,7 +11,7 @@ from memstory.contract.values import Tree
 from memstory_reference.systems.layers.operations.dedup import Likeness, compare, share_a_slot
 from memstory_reference.systems.layers.policy.write import candidate_text
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule, is_note
-from memstory_reference.systems.layers.structured import ask, text_in
+from memstory_reference.systems.layers.structured import ask_for_json, text_in
 from memstory_reference.text.token_sets import jaccard, token_set
 
 PURPOSE = "reconcile"
@@ -52,7 +52,7 @@ Answer as JSON: {"action": "bump|supersede|coexist", "target": 1}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciled:
+class ReconciliationDecision:
     """A decision; `target` is the record that it is about, None where nothing collides."""
 
     action: Action
@@ -68,14 +68,16 @@ def duplicate_of(content: Fact | Rule, active: Sequence[MemoryRecord], threshold
     return same[0] if same else max(near, key=lambda pair: pair[0])[1] if near else None
 
 
-def colliding(
+def collisions(
     content: Fact | Rule, active: Sequence[MemoryRecord], threshold: float, *, for_model: bool
 ) -> list[MemoryRecord]:
     """Return the records about which something must be decided, in their order."""
     return [record for record in active if _collides(content, record, threshold, for_model=for_model)]
 
 
-async def reconcile(model: ChatModel | None, content: Fact | Rule, stored: Sequence[MemoryRecord]) -> Reconciled:
+async def reconcile(
+    model: ChatModel | None, content: Fact | Rule, stored: Sequence[MemoryRecord]
+) -> ReconciliationDecision:
     """Decide about a record that collides with `stored`, of which there is at least one.
 
     Raises:
@@ -84,14 +86,14 @@ async def reconcile(model: ChatModel | None, content: Fact | Rule, stored: Seque
     if model is None:
         return _by_rules(content, stored)
 
-    def read(answer: Mapping[str, Tree]) -> Reconciled | None:
+    def read(answer: Mapping[str, Tree]) -> ReconciliationDecision | None:
         action, target = text_in(answer, "action").strip().lower(), answer.get("target", 1)
         is_number = isinstance(target, int) and not isinstance(target, bool)
         if action not in set(Action) or not is_number or not 1 <= target <= len(stored):
             return None
-        return Reconciled(action=Action(action), target=stored[target - 1], by="model")
+        return ReconciliationDecision(action=Action(action), target=stored[target - 1], by="model")
 
-    return await ask(model, _prompt(content, stored), purpose=PURPOSE, schema=SCHEMA, read=read)
+    return await ask_for_json(model, _prompt(content, stored), purpose=PURPOSE, schema=SCHEMA, read=read)
 
 
 def _collides(content: Fact | Rule, record: MemoryRecord, threshold: float, *, for_model: bool) -> bool:
@@ -103,14 +105,14 @@ def _collides(content: Fact | Rule, record: MemoryRecord, threshold: float, *, f
     return for_model and bool(related) and related >= RELATED_RULES
 
 
-def _by_rules(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> Reconciled:
+def _by_rules(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> ReconciliationDecision:
     """Replace a rule by its opposite and a single-valued property by its newest value; leave all else side by side."""
     if isinstance(content, Rule):
-        return Reconciled(action=Action.SUPERSEDE, target=stored[0], by="rules")
+        return ReconciliationDecision(action=Action.SUPERSEDE, target=stored[0], by="rules")
     slot = next((record for record in stored if share_a_slot(content, record.content)), None)
     if slot is not None and content.predicate in SINGLE_VALUED:
-        return Reconciled(action=Action.SUPERSEDE, target=slot, by="rules")
-    return Reconciled(action=Action.COEXIST, target=stored[0], by="rules")
+        return ReconciliationDecision(action=Action.SUPERSEDE, target=slot, by="rules")
+    return ReconciliationDecision(action=Action.COEXIST, target=stored[0], by="rules")
 
 
 def _prompt(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> str:

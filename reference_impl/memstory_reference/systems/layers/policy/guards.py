@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_texts, is_storable
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
-from memstory_reference.systems.layers.audit.crisis_signals import notice
+from memstory_reference.systems.layers.audit.crisis_signals import crisis_notice
 from memstory_reference.systems.layers.policy.categories import Durability, durability, normal_category
 from memstory_reference.systems.layers.policy.safety import is_unsafe_among, is_vague_weakening
 from memstory_reference.systems.layers.records.record import Arc, Content, Fact, Rule
@@ -63,7 +63,7 @@ def checked_content(content: object) -> Content:
     return content
 
 
-def well_formed(content: Fact | Rule, *, longest: int = MAX_PART) -> Fact | Rule | None:
+def normal_content(content: Fact | Rule, *, longest: int = MAX_PART) -> Fact | Rule | None:
     """Return the content as it may be stored, None if it may not be: parts on one line, of limited length, none empty.
 
     Control characters go, a predicate becomes UPPER_CASE and a category a plain name.
@@ -98,7 +98,7 @@ def is_quoted(quote: str, said: Sequence[str]) -> bool:
     return bool(wanted) and sum(word in heard for word in wanted) >= QUOTED_SHARE * len(wanted)
 
 
-def refused(content: Fact | Rule, around: Sequence[str]) -> str | None:
+def refusal_reason(content: Fact | Rule, around: Sequence[str]) -> str | None:
     """Return why this must not be stored at all, None if it may. `around` are the user's turns up to now."""
     texts = _texts(content)
     secret = next((why_not for text in (" ".join(_parts(content)), *texts) if (why_not := secret_in(text))), None)
@@ -112,7 +112,7 @@ def refused(content: Fact | Rule, around: Sequence[str]) -> str | None:
     return None
 
 
-def refused_text(text: str, around: Sequence[str] = ()) -> str | None:
+def text_refusal_reason(text: str, around: Sequence[str] = ()) -> str | None:
     """Return why a text of any kind, such as a summary, must not be told in later prompts; None if it may.
 
     A wish to leave out what is not named is refused too: what it means may be named in another session.
@@ -125,10 +125,10 @@ def refused_text(text: str, around: Sequence[str] = ()) -> str | None:
     return CRISIS if _is_acute(text) else None
 
 
-def without_secrets(text: str) -> str:
+def drop_secret_sentences(text: str) -> str:
     """Return what was said with every sentence that holds a secret left out, and said to be (SEC-12).
 
-    >>> without_secrets("I live in Oslo. My card is 4111 1111 1111 1111.")
+    >>> drop_secret_sentences("I live in Oslo. My card is 4111 1111 1111 1111.")
     'I live in Oslo. [left out: it holds the number of a payment card]'
     """
     if secret_in(text) is None:
@@ -139,7 +139,7 @@ def without_secrets(text: str) -> str:
     return f"[left out: {why_not}]" if (why_not := secret_in(shown)) else shown
 
 
-def must_wait(content: Fact | Rule) -> str | None:
+def hold_reason(content: Fact | Rule) -> str | None:
     """Return why this may not be stored at once, whatever the model decided; None if it may."""
     if isinstance(content, Rule):
         return VAGUE if any(is_vague_weakening(text) for text in _texts(content)) else None
@@ -152,14 +152,14 @@ def must_wait(content: Fact | Rule) -> str | None:
             return None
 
 
-def must_not_last(content: Fact | Rule) -> str | None:
+def session_only_reason(content: Fact | Rule) -> str | None:
     """Return why this must not outlive its session; None if it may."""
     is_momentary = isinstance(content, Fact) and durability(content.category) is Durability.SESSION_ONLY
     return SESSION_ONLY if is_momentary else None
 
 
 def _is_acute(text: str) -> bool:
-    noticed = notice(text)
+    noticed = crisis_notice(text)
     return noticed is not None and noticed.level is CrisisLevel.ACUTE
 
 

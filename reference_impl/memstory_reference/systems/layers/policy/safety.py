@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from memstory_reference.text.folding import folded, letters_for_digits
+from memstory_reference.text.folding import fold, letters_for_digits
 from memstory_reference.text.token_sets import token_list
 
 
@@ -110,7 +110,7 @@ def _obeys_regardless(words: Sequence[str]) -> bool:
 
 def _readings(text: str) -> list[list[str]]:
     """Return the words as they are written, and as they are meant where digits stand for letters."""
-    plain = folded(text)
+    plain = fold(text)
     meant = letters_for_digits(plain)
     return [_words(plain)] if meant == plain else [_words(plain), _words(meant)]
 

@@ -11,7 +11,7 @@ from memstory.contract.values import Json
 from memstory_reference.systems.layers.policy.categories import Durability, durability
 from memstory_reference.systems.layers.records.candidates import Decision
 from memstory_reference.systems.layers.records.record import Fact, Rule
-from memstory_reference.systems.layers.structured import NoDecisionError, ask, text_in
+from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, text_in
 
 PURPOSE = "write_policy"
 SCHEMA: Mapping[str, Json] = {
@@ -60,7 +60,7 @@ async def decide(model: ChatModel | None, content: Fact | Rule, said: str) -> Ve
     if model is None:
         return decision_by_rules(content)
     try:
-        return await ask(model, _prompt(content, said), purpose=PURPOSE, schema=SCHEMA, read=_read)
+        return await ask_for_json(model, _prompt(content, said), purpose=PURPOSE, schema=SCHEMA, read=_read)
     except NoDecisionError as error:
         return Verdict(decision=Decision.HOLD, reason=str(error), by="fallback")
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.ports import Embedder, EmbedderUnavailableError, Purpose
-from memstory_reference.storage.vector_matrix import usable
+from memstory_reference.storage.vector_matrix import normalized_or_none
 
 Vector = NDArray[np.float32] | None
 
@@ -39,7 +39,7 @@ class Embeddings:
         if self._embedder is None or not texts:
             return [None] * len(texts)
         try:
-            return [usable(row) for row in await self._embedder.embed(texts, purpose)]
+            return [normalized_or_none(row) for row in await self._embedder.embed(texts, purpose)]
         except EmbedderUnavailableError:
             self.failures += 1
             return [None] * len(texts)

@@ -10,7 +10,7 @@ from memstory_reference.systems.layers.recall.retrieval import TurnMemory
 from memstory_reference.systems.layers.records.candidates import SpokenTurn
 from memstory_reference.systems.layers.records.entries import format_working_memory_entries
 from memstory_reference.systems.layers.records.record import LABELS, Arc, Content, Fact, Layer, Rule
-from memstory_reference.text.lines import one_line, shortened
+from memstory_reference.text.lines import one_line, shorten
 
 WINDOW_TURNS = 10
 BLOCK_CHARACTERS, LINE_CHARACTERS = 24_000, 4_000
@@ -44,14 +44,14 @@ def memory_block(memory: TurnMemory) -> str:
 def _fitting(lines: Sequence[str]) -> list[str]:
     """Return the lines, best first, that a prompt has room for; a long one is shortened."""
     kept, room = list[str](), BLOCK_CHARACTERS
-    for line in (shortened(one, LINE_CHARACTERS) for one in lines):
+    for line in (shorten(one, LINE_CHARACTERS) for one in lines):
         if len(line) <= room:
             kept.append(line)
             room -= len(line)
     return kept
 
 
-def prompt(memory: TurnMemory, past: Sequence[SpokenTurn], said: str, window: int) -> list[Message]:
+def turn_prompt(memory: TurnMemory, past: Sequence[SpokenTurn], said: str, window: int) -> list[Message]:
     """Return the messages of a turn: system with the memory, the session's last turns, what was said.
 
     Of the last turns there are as many as fit into `window` characters.

@@ -14,7 +14,7 @@ from memstory_reference.systems.layers.recall.embeddings import Embeddings, Vect
 from memstory_reference.systems.layers.recall.rrf import fuse
 from memstory_reference.systems.layers.records.entries import WORKING_MEMORY, WorkingMemoryEntry, entry_of
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord
-from memstory_reference.systems.layers.stores.store import MemoryStore, Scored
+from memstory_reference.systems.layers.stores.store import MemoryStore, ScoredRow
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_list
 
@@ -29,7 +29,7 @@ MAX_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class RankedRecord:
     """A record with its fused score, and the ranks and scores that made it; a list that lacks it gives None."""
 
     record: MemoryRecord
@@ -80,7 +80,7 @@ def query_tokens(text: str) -> frozenset[str]:
     return frozenset((telling or tokens)[:MAX_TOKENS])
 
 
-def fused(dense: Sequence[Scored], lexical: Sequence[Scored]) -> dict[str, float]:
+def fuse_lists(dense: Sequence[ScoredRow], lexical: Sequence[ScoredRow]) -> dict[str, float]:
     """Return the ids of both lists with their scores by RRF, best first, ties by newer, then id."""
     moments = {one.id: one.moment for one in (*dense, *lexical)}
     scores = fuse([[one.id for one in dense], [one.id for one in lexical]])
@@ -109,8 +109,8 @@ class Retrieval:
             self._store.alist(owner, Layer.PROCEDURAL),
         )
         latest = await self._store.alatest(owner, Layer.EPISODIC) if is_first_turn else None
-        others = [one for one in list(fused(*arcs))[: self._config.episodes] if latest is None or one != latest.id]
-        recalled = await self._first(owner, list(fused(*facts)), self._config.top_k)
+        others = [one for one in list(fuse_lists(*arcs))[: self._config.episodes] if latest is None or one != latest.id]
+        recalled = await self._first(owner, list(fuse_lists(*facts)), self._config.top_k)
         recalled += await self._first(owner, others, len(others))
         return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
 
@@ -123,7 +123,7 @@ class Retrieval:
 
     async def search(
         self, owner: str, query: str, layers: Sequence[Layer], *, now: datetime, limit: int | None = None
-    ) -> list[Ranked]:
+    ) -> list[RankedRecord]:
         """Return the active records of these layers that the question finds, or the first `limit`, best first.
 
         Raises:
@@ -134,7 +134,7 @@ class Retrieval:
         if not query.strip():
             return []
         vector = await self._embeddings.of_query(query)
-        dense, lexical = list[Scored](), list[Scored]()
+        dense, lexical = list[ScoredRow](), list[ScoredRow]()
         for layer in layers:
             since = now - self._config.episodic_age if layer is Layer.EPISODIC else None
             found = await self._lists(owner, layer, query, vector, since)
@@ -143,9 +143,9 @@ class Retrieval:
         dense, lexical = _best_first(dense), _best_first(lexical)
         dense_at = {one.id: (rank, one.score) for rank, one in enumerate(dense, start=1)}
         lexical_at = {one.id: (rank, one.score) for rank, one in enumerate(lexical, start=1)}
-        scores, nowhere = fused(dense, lexical), (None, None)
+        scores, nowhere = fuse_lists(dense, lexical), (None, None)
         return [
-            Ranked(
+            RankedRecord(
                 record=record,
                 score=scores[record.id],
                 dense_rank=dense_at.get(record.id, nowhere)[0],
@@ -166,7 +166,7 @@ class Retrieval:
 
     async def _lists(
         self, owner: str, layer: Layer, query: str, vector: Vector, since: datetime | None
-    ) -> tuple[list[Scored], list[Scored]]:
+    ) -> tuple[list[ScoredRow], list[ScoredRow]]:
         tokens = query_tokens(query)
         lexical = self._store.asearch_tokens(owner, layer, tokens, POOL, since)
         if vector is None:
@@ -177,5 +177,5 @@ class Retrieval:
         return [one for one in dense if one.score >= self._config.min_similarity], words
 
 
-def _best_first(found: Sequence[Scored]) -> list[Scored]:
+def _best_first(found: Sequence[ScoredRow]) -> list[ScoredRow]:
     return sorted(found, key=lambda one: (-one.score, -one.moment, one.id))

@@ -13,13 +13,13 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.vector_matrix import VectorMatrix, usable
+from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
 from memstory_reference.systems.layers.stores.found import nearest_of
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
-from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
+from memstory_reference.systems.layers.stores.store import ACTIVE, ScoredRow
 from memstory_reference.text.token_sets import token_recall, token_set
 
 
@@ -55,17 +55,17 @@ class InMemoryStore:
 
     async def asearch_similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
-    ) -> list[Scored]:
+    ) -> list[ScoredRow]:
         matrix = self._vectors.get((owner, layer))
-        query = usable(vector)
+        query = normalized_or_none(vector)
         return [] if matrix is None or query is None else nearest_of(matrix, query, limit, since)
 
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
-    ) -> list[Scored]:
+    ) -> list[ScoredRow]:
         rows = [row for row in self._of(owner, layer) if row.is_active and (since is None or row.created_at >= since)]
         scored = [
-            Scored(id=row.id, moment=microseconds(row.created_at), score=recall)
+            ScoredRow(id=row.id, moment=microseconds(row.created_at), score=recall)
             for row in _newest_first(rows)
             if (recall := token_recall(tokens, self._tokens[owner, row.id])) > 0
         ]
@@ -146,7 +146,7 @@ class InMemoryStore:
 
     def _put(self, record: MemoryRecord) -> None:
         old = self._rows.get((record.owner, record.id))
-        vector = usable(record.vector)
+        vector = normalized_or_none(record.vector)
         if vector is None and old is not None and text_of(old.content) == text_of(record.content):
             vector = old.vector
         self._remove(record.owner, record.id)

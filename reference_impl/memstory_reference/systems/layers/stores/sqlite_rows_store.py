@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.checksum import checksum
-from memstory_reference.storage.database_store import Database, parts
-from memstory_reference.storage.vector_matrix import unit_vector, usable
+from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.vector_matrix import normalized_or_none, unit_vector
 from memstory_reference.systems.layers.identity import iso_now, microseconds
 from memstory_reference.systems.layers.records.record import (
     Layer,
@@ -89,7 +89,7 @@ _FROM = "FROM records AS r JOIN namespaces AS n ON n.number = r.namespace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenRow:
     """A row as it was written: the vector that it has now, be it new or kept, and the tokens that found or find it."""
 
     record: MemoryRecord
@@ -98,7 +98,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
+class DeletedRow:
     """A row that was deleted, with the tokens that found it; None of a damaged one, whose text nobody knows."""
 
     id: str
@@ -130,12 +130,12 @@ class SqliteRows:
         (number,) = self._db.execute("PRAGMA data_version").fetchone()
         return int(number)
 
-    def put(self, records: Sequence[MemoryRecord]) -> list[Written]:
+    def put(self, records: Sequence[MemoryRecord]) -> list[WrittenRow]:
         """Write all rows in one transaction."""
         with self._db.transaction():
             return [self._put(record) for record in records]
 
-    def end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> list[Written] | None:
+    def end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> list[WrittenRow] | None:
         """Take an active session off and write what it leaves, in one transaction; None if it is not active."""
         with self._db.transaction():
             gone = self.sessions.remove(owner, session)
@@ -145,7 +145,7 @@ class SqliteRows:
         """Return the rows that exist, in the order of `ids`."""
         found = dict[str, MemoryRecord]()
         # Nothing has an id that no text of SQLite can be.
-        for marks, part in parts([one for one in ids if not _HALF.search(one)]):
+        for marks, part in batches_of_values([one for one in ids if not _HALF.search(one)]):
             rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({marks}) AND n.owner = ?", (*part, owner))
             found |= {record.id: record for record in self._whole(rows)}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
@@ -172,7 +172,7 @@ class SqliteRows:
     def postings(self, owner: str, layer: Layer, tokens: Sequence[str]) -> dict[str, NDArray[np.int64]]:
         """Return the numbers of the rows that hold each token."""
         found = dict.fromkeys(tokens, np.zeros(0, np.int64))
-        for marks, part in parts(tokens):
+        for marks, part in batches_of_values(tokens):
             # Joined by SQLite and split by numpy: ten thousand rows one by one would take longer than all the rest.
             rows = self._db.rows(
                 f"SELECT t.token, group_concat(t.row) {_HELD} AND t.token IN ({marks}) GROUP BY t.token",
@@ -184,7 +184,7 @@ class SqliteRows:
     def numbered(self, numbers: Sequence[int], since: datetime | None) -> list[tuple[int, str, int]]:
         """Return the number, the id and the moment in microseconds of rows, newest first, ties by id."""
         found = list[tuple[int, str, int]]()
-        for marks, part in parts(numbers):
+        for marks, part in batches_of_values(numbers):
             rows = self._db.rows(
                 f"SELECT r.row, r.id, r.created_at {_FROM} WHERE r.row IN ({marks}) AND r.created_at >= ?",
                 (*part, iso_now(since) if since else ""),
@@ -215,11 +215,11 @@ class SqliteRows:
         rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? ORDER BY r.row", (owner,))
         return [row["id"] for row in rows if self._record(row) is None]
 
-    def delete(self, owner: str, ids: Sequence[str]) -> list[Gone]:
+    def delete(self, owner: str, ids: Sequence[str]) -> list[DeletedRow]:
         """Delete rows, damaged ones too; return those that existed, in the order of `ids`."""
-        found = dict[str, Gone]()
+        found = dict[str, DeletedRow]()
         with self._db.transaction():
-            for marks, part in parts([one for one in ids if not _HALF.search(one)]):
+            for marks, part in batches_of_values([one for one in ids if not _HALF.search(one)]):
                 rows = self._db.rows(
                     f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({marks}) AND n.owner = ?", (*part, owner)
                 )
@@ -228,7 +228,7 @@ class SqliteRows:
             self._db.forget_log()
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
-    def delete_owner(self, owner: str) -> list[Gone]:
+    def delete_owner(self, owner: str) -> list[DeletedRow]:
         self.set_recall(owner, on=True)
         with self._db.transaction():  # by no ids: one may be damaged
             rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ?", (owner,))
@@ -251,9 +251,9 @@ class SqliteRows:
             self._db.forget_log()
         return gone
 
-    def _put(self, record: MemoryRecord) -> Written:
+    def _put(self, record: MemoryRecord) -> WrittenRow:
         namespace = self._namespace(record.owner, record.layer)
-        vector = usable(record.vector)
+        vector = normalized_or_none(record.vector)
         blob = None if vector is None else vector.tobytes()
         text = text_of(record.content)
         old = self._db.execute(
@@ -292,12 +292,12 @@ class SqliteRows:
                 "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", [(namespace, token, row) for token in token_set(text)]
             )
         kept = None if blob is None else np.frombuffer(blob, np.float32)
-        return Written(record=record, vector=kept, tokens=tokens)
+        return WrittenRow(record=record, vector=kept, tokens=tokens)
 
-    def _remove(self, row: sqlite3.Row) -> Gone:
+    def _remove(self, row: sqlite3.Row) -> DeletedRow:
         text = self._unindex(row)
         self._db.execute("DELETE FROM records WHERE row = ?", (row["row"],))
-        return Gone(id=row["id"], layer=_layer(row["layer"]), tokens=None if text is None else token_set(text))
+        return DeletedRow(id=row["id"], layer=_layer(row["layer"]), tokens=None if text is None else token_set(text))
 
     def _unindex(self, row: sqlite3.Row) -> str | None:
         """Take a row's tokens out; return its text, None if it is damaged."""

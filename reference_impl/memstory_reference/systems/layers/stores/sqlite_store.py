@@ -17,21 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database
-from memstory_reference.storage.vector_matrix import VectorMatrix, usable
+from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.stores.found import KEPT_MATRICES, most_held, nearest_of
+from memstory_reference.systems.layers.stores.found import KEPT_MATRICES, best_by_tokens, nearest_of
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.sqlite_rows_store import (
     MIGRATIONS,
     SCHEMA,
     SCHEMA_VERSION,
-    Gone,
+    DeletedRow,
     SqliteRows,
-    Written,
+    WrittenRow,
 )
-from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
+from memstory_reference.systems.layers.stores.store import ACTIVE, ScoredRow
 
 KEPT_LISTS = 1_024
 """Tokens whose rows stay in memory."""
@@ -65,12 +65,12 @@ class SqliteStore:
 
     async def asearch_similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
-    ) -> list[Scored]:
+    ) -> list[ScoredRow]:
         return await self._db.lane.run(self._similar, owner, layer, vector, limit, since)
 
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
-    ) -> list[Scored]:
+    ) -> list[ScoredRow]:
         return await self._db.lane.run(self._named, owner, layer, tokens, limit, since)
 
     async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
@@ -132,7 +132,7 @@ class SqliteStore:
         self._keep_in_step(written or ())
         return written is not None
 
-    def _delete(self, owner: str, ids: Sequence[str] | None) -> list[Gone]:
+    def _delete(self, owner: str, ids: Sequence[str] | None) -> list[DeletedRow]:
         gone = self._rows.delete_owner(owner) if ids is None else self._rows.delete(owner, ids)
         for row in gone:
             if row.tokens is None or row.layer is None:
@@ -145,15 +145,15 @@ class SqliteStore:
 
     def _similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None
-    ) -> list[Scored]:
-        query = usable(vector)
+    ) -> list[ScoredRow]:
+        query = normalized_or_none(vector)
         if query is None:
             return []
         return nearest_of(self._matrix(owner, layer), query, limit, since)
 
     def _named(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
-    ) -> list[Scored]:
+    ) -> list[ScoredRow]:
         self._drop_what_is_stale()
         lists = self._postings(owner, layer, tokens)
         if not any(map(len, lists)):
@@ -163,10 +163,10 @@ class SqliteStore:
         starts = np.append(0, np.flatnonzero(every[1:] != every[:-1]) + 1)
         numbers, held = every[starts], np.diff(starts, append=len(every))
         # With a date it is not known yet which rows count.
-        numbers, held = most_held(numbers, held, limit if since is None else None)
+        numbers, held = best_by_tokens(numbers, held, limit if since is None else None)
         share = dict(zip(numbers.tolist(), held.tolist(), strict=True))
         found = [
-            Scored(id=name, moment=moment, score=share[number] / len(tokens))
+            ScoredRow(id=name, moment=moment, score=share[number] / len(tokens))
             for number, name, moment in self._rows.numbered(list(share), since)
         ]
         return sorted(found, key=lambda one: -one.score)[:limit]
@@ -202,7 +202,7 @@ class SqliteStore:
             self._matrices.popitem(last=False)
         return self._matrices[key]
 
-    def _keep_in_step(self, written: Sequence[Written]) -> None:
+    def _keep_in_step(self, written: Sequence[WrittenRow]) -> None:
         for one in written:
             self._forget_lists(one.record.owner, one.record.layer, one.tokens)
             matrix = self._matrices.get((one.record.owner, one.record.layer))

@@ -22,7 +22,7 @@ ACTIVE: Sequence[Standing] = (Standing.ACTIVE,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class ScoredRow:
     """A row that a search found: its moment of making, in microseconds; `score` is the cosine or the token recall.
 
     Most of what a search finds is never shown: `aget` reads those that are. It leaves a damaged row out, the search may
@@ -61,7 +61,7 @@ class MemoryStore(Protocol):
 
     async def asearch_similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
-    ) -> list[Scored]:
+    ) -> list[ScoredRow]:
         """Return the rows nearest by cosine, exactly: best first, ties by newer, then id; rows without vector are out.
 
         `since` leaves out what was created before it.
@@ -70,7 +70,7 @@ class MemoryStore(Protocol):
 
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
-    ) -> list[Scored]:
+    ) -> list[ScoredRow]:
         """Return the rows by their share of `tokens`, best first, ties by newer, then id; a row with none is out."""
         ...
 

@@ -16,7 +16,13 @@ from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import is_same, share_a_slot
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import SINGLE_VALUED
-from memstory_reference.systems.layers.policy.guards import MALFORMED, is_quoted, must_wait, refused, well_formed
+from memstory_reference.systems.layers.policy.guards import (
+    MALFORMED,
+    hold_reason,
+    is_quoted,
+    normal_content,
+    refusal_reason,
+)
 from memstory_reference.systems.layers.policy.write import decide
 from memstory_reference.systems.layers.records.candidates import (
     Candidate,
@@ -28,7 +34,7 @@ from memstory_reference.systems.layers.records.record import Fact, Rule, Standin
 from memstory_reference.systems.layers.stores.store import LayersStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.systems.layers.turns.diagnostics import TurnDiagnostics, merge_dicts
-from memstory_reference.systems.layers.turns.writing import NewRecord, Plan, Writer
+from memstory_reference.systems.layers.turns.writing import NewRecord, WritePlan, Writer
 
 LOG = logging.getLogger(__name__)
 
@@ -39,7 +45,7 @@ INVENTED = "guard: the quote is not what the user said"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class CandidateDecision:
     """A candidate with what the policy and the guards make of it."""
 
     content: Fact | Rule
@@ -52,7 +58,7 @@ class LaneReport:
     """What a lane found; `failed` if it could not look."""
 
     lane: Lane
-    decided: Sequence[Decided]
+    decided: Sequence[CandidateDecision]
     failed: bool
     report: dict[str, Json]
 
@@ -125,25 +131,25 @@ class Lanes:
             counts = merge_dicts(counts, {str(one.decision): 1, "reasons": [one.reason]})
         return LaneReport(lane=lane, decided=decided, failed=False, report=counts)
 
-    async def _decided(self, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]) -> Decided:
-        fit = well_formed(content)
+    async def _decided(self, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]) -> CandidateDecision:
+        fit = normal_content(content)
         if fit is None:
-            return Decided(content=content, decision=Decision.DROP, reason=MALFORMED)
-        why_not = refused(fit, around) or (None if is_quoted(fit.evidence_quote, [turn.user]) else INVENTED)
+            return CandidateDecision(content=content, decision=Decision.DROP, reason=MALFORMED)
+        why_not = refusal_reason(fit, around) or (None if is_quoted(fit.evidence_quote, [turn.user]) else INVENTED)
         if why_not:
-            return Decided(content=fit, decision=Decision.DROP, reason=why_not)
+            return CandidateDecision(content=fit, decision=Decision.DROP, reason=why_not)
         verdict = await decide(self._model, fit, turn.user)
-        wait = must_wait(fit) if verdict.decision is Decision.COMMIT else None
+        wait = hold_reason(fit) if verdict.decision is Decision.COMMIT else None
         if wait:
-            return Decided(content=fit, decision=Decision.HOLD, reason=wait)
-        return Decided(content=fit, decision=verdict.decision, reason=f"{verdict.by}: {verdict.decision}")
+            return CandidateDecision(content=fit, decision=Decision.HOLD, reason=wait)
+        return CandidateDecision(content=fit, decision=verdict.decision, reason=f"{verdict.by}: {verdict.decision}")
 
     async def _apply(
-        self, seen: SessionMemoryBuffer, number: int, decided: Sequence[Decided], *, complete: bool
+        self, seen: SessionMemoryBuffer, number: int, decided: Sequence[CandidateDecision], *, complete: bool
     ) -> dict[str, Json]:
         """Write what is committed, hold the rest; memory first, then the buffer, each whole."""
         owner, session = seen.owner, seen.session
-        plan = Plan(owner=owner, session=session, now=self._clock.now())
+        plan = WritePlan(owner=owner, session=session, now=self._clock.now())
         report: dict[str, Json] = {}
         async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
             buffer = await self._loaded(owner, session, number)
@@ -165,7 +171,9 @@ class Lanes:
             await self._store.asave(buffer.with_extracted(number) if complete else buffer)
         return report
 
-    async def _write_late(self, plan: Plan, seen: SessionMemoryBuffer, decided: Sequence[Decided]) -> dict[str, Json]:
+    async def _write_late(
+        self, plan: WritePlan, seen: SessionMemoryBuffer, decided: Sequence[CandidateDecision]
+    ) -> dict[str, Json]:
         """Write what is committed after all though the session has ended; what waited for its end is judged by then."""
         report: dict[str, Json] = {"ended": True}
         for one in decided:
@@ -185,7 +193,7 @@ class Lanes:
             for row in stored
         )
 
-    async def _take(self, plan: Plan, held: list[Candidate], one: Decided, number: int) -> str:
+    async def _take(self, plan: WritePlan, held: list[Candidate], one: CandidateDecision, number: int) -> str:
         """Commit a candidate to the plan or to the held ones; return the word for it."""
         known = next((old for old in held if is_same(one.content, old.content, self._config.duplicate)), None)
         candidate = known or Candidate(
@@ -206,8 +214,8 @@ class Lanes:
         held[:] = [*(old for old in held if old.id != candidate.id), candidate]
         return "held"
 
-    def _is_due(self, candidate: Candidate, one: Decided) -> bool:
+    def _is_due(self, candidate: Candidate, one: CandidateDecision) -> bool:
         if one.decision is Decision.COMMIT:
             return True
         awaited = Decision.REPEAT in (candidate.decision, one.decision)
-        return awaited and len(candidate.turns) >= self._config.repetitions and must_wait(candidate.content) is None
+        return awaited and len(candidate.turns) >= self._config.repetitions and hold_reason(candidate.content) is None

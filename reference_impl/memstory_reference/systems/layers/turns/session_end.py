@@ -11,7 +11,7 @@ from memstory.contract.clock import Clock
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import shown
+from memstory_reference.input_checks import short_repr
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
 from memstory_reference.systems.layers.operations.promotion import promotions
@@ -19,7 +19,7 @@ from memstory_reference.systems.layers.records.candidates import SessionMemoryBu
 from memstory_reference.systems.layers.records.record import Arc, MemoryRecord
 from memstory_reference.systems.layers.stores.store import LayersStore
 from memstory_reference.systems.layers.turns.lanes import Lanes
-from memstory_reference.systems.layers.turns.writing import NewRecord, Plan, Writer
+from memstory_reference.systems.layers.turns.writing import NewRecord, WritePlan, Writer
 
 
 class EndReason(StrEnum):
@@ -77,7 +77,7 @@ class SessionEnds:
         buffer = await self._store.aload(owner, session)
         while buffer is not None and not self._goes_on(buffer, reason):
             # A crash, or a model that was down, may have left turns that nobody looked at.
-            for number in unseen(buffer, tried):
+            for number in unextracted_turns(buffer, tried):
                 await self._lanes.extract(owner, session, number)
                 tried.add((buffer.arc_id, number))
             async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
@@ -85,7 +85,7 @@ class SessionEnds:
                 if buffer is None or self._goes_on(buffer, reason):
                     return None
                 # A turn may have been spoken meanwhile: it is looked at before the session ends, too.
-                if not unseen(buffer, tried):
+                if not unextracted_turns(buffer, tried):
                     return await self._finish(buffer, reason)
         return None
 
@@ -104,7 +104,7 @@ class SessionEnds:
 
     async def _finish(self, buffer: SessionMemoryBuffer, reason: EndReason) -> EndReport | None:
         arc = await self._arc(buffer)
-        plan = Plan(owner=buffer.owner, session=buffer.session, now=self._clock.now())
+        plan = WritePlan(owner=buffer.owner, session=buffer.session, now=self._clock.now())
         promoted, dropped = [], []
         for one in promotions(buffer, arc, self._config):
             if one.path is None:
@@ -124,17 +124,17 @@ class SessionEnds:
 def parse_reason(text: object) -> EndReason:
     """Return the reason of this name; InputError says which there are."""
     if not isinstance(text, str) or text not in set(EndReason):
-        raise InputError(f"a session ends by one of {', '.join(EndReason)}, not by {shown(text)}")
+        raise InputError(f"a session ends by one of {', '.join(EndReason)}, not by {short_repr(text)}")
     return EndReason(text)
 
 
-def unseen(buffer: SessionMemoryBuffer, tried: AbstractSet[tuple[str, int]]) -> list[int]:
+def unextracted_turns(buffer: SessionMemoryBuffer, tried: AbstractSet[tuple[str, int]]) -> list[int]:
     """Return the numbers of the turns that nobody has extracted, but those that were tried."""
     # Another may have ended this session meanwhile: the one that follows counts its turns from 1 again.
     return [one.number for one in buffer.turns if not one.extracted and (buffer.arc_id, one.number) not in tried]
 
 
-def _arc_record(buffer: SessionMemoryBuffer, arc: Arc, plan: Plan) -> MemoryRecord:
+def _arc_record(buffer: SessionMemoryBuffer, arc: Arc, plan: WritePlan) -> MemoryRecord:
     return MemoryRecord(
         id=buffer.arc_id,
         owner=buffer.owner,

@@ -11,8 +11,8 @@ from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import note_key
 from memstory_reference.systems.layers.operations.reconciliation import (
     Action,
-    Reconciled,
-    colliding,
+    ReconciliationDecision,
+    collisions,
     duplicate_of,
     reconcile,
 )
@@ -46,7 +46,7 @@ class NewRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class WriteOutcome:
     """What happened to it: `stored`, `bumped` or `superseded` (it is stored, and another made way)."""
 
     id: str
@@ -57,7 +57,7 @@ class Outcome:
 
 
 @dataclass(slots=True, kw_only=True)
-class Plan:
+class WritePlan:
     """Rows that one transaction will write; later records see what earlier ones have changed."""
 
     owner: str
@@ -101,7 +101,7 @@ class Writer:
         self._model = model
         self._config = config
 
-    async def plan(self, plan: Plan, new: NewRecord, *, or_coexist: bool = False) -> Outcome:
+    async def plan(self, plan: WritePlan, new: NewRecord, *, or_coexist: bool = False) -> WriteOutcome:
         """Add a record to a plan.
 
         Raises:
@@ -134,7 +134,7 @@ class Writer:
         others = [one for one in stored if one.id != record.id]
         return duplicate_of(record.content, others, self._config.duplicate)
 
-    async def with_vectors(self, plan: Plan) -> list[MemoryRecord]:
+    async def with_vectors(self, plan: WritePlan) -> list[MemoryRecord]:
         """Return the plan's rows, new texts embedded in one call."""
         fresh = [plan.rows[identifier] for identifier in plan.rows if identifier in plan.fresh]
         vectors = await self._embeddings.of_documents([text_of(row.content) for row in fresh])
@@ -149,33 +149,37 @@ class Writer:
         found = await self._store.asearch_tokens(owner, Layer.SEMANTIC, tokens, POOL)
         return [one for one in await self._store.aget(owner, [one.id for one in found]) if one.is_active]
 
-    async def _decide(self, content: Fact | Rule, active: Sequence[MemoryRecord], *, or_coexist: bool) -> Reconciled:
-        stored = colliding(content, active, self._config.duplicate, for_model=self._model is not None)
+    async def _decide(
+        self, content: Fact | Rule, active: Sequence[MemoryRecord], *, or_coexist: bool
+    ) -> ReconciliationDecision:
+        stored = collisions(content, active, self._config.duplicate, for_model=self._model is not None)
         if not stored:
-            return Reconciled(action=Action.COEXIST)
+            return ReconciliationDecision(action=Action.COEXIST)
         try:
             return await reconcile(self._model, content, stored)
         except NoDecisionError:
             if not or_coexist:
                 raise
-            return Reconciled(action=Action.COEXIST, target=stored[0], by="fallback")
+            return ReconciliationDecision(action=Action.COEXIST, target=stored[0], by="fallback")
 
-    def _bump(self, plan: Plan, new: NewRecord, old: MemoryRecord, by: str) -> Outcome:
+    def _bump(self, plan: WritePlan, new: NewRecord, old: MemoryRecord, by: str) -> WriteOutcome:
         bumped = replace(old, count=old.count + new.count, updated_at=max(plan.now, old.updated_at))
         plan.change(bumped)
-        return Outcome(id=old.id, outcome="bumped", record=bumped, by=by)
+        return WriteOutcome(id=old.id, outcome="bumped", record=bumped, by=by)
 
-    def _insert(self, plan: Plan, new: NewRecord, decision: Reconciled) -> Outcome:
+    def _insert(self, plan: WritePlan, new: NewRecord, decision: ReconciliationDecision) -> WriteOutcome:
         record = self._row(plan, new.id, new.content, new.count)
         plan.add(record)
         if decision.action is not Action.SUPERSEDE or decision.target is None:
-            return Outcome(id=record.id, outcome="stored", record=record, by=decision.by)
+            return WriteOutcome(id=record.id, outcome="stored", record=record, by=decision.by)
         plan.change(
             replace(decision.target, standing=Standing.SUPERSEDED, superseded_by=record.id, updated_at=plan.now)
         )
-        return Outcome(id=record.id, outcome="superseded", record=record, by=decision.by, replaced=decision.target.id)
+        return WriteOutcome(
+            id=record.id, outcome="superseded", record=record, by=decision.by, replaced=decision.target.id
+        )
 
-    async def cap(self, plan: Plan) -> None:
+    async def cap(self, plan: WritePlan) -> None:
         """Archive the rules that were confirmed longest ago until the cap holds (C-21)."""
         rules = plan.as_planned(await self._store.alist(plan.owner, Layer.PROCEDURAL), Layer.PROCEDURAL)
         # Of one moment, those planned later are newer.
@@ -184,7 +188,7 @@ class Writer:
         for rule in rules[: max(0, len(rules) - self._config.rule_cap)]:
             plan.change(replace(rule, standing=Standing.ARCHIVED, updated_at=plan.now))
 
-    def _row(self, plan: Plan, identifier: str, content: Content, count: int) -> MemoryRecord:
+    def _row(self, plan: WritePlan, identifier: str, content: Content, count: int) -> MemoryRecord:
         return MemoryRecord(
             id=identifier,
             owner=plan.owner,

@@ -21,21 +21,21 @@ def statements(memory: Memory) -> list[str]:
     return [_plain(one) for one in told if len(_WORD.findall(one)) >= _LEAST_WORDS]
 
 
-def says(text: str, stated: Iterable[str]) -> bool:
+def states(text: str, stated: Iterable[str]) -> bool:
     """Say whether a text holds one of the statements, at the limits of words.
 
-    >>> says('You told me: "My name is Alex".', [" my name is alex "])
+    >>> states('You told me: "My name is Alex".', [" my name is alex "])
     True
     """
     plain = _plain(text)
     return any(one in plain for one in stated)
 
 
-def repeats(memory: Memory, others: Iterable[Memory]) -> list[Memory]:
+def repeating_turns(memory: Memory, others: Iterable[Memory]) -> list[Memory]:
     """Return the turns that say what `memory` states."""
     stated = statements(memory)
     turns = (one for one in others if one.id != memory.id and one.memory_type is MemoryType.CONVERSATION)
-    return [one for one in turns if says(one.content, stated)]
+    return [one for one in turns if states(one.content, stated)]
 
 
 def _plain(text: str) -> str:

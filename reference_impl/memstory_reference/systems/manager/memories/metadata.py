@@ -39,10 +39,10 @@ def encode_metadata(metadata: Mapping[str, Tree]) -> dict[str, Primitive]:
     return encoded
 
 
-def told_by(encoded: Mapping[str, Primitive]) -> list[str]:
+def metadata_texts(encoded: Mapping[str, Primitive]) -> list[str]:
     """Return each key with its value as a text, as a guard reads it.
 
-    >>> told_by({"password": "hunter22"})
+    >>> metadata_texts({"password": "hunter22"})
     ['password: hunter22']
     """
     return [f"{key}: {value}" for key, value in encoded.items()]

@@ -31,7 +31,7 @@ class Migration:
     warnings: tuple[str, ...]
 
 
-def migrated(rows: Iterable[Mapping[str, Tree]], limits: Limits = DEFAULT_LIMITS) -> Migration:
+def migrate_rows(rows: Iterable[Mapping[str, Tree]], limits: Limits = DEFAULT_LIMITS) -> Migration:
     """Map old rows `{id, content, type, created_at, metadata}`; a row that cannot be read is skipped and named."""
     memories, skipped, warnings = [], [], []
     for row in rows:

@@ -24,7 +24,7 @@ class _Looked:
     lowest: float
 
 
-async def nearest(
+async def nearest_memories(
     index: VectorIndex,
     vector: NDArray[np.float32],
     *,

@@ -39,7 +39,7 @@ class NewMemory:
     key: str | None = None
 
 
-def made(owner: str, new: object, now: datetime, new_id: NewId, limits: Limits = DEFAULT_LIMITS) -> Memory:
+def make_memory(owner: str, new: object, now: datetime, new_id: NewId, limits: Limits = DEFAULT_LIMITS) -> Memory:
     """Return the memory that `new` becomes, or raise InputError."""
     if not isinstance(new, NewMemory):
         raise InputError(f"a new memory is expected, not {type(new).__name__}")
@@ -132,7 +132,7 @@ def conditions_of(where: Mapping[str, Json] | None, memory_type: MemoryType | No
     return conditions or None
 
 
-def kept_beside(old: Memory, metadata: Mapping[str, Json]) -> dict[str, Json]:
+def keep_bindings(old: Memory, metadata: Mapping[str, Json]) -> dict[str, Json]:
     """Return new metadata with what binds a context entry to its key and session."""
     bound = {key: old.metadata[key] for key in (CONTEXT_KEY, SESSION_ID) if key in old.metadata}
     return {**metadata, **bound} if old.memory_type is MemoryType.CONTEXT else dict(metadata)

@@ -19,14 +19,14 @@ from memstory_reference.input_checks import (
     checked_owner,
     checked_text,
     limits_of,
-    shown,
+    short_repr,
 )
 from memstory_reference.ports import Embedder, NewId
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
-from memstory_reference.systems.pipeline.ingest.planning import Insertion, Setting, Vector
+from memstory_reference.systems.pipeline.ingest.planning import Insertion, PreferenceChange, Vector
 from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
-from memstory_reference.systems.pipeline.memory import USER, MemoryChunk, MemoryType
+from memstory_reference.systems.pipeline.memory import USER, ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 from memstory_reference.text.secret_guard import refuse_secrets
@@ -47,17 +47,17 @@ class Import:
     content_hash: str
     vector: Sequence[float] | None
 
-    def write(self, computed: Vector | None, embedder: Embedder) -> Insertion | Setting:
+    def write(self, computed: Vector | None, embedder: Embedder) -> Insertion | PreferenceChange:
         """Return what is written, with its own vector or the one that was `computed`; InputError for a wrong length."""
         vector = computed if computed is not None and self.vector is None else np.asarray(self.vector, np.float32)
         if embedder.dimension is not None and len(vector) != embedder.dimension:
             raise InputError(f"vector: {len(vector)} numbers; the model {embedder.model} has {embedder.dimension}")
-        kind = Insertion if self.memory.key is None else Setting
+        kind = Insertion if self.memory.key is None else PreferenceChange
         return kind(memory=self.memory, content_hash=self.content_hash, vector=vector)
 
 
-def exported(memory: MemoryChunk) -> dict[str, Tree]:
-    """Return the row of a memory, from which `imported` makes the same one."""
+def export_row(memory: MemoryChunk) -> dict[str, Tree]:
+    """Return the row of a memory, from which `import_rows` makes the same one."""
     return {
         "id": memory.id,
         "text": memory.content,
@@ -78,7 +78,7 @@ def exported(memory: MemoryChunk) -> dict[str, Tree]:
     }
 
 
-def imported(
+def import_rows(
     rows: Sequence[Tree], user_id: str, *, now: datetime, new_id: NewId, config: PipelineConfig
 ) -> list[Import]:
     """Return the memories of `rows`; InputError names the row and the field that cannot be taken."""
@@ -96,11 +96,11 @@ def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: New
         raise InputError(f"{where}: expected a mapping with a `text` that is not empty, not {type(row).__name__}")
     unknown = [name for name in row if name not in _CHECKS]
     if unknown:
-        raise InputError(f"{where}: unknown field {shown(unknown[0])}; known: {', '.join(_CHECKS)}")
+        raise InputError(f"{where}: unknown field {short_repr(unknown[0])}; known: {', '.join(_CHECKS)}")
     given = {name: _CHECKS[name](value, f"{where}.{name}") for name, value in row.items() if value is not None}
     content = clean(given["text"])
     identity = content_hash(content)
-    kind = given.get("kind", MemoryType.EPISODIC)
+    kind = given.get("kind", ChunkType.EPISODIC)
     key = given.get("key") or preference_key(content, identity)
     created = given.get("created_at", now)
     memory = MemoryChunk(
@@ -112,7 +112,7 @@ def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: New
         importance=given.get("importance", 1.0),
         created_at=created,
         updated_at=given.get("updated_at", created),
-        key=key if kind is MemoryType.PROCEDURAL else None,
+        key=key if kind is ChunkType.PROCEDURAL else None,
         role=given.get("role", USER),
         source=given.get("source"),
         times_seen=given.get("times_seen", 1),
@@ -120,7 +120,7 @@ def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: New
         summary_id=given.get("summary_id"),
         source_session_id=given.get("source_session_id"),
         compression_source=given.get("compression_source", False),
-        replaced_by=given.get("replaced_by") if kind is MemoryType.PROCEDURAL else None,
+        replaced_by=given.get("replaced_by") if kind is ChunkType.PROCEDURAL else None,
     )
     return Import(memory=memory, content_hash=identity, vector=given.get("vector"))
 
@@ -130,7 +130,9 @@ def _moment(value: Tree, where: str) -> datetime:
         moment = datetime.fromisoformat(value)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{where} {shown(value)} is not allowed; allowed: such as 2026-01-20T12:00:00Z") from error
+        raise InputError(
+            f"{where} {short_repr(value)} is not allowed; allowed: such as 2026-01-20T12:00:00Z"
+        ) from error
 
 
 def _vector(value: Tree, where: str) -> list[float]:

@@ -16,9 +16,16 @@ from numpy.typing import NDArray
 from memstory_reference.ports import NewId
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.importance import importance, novelty, salience
-from memstory_reference.systems.pipeline.memory import USER, ChunkReceipt, MemoryChunk, MemoryType, Outcome, Utterance
+from memstory_reference.systems.pipeline.memory import (
+    USER,
+    ChunkOutcome,
+    ChunkReceipt,
+    ChunkType,
+    MemoryChunk,
+    Utterance,
+)
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
-from memstory_reference.systems.pipeline.reading.routing import route
+from memstory_reference.systems.pipeline.reading.routing import memory_type_of
 from memstory_reference.text.secret_guard import Guard
 
 Vector = NDArray[np.float32]
@@ -49,7 +56,7 @@ class Insertion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class PreferenceChange:
     """A procedural memory; what its key held becomes history."""
 
     memory: MemoryChunk
@@ -65,13 +72,13 @@ class Bump:
     content_hash: str
 
 
-Write = Insertion | Setting | Bump
-Twin = tuple[str, MemoryType, str | None]
+Write = Insertion | PreferenceChange | Bump
+Twin = tuple[str, ChunkType, str | None]
 """Hash, type, and session for working memories: what makes two memories the same (PF-6)."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Known:
+class UserMemories:
     """What a user's memory holds that matters to new texts. `total` is the sum of `count` unit vectors."""
 
     total: NDArray[np.float64] | None = None
@@ -103,9 +110,9 @@ def twin_of(memory: MemoryChunk, content_hash: str) -> Twin:
     return _twin(content_hash, memory.memory_type, memory.session_id)
 
 
-def _twin(content_hash: str, kind: MemoryType, session: str) -> Twin:
+def _twin(content_hash: str, kind: ChunkType, session: str) -> Twin:
     # What is going on in one session is not what is going on in another.
-    return content_hash, kind, session if kind is MemoryType.WORKING else None
+    return content_hash, kind, session if kind is ChunkType.WORKING else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +126,9 @@ class Planner:
     detectors: Detectors
     guard: Guard | None = None
 
-    def plan(self, texts: Sequence[Sequence[Piece]], known: Known) -> tuple[list[list[ChunkReceipt]], list[Write]]:
+    def plan(
+        self, texts: Sequence[Sequence[Piece]], known: UserMemories
+    ) -> tuple[list[list[ChunkReceipt]], list[Write]]:
         """Return a receipt for each chunk of each text, and what is to be written; `known` learns what that is."""
         receipts: list[list[ChunkReceipt]] = []
         writes: list[Write] = []
@@ -136,42 +145,44 @@ class Planner:
         return receipts, writes
 
     def _decide(
-        self, piece: Piece, known: Known, before: NDArray[np.float64] | None
+        self, piece: Piece, known: UserMemories, before: NDArray[np.float64] | None
     ) -> tuple[ChunkReceipt, Write | None]:
         kind = self._kind(piece)
         refusal = self.guard(piece.content) if self.guard else None
         if refusal:
-            return _receipt(piece, kind, Outcome.DISCARDED, refusal), None
-        key = piece.key if kind is MemoryType.PROCEDURAL else None
+            return _receipt(piece, kind, ChunkOutcome.DISCARDED, refusal), None
+        key = piece.key if kind is ChunkType.PROCEDURAL else None
         old = self._same(piece, kind, key, known)
         if old is not None:
             again = replace(old, times_seen=old.times_seen + 1, updated_at=self.now)
             reason = f"the same text is stored already and was now seen {again.times_seen} times"
-            bumped = _receipt(piece, kind, Outcome.BUMPED, reason)
+            bumped = _receipt(piece, kind, ChunkOutcome.BUMPED, reason)
             return replace(bumped, memory=again, importance=again.importance), Bump(
                 memory=again, content_hash=piece.content_hash
             )
         return self._weigh(piece, kind, key, known, before)
 
-    def _kind(self, piece: Piece) -> MemoryType:
+    def _kind(self, piece: Piece) -> ChunkType:
         is_from_user = piece.utterance.role == USER
-        return piece.utterance.memory_type_hint or route(piece.content, self.detectors, is_from_user=is_from_user)
+        return piece.utterance.memory_type_hint or memory_type_of(
+            piece.content, self.detectors, is_from_user=is_from_user
+        )
 
-    def _same(self, piece: Piece, kind: MemoryType, key: str | None, known: Known) -> MemoryChunk | None:
+    def _same(self, piece: Piece, kind: ChunkType, key: str | None, known: UserMemories) -> MemoryChunk | None:
         if key is None:
             return known.twins.get(_twin(piece.content_hash, kind, piece.utterance.session_id))
         held = known.preferences.get(key)
         return held[0] if held and held[1] == piece.content_hash else None
 
     def _weigh(
-        self, piece: Piece, kind: MemoryType, key: str | None, known: Known, before: NDArray[np.float64] | None
+        self, piece: Piece, kind: ChunkType, key: str | None, known: UserMemories, before: NDArray[np.float64] | None
     ) -> tuple[ChunkReceipt, Write | None]:
         signals = self.detectors.signals(piece.content, is_from_user=piece.utterance.role == USER)
         new, salient = novelty(piece.vector, before), salience(signals)
         weight = importance(new, salient)
         weighed = ChunkReceipt(
             content=piece.content,
-            outcome=Outcome.DISCARDED,
+            outcome=ChunkOutcome.DISCARDED,
             reason=f"importance {weight:.3f} is below {self.config.store_threshold:g}",
             memory_type=kind,
             importance=weight,
@@ -187,12 +198,14 @@ class Planner:
         reason = f"importance {weight:.3f} reaches {self.config.store_threshold:g}"
         if held:
             reason = f"it replaces what {key!r} held, which stays in its history"
-        receipt = replace(weighed, outcome=Outcome.UPDATED if held else Outcome.STORED, reason=reason, memory=memory)
+        receipt = replace(
+            weighed, outcome=ChunkOutcome.UPDATED if held else ChunkOutcome.STORED, reason=reason, memory=memory
+        )
         if key is not None:
-            return receipt, Setting(memory=memory, content_hash=piece.content_hash, vector=piece.vector)
+            return receipt, PreferenceChange(memory=memory, content_hash=piece.content_hash, vector=piece.vector)
         return receipt, Insertion(memory=memory, content_hash=piece.content_hash, vector=piece.vector)
 
-    def _memory(self, piece: Piece, kind: MemoryType, key: str | None, weight: float) -> MemoryChunk:
+    def _memory(self, piece: Piece, kind: ChunkType, key: str | None, weight: float) -> MemoryChunk:
         return MemoryChunk(
             id=self.new_id(),
             user_id=self.user_id,
@@ -208,5 +221,5 @@ class Planner:
         )
 
 
-def _receipt(piece: Piece, kind: MemoryType, outcome: Outcome, reason: str) -> ChunkReceipt:
+def _receipt(piece: Piece, kind: ChunkType, outcome: ChunkOutcome, reason: str) -> ChunkReceipt:
     return ChunkReceipt(content=piece.content, outcome=outcome, reason=reason, memory_type=kind)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_owner, shown
-from memstory_reference.systems.pipeline.memory import ROLES, MemoryType, Utterance
+from memstory_reference.input_checks import checked_owner, short_repr
+from memstory_reference.systems.pipeline.memory import ROLES, ChunkType, Utterance
 
 MAX_TOKENS = 10_000_000
 MAX_LISTED = 10_000_000
@@ -31,31 +31,31 @@ def checked_text_in(text: Any, max_characters: int, what: str = "text", setting:
     return text
 
 
-def checked_type(value: Any, what: str) -> MemoryType:
+def checked_type(value: Any, what: str) -> ChunkType:
     """Return the memory type that `value` names."""
-    if isinstance(value, str) and value in set(MemoryType):
-        return MemoryType(value)
-    raise InputError(f"{what} {shown(value)} is unknown; allowed: {', '.join(MemoryType)}")
+    if isinstance(value, str) and value in set(ChunkType):
+        return ChunkType(value)
+    raise InputError(f"{what} {short_repr(value)} is unknown; allowed: {', '.join(ChunkType)}")
 
 
-def checked_types(values: Any) -> tuple[MemoryType, ...]:
+def checked_types(values: Any) -> tuple[ChunkType, ...]:
     """Return the types to recall; None and nothing mean all."""
     if values is not None and (isinstance(values, str) or not isinstance(values, Sequence)):
         raise InputError(f"memory_types must be a list of types, not {type(values).__name__}")
-    return tuple(dict.fromkeys(checked_type(value, "memory_types") for value in values or MemoryType))
+    return tuple(dict.fromkeys(checked_type(value, "memory_types") for value in values or ChunkType))
 
 
 def checked_flag(value: Any, what: str) -> bool:
     """Return true or false."""
     if not isinstance(value, bool):
-        raise InputError(f"{what} {shown(value)} is not allowed; allowed: true or false")
+        raise InputError(f"{what} {short_repr(value)} is not allowed; allowed: true or false")
     return value
 
 
 def checked_role(value: Any, what: str) -> str:
     """Return who speaks."""
     if not isinstance(value, str) or value not in ROLES:
-        raise InputError(f"{what} {shown(value)} is unknown; allowed: {', '.join(ROLES)}")
+        raise InputError(f"{what} {short_repr(value)} is unknown; allowed: {', '.join(ROLES)}")
     return value
 
 

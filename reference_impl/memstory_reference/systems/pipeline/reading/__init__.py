@@ -1,1 +1,3 @@
 """What a text says, by rules: cleaned, its signals, the type of memory that it is, the key of a preference."""
+
+__all__ = ["cleaning", "detectors", "preference_keys", "routing"]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from memstory_reference.systems.pipeline.memory import MemoryType
+from memstory_reference.systems.pipeline.memory import ChunkType
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.text.fences import prose
 
 
-def route(text: str, detectors: Detectors, *, is_from_user: bool = True) -> MemoryType:
+def memory_type_of(text: str, detectors: Detectors, *, is_from_user: bool = True) -> ChunkType:
     """Return the type of a chunk that came without a hint; only a statement of a preference is procedural.
 
-    >>> route("I prefer tabs right now", Detectors()).value, route("We talked about the trip", Detectors()).value
-    ('procedural', 'episodic')
+    >>> [memory_type_of(text, Detectors()).value for text in ("I prefer tabs right now", "We talked about the trip")]
+    ['procedural', 'episodic']
     """
     said = prose(text)
     if is_from_user and detectors.statement(said):
-        return MemoryType.PROCEDURAL
+        return ChunkType.PROCEDURAL
     if detectors.present(said):
-        return MemoryType.WORKING
+        return ChunkType.WORKING
     if detectors.fact(said):
-        return MemoryType.SEMANTIC
-    return MemoryType.EPISODIC
+        return ChunkType.SEMANTIC
+    return ChunkType.EPISODIC

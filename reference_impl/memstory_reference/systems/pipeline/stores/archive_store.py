@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline.ingest.planning import Insertion
 from memstory_reference.systems.pipeline.memory import MemoryChunk
-from memstory_reference.systems.pipeline.stores.changes_store import Rows
-from memstory_reference.systems.pipeline.stores.rows_store import whole
+from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
+from memstory_reference.systems.pipeline.stores.rows_store import sound_memories
 from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
@@ -16,7 +16,7 @@ from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVecto
 class ArchiveStore:
     """Blocking; knows sessions of uncompressed episodic memories."""
 
-    def __init__(self, database: Database, rows: Rows, vectors: MemoryVectors) -> None:
+    def __init__(self, database: Database, rows: TableWriter, vectors: MemoryVectors) -> None:
         self._db = database
         self._rows = rows
         self._vectors = vectors
@@ -37,7 +37,7 @@ class ArchiveStore:
             "AND session = ? ORDER BY created_at, row",
             (owner, session),
         )
-        return list(whole(rows))
+        return list(sound_memories(rows))
 
     def archive(self, summary: Insertion, originals: Sequence[tuple[MemoryChunk, str]]) -> bool:
         """Store a summary and flag what it was made of, at once; False if any of that has changed meanwhile."""

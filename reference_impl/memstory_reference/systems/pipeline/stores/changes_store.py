@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database
-from memstory_reference.storage.vector_matrix import usable
+from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.pipeline.memory import MemoryChunk
 from memstory_reference.systems.pipeline.stores.rows_store import (
     check_dimension,
@@ -30,7 +30,7 @@ _INSERT = f"INSERT INTO memories ({MEMORY_COLUMNS}, vector) VALUES ({', '.join('
 _SET = f"INSERT OR REPLACE INTO preferences ({PREFERENCE_COLUMNS}, vector) VALUES ({', '.join('?' * 14)})"  # noqa: S608
 
 
-class Rows:
+class TableWriter:
     """Writes rows of all tables."""
 
     def __init__(self, database: Database, vectors: MemoryVectors, preferences: MemoryVectors) -> None:
@@ -133,7 +133,7 @@ class Rows:
         """Move the sum behind the centroid by one vector; with the last vector it goes, rounding and all."""
         row = self._db.execute("SELECT total, count FROM centroids WHERE owner = ?", (owner,)).fetchone()
         total = total_of(row, dimension_of(self._db)) if row else np.zeros(len(vector))
-        if total is None or len(total) != len(vector) or usable(vector) is None:
+        if total is None or len(total) != len(vector) or normalized_or_none(vector) is None:
             self.recount(owner)
         else:
             self._keep(owner, total + step * np.asarray(vector, np.float64), (row["count"] if row else 0) + step)

@@ -11,20 +11,27 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.database_store import Database, parts
+from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.vector_matrix import products
-from memstory_reference.systems.pipeline.ingest.planning import Insertion, Known, Setting, Vector, Write, twin_of
-from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
-from memstory_reference.systems.pipeline.stores.changes_store import Rows
+from memstory_reference.systems.pipeline.ingest.planning import (
+    Insertion,
+    PreferenceChange,
+    UserMemories,
+    Vector,
+    Write,
+    twin_of,
+)
+from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk
+from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.rows_store import (
     Admission,
     check_dimension,
-    condition,
     dimension_of,
     is_countable,
+    sound_memories,
+    sql_condition,
     total_of,
     vector_of,
-    whole,
 )
 from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
@@ -41,7 +48,9 @@ SCANNED_ROWS = 2_000
 class PipelineStore:
     """Blocking; one connection, used by one thread at a time."""
 
-    def __init__(self, database: Database, rows: Rows, vectors: MemoryVectors, preferences: MemoryVectors) -> None:
+    def __init__(
+        self, database: Database, rows: TableWriter, vectors: MemoryVectors, preferences: MemoryVectors
+    ) -> None:
         self._db = database
         self._rows = rows
         self._vectors = vectors
@@ -52,16 +61,16 @@ class PipelineStore:
         found: dict[str, Vector] = {}
         held = dimension_of(self._db)
         for table in ("embeddings", "memories", "preferences"):
-            for marks, part in parts(hashes):
+            for marks, part in batches_of_values(hashes):
                 sql = f"SELECT hash, vector FROM {table} WHERE owner = ? AND hash IN ({marks})"  # noqa: S608
                 for row in self._db.execute(sql, (owner, *part)):
                     if is_countable(vector := vector_of(row["vector"]), held):
                         found[row["hash"]] = vector
         return found
 
-    def known(self, owner: str, hashes: Sequence[str] = (), keys: Sequence[str] = ()) -> Known:
+    def known(self, owner: str, hashes: Sequence[str] = (), keys: Sequence[str] = ()) -> UserMemories:
         """Return what matters to new texts of these hashes and keys; archived memories are nobody's twin (PF-6)."""
-        known = Known()
+        known = UserMemories()
         sums = "SELECT total, count FROM centroids WHERE owner = ?"
         held = dimension_of(self._db)
         row = self._db.execute(sums, (owner,)).fetchone()
@@ -71,16 +80,16 @@ class PipelineStore:
             row = self._db.execute(sums, (owner,)).fetchone()
         if row and (total := total_of(row, held)) is not None:
             known.total, known.count = total, row["count"]
-        for marks, part in parts(hashes):
+        for marks, part in batches_of_values(hashes):
             sql = (
                 f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND hash IN ({marks}) "  # noqa: S608
                 "AND (compressed = 0 OR summary IS NULL) AND compression_source = 0"
             )
-            for memory, content_hash in whole(self._db.rows(sql, (owner, *part))):
+            for memory, content_hash in sound_memories(self._db.rows(sql, (owner, *part))):
                 known.twins[twin_of(memory, content_hash)] = memory
-        for marks, part in parts(keys):
+        for marks, part in batches_of_values(keys):
             sql = f"SELECT * FROM preferences WHERE owner = ? AND replaced_by IS NULL AND key IN ({marks})"  # noqa: S608
-            for memory, content_hash in whole(self._db.rows(sql, (owner, *part))):
+            for memory, content_hash in sound_memories(self._db.rows(sql, (owner, *part))):
                 known.preferences[str(memory.key)] = (memory, content_hash)
         return known
 
@@ -92,7 +101,7 @@ class PipelineStore:
                 if isinstance(write, Insertion):
                     self._rows.insert(write.memory, write.content_hash, write.vector)
                     unstored.pop(write.content_hash, None)
-                elif isinstance(write, Setting):
+                elif isinstance(write, PreferenceChange):
                     self._rows.set(write.memory, write.content_hash, write.vector)
                     unstored.pop(write.content_hash, None)
                 else:
@@ -100,7 +109,7 @@ class PipelineStore:
             if unstored:
                 self._rows.cache(owner, unstored, keep)
 
-    def put(self, owner: str, rows: Sequence[Insertion | Setting]) -> None:
+    def put(self, owner: str, rows: Sequence[Insertion | PreferenceChange]) -> None:
         """Write rows as they are; one of an id or key that exists is replaced. Summaries are tied to their sessions.
 
         A row that names a summary or a later preference that does not exist is shown as if it named none (PF-8).
@@ -108,7 +117,7 @@ class PipelineStore:
         with self._db.transaction():
             keys = self._keys(owner) | {row.memory.id: row.memory.key for row in rows}
             for row in rows:
-                if isinstance(row, Setting):
+                if isinstance(row, PreferenceChange):
                     is_history = keys.get(row.memory.replaced_by or "") == row.memory.key
                     memory = row.memory if is_history else replace(row.memory, replaced_by=None)
                     self._rows.set(memory, row.content_hash, row.vector)
@@ -133,21 +142,21 @@ class PipelineStore:
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryChunk]:
         """Return the memories that exist, in the order of `ids`."""
         found: dict[str, MemoryChunk] = {}
-        for marks, part in parts(ids):
+        for marks, part in batches_of_values(ids):
             for columns, table in TABLES:
                 sql = f"SELECT {columns} FROM {table} WHERE owner = ? AND id IN ({marks})"  # noqa: S608
-                found |= {one.id: one for one, _ in whole(self._db.rows(sql, (owner, *part)))}
+                found |= {one.id: one for one, _ in sound_memories(self._db.rows(sql, (owner, *part)))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def preference(self, owner: str, key: str) -> MemoryChunk | None:
         """Return the procedural memory that holds under a key."""
         sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? AND replaced_by IS NULL"
-        return next((one for one, _ in whole(self._db.rows(sql, (owner, key)))), None)
+        return next((one for one, _ in sound_memories(self._db.rows(sql, (owner, key)))), None)
 
     def history(self, owner: str, key: str) -> list[MemoryChunk]:
         """Return all that was ever said under a key, the newest first."""
         sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? ORDER BY updated_at DESC, row DESC"
-        return [one for one, _ in whole(self._db.rows(sql, (owner, key)))]
+        return [one for one, _ in sound_memories(self._db.rows(sql, (owner, key)))]
 
     def preferences(self, owner: str, limit: int | None = None, *, include_replaced: bool = False) -> list[MemoryChunk]:
         """Return procedural memories, the newest first."""
@@ -156,20 +165,20 @@ class PipelineStore:
             f"SELECT * FROM preferences WHERE owner = ? {those}ORDER BY updated_at DESC, row DESC LIMIT ?",  # noqa: S608
             (owner, -1 if limit is None else limit),
         )
-        return [one for one, _ in whole(rows)]
+        return [one for one, _ in sound_memories(rows)]
 
     def admitted(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
         """Return, by id, those of these memories that a recall may return."""
-        sql, parameters = condition(admission, is_by_id=True)
+        sql, parameters = sql_condition(admission, is_by_id=True)
         found: dict[str, MemoryChunk] = {}
-        for marks, part in parts(ids):
+        for marks, part in batches_of_values(ids):
             query = f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks}) AND {sql}"  # noqa: S608
-            found |= {one.id: one for one, _ in whole(self._db.rows(query, (owner, *part, *parameters)))}
+            found |= {one.id: one for one, _ in sound_memories(self._db.rows(query, (owner, *part, *parameters)))}
         return found
 
     def nearest(self, owner: str, vector: Vector, k: int, admission: Admission) -> dict[str, float]:
         """Return the k nearest of all memories that a recall may return, by cosine; exact, row by row."""
-        sql, parameters = condition(admission)
+        sql, parameters = sql_condition(admission)
         held = dimension_of(self._db)
         check_dimension(held, vector)
         query = f"SELECT id, vector FROM memories WHERE owner = ? AND length(vector) = ? AND {sql}"  # noqa: S608
@@ -187,7 +196,7 @@ class PipelineStore:
         return {identifier: -score for score, identifier in best}
 
     def recent(
-        self, owner: str, kinds: Sequence[MemoryType], limit: int | None, *, include_replaced: bool = False
+        self, owner: str, kinds: Sequence[ChunkType], limit: int | None, *, include_replaced: bool = False
     ) -> list[MemoryChunk]:
         """Return memories of all sorts, archived ones too, newest first."""
         marks = ", ".join("?" for _ in kinds)
@@ -196,8 +205,8 @@ class PipelineStore:
             "ORDER BY created_at DESC, row DESC LIMIT ?",
             (owner, *map(str, kinds), -1 if limit is None else limit),
         )
-        found = [one for one, _ in whole(rows)]
-        if MemoryType.PROCEDURAL in kinds:
+        found = [one for one, _ in sound_memories(rows)]
+        if ChunkType.PROCEDURAL in kinds:
             found += self.preferences(owner, limit, include_replaced=include_replaced)
             found.sort(key=lambda memory: memory.created_at, reverse=True)
         return found if limit is None else found[:limit]
@@ -280,7 +289,7 @@ class PipelineStore:
 
     def _damaged(self, owner: str) -> int:
         return sum(
-            len(found) - sum(1 for _ in whole(found))
+            len(found) - sum(1 for _ in sound_memories(found))
             for columns, table in TABLES
             for found in [self._db.rows(f"SELECT {columns} FROM {table} WHERE owner = ?", (owner,))]  # noqa: S608
         )
@@ -291,7 +300,7 @@ class PipelineStore:
 
     def count(self, owner: str) -> dict[str, int]:
         """Count a user's rows."""
-        kinds = {str(kind): 0 for kind in MemoryType}
+        kinds = {str(kind): 0 for kind in ChunkType}
         sql = "SELECT kind, count(*) FROM memories WHERE owner = ? GROUP BY kind"
         kinds |= {row[0]: row[1] for row in self._db.execute(sql, (owner,))}
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.database_store import Database
-from memstory_reference.storage.vector_matrix import usable
+from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
-from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
+from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk
 
 _log = logging.getLogger(__name__)
 
@@ -28,14 +28,14 @@ class Admission:
     Of working memories: those of `session`, or without one those made since `working_since`.
     """
 
-    kinds: Sequence[MemoryType]
+    kinds: Sequence[ChunkType]
     least_importance: float
     working_since: datetime
     include_compressed: bool = False
     session: str | None = None
 
 
-def condition(admission: Admission, *, is_by_id: bool = False) -> tuple[str, list[object]]:
+def sql_condition(admission: Admission, *, is_by_id: bool = False) -> tuple[str, list[object]]:
     """Return the SQL condition on a row of `memories`, and its parameters; `is_by_id` says that ids are named too."""
     marks = ", ".join("?" for _ in admission.kinds)
     # The plus keeps SQLite from walking through all rows of a type where a few ids are named.
@@ -95,7 +95,7 @@ def vector_of(blob: bytes | None) -> NDArray[np.float32]:
 
 def is_countable(vector: NDArray[np.float32], held: int | None) -> bool:
     """Say whether a stored vector can be compared with the others."""
-    return len(vector) == held and usable(vector) is not None
+    return len(vector) == held and normalized_or_none(vector) is not None
 
 
 def memory_values(memory: MemoryChunk, content_hash: str) -> tuple[object, ...]:
@@ -139,7 +139,7 @@ def preference_values(memory: MemoryChunk, content_hash: str) -> tuple[object, .
     )
 
 
-def whole(rows: Iterable[sqlite3.Row]) -> Iterator[tuple[MemoryChunk, str]]:
+def sound_memories(rows: Iterable[sqlite3.Row]) -> Iterator[tuple[MemoryChunk, str]]:
     """Yield the memories in rows of `memories` or `preferences`, each with its hash; damaged ones are left out."""
     for row in rows:
         try:
@@ -163,7 +163,7 @@ def _memory_of(row: sqlite3.Row) -> MemoryChunk:
         id=row["id"],
         user_id=row["owner"],
         session_id=row["session"],
-        memory_type=MemoryType(row["kind"]),
+        memory_type=ChunkType(row["kind"]),
         content=row["content"],
         importance=row["importance"],
         created_at=datetime.fromisoformat(row["created_at"]),
@@ -183,7 +183,7 @@ def _preference_of(row: sqlite3.Row) -> MemoryChunk:
         id=row["id"],
         user_id=row["owner"],
         session_id=row["session"],
-        memory_type=MemoryType.PROCEDURAL,
+        memory_type=ChunkType.PROCEDURAL,
         content=row["content"],
         importance=row["importance"],
         created_at=datetime.fromisoformat(row["created_at"]),

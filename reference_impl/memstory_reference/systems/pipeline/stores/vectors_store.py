@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from memstory_reference.storage.database_store import Database, parts
-from memstory_reference.storage.vector_matrix import VectorMatrix, usable
+from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none
 from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.stores.rows_store import check_dimension, dimension_of, vector_of
 
@@ -37,7 +37,7 @@ class MemoryVectors:
 
     async def nearest(self, owner: str, vector: Vector, k: int) -> dict[str, float]:
         """Return the cosines of the k nearest memories by id, best first; StoreConflictError for a foreign vector."""
-        query = usable(vector)
+        query = normalized_or_none(vector)
         return {} if query is None else dict(await self._db.lane.run(self._nearest, owner, query, k))
 
     async def count(self, owner: str) -> int:
@@ -82,12 +82,12 @@ class MemoryVectors:
         matrix, stale = self._matrices[owner], sorted(self._stale.pop(owner, ()))
         for one in stale:
             matrix.discard(one)
-        for marks, part in parts(stale):
+        for marks, part in batches_of_values(stale):
             self._put(matrix, f"{self._visible} AND id IN ({marks})", (owner, *part))
 
     def _put(self, matrix: VectorMatrix, sql: str, values: Sequence[object]) -> None:
         held = dimension_of(self._db)
         for identifier, blob in chain.from_iterable(self._db.batches(sql, values)):
-            vector = usable(vector_of(blob))
+            vector = normalized_or_none(vector_of(blob))
             if vector is not None and len(vector) == held and isinstance(identifier, str):
                 matrix.put(identifier, vector)

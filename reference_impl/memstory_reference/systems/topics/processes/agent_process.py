@@ -11,7 +11,7 @@ from memstory.contract.values import ToolCall, Tree
 from memstory_reference.bus.calls import Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId
-from memstory_reference.systems.topics.forgetting import Forgotten
+from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
 from memstory_reference.systems.topics.processes.memory_process import RemoteMemory
@@ -115,7 +115,7 @@ class RemoteTopics:
         if await self.memory.alive() is not None:
             await self.memory.call("settle", "")
 
-    async def forget(self, owner: str, entry_id: str) -> Forgotten | None:
+    async def forget(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says, out of the sight of running talks too."""
         await self.settle()
         found = await self.service.forget_told(owner, entry_id)

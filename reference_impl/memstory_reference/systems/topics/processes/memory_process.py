@@ -11,7 +11,7 @@ from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_secon
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
-from memstory_reference.systems.topics.forgetting import Forgotten
+from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.retention import Retention
@@ -135,13 +135,13 @@ class RemoteMemory:
     async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
         return bool(await self._caller.call("rate_turn", owner, query_id=query_id, value=value))
 
-    async def forget_told(self, owner: str, entry_id: str) -> Forgotten | None:
+    async def forget_told(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         found = await self._caller.call("forget_told", owner, entry_id=entry_id)
         if found is None:
             return None
         engrams, mentions = ([EngramEntry(**one) for one in found[name]] for name in ("engrams", "mentions"))
         topics = [_topic(one) for one in found["topics"]]
-        return Forgotten(entry=_entry(found["entry"]), engrams=engrams, mentions=mentions, topics=topics)
+        return ForgottenEntry(entry=_entry(found["entry"]), engrams=engrams, mentions=mentions, topics=topics)
 
     async def forget(self, owner: str, entry_id: str) -> bool:
         return bool(await self._caller.call("forget", owner, entry_id=entry_id))
@@ -150,7 +150,7 @@ class RemoteMemory:
 def _data(found: object) -> Tree:
     if isinstance(found, list):
         return [_data(one) for one in found]
-    return asdict(found) if isinstance(found, TopicEntry | EngramEntry | FoundEngram | Forgotten) else found
+    return asdict(found) if isinstance(found, TopicEntry | EngramEntry | FoundEngram | ForgottenEntry) else found
 
 
 def _entry(found: Mapping[str, Tree]) -> TopicEntry | EngramEntry:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from memstory_reference.ports import Primitive
-from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, is_empty, told_in
-from memstory_reference.systems.topics.forgetting import Forgotten
+from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, is_empty, user_words
+from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.text.lines import one_line
 
 NO_MEMORIES = "No memories found."
@@ -37,7 +37,7 @@ def topic_text(entry: TopicEntry) -> str:
     >>> topic_text(TopicEntry(id="1", topic="user.language_preference", content="Elixir", timestamp_utc=""))
     '[Memory: user.language_preference] Elixir'
     """
-    later = [f"- {_day(one.metadata)} {_clipped(told_in(one.content))}" for one in entry.since]
+    later = [f"- {_day(one.metadata)} {_clipped(user_words(one.content))}" for one in entry.since]
     return "\n".join([f"[Memory: {entry.topic}] {as_data(entry.content)}", *([SAID_SINCE] if later else []), *later])
 
 
@@ -69,7 +69,7 @@ def memories_text(topics: Sequence[TopicEntry], engrams: Sequence[EngramEntry]) 
     return f'{{"memories": [\n{lines}\n]{more}}}' if every else NO_MEMORIES
 
 
-def forgotten_text(found: Forgotten) -> str:
+def forgotten_text(found: ForgottenEntry) -> str:
     """Return what was forgotten, and what still mentions it."""
     named = [one.topic for one in (found.entry, *found.topics) if isinstance(one, TopicEntry)]
     what = ", ".join(named if isinstance(found.entry, TopicEntry) else ["1 memory", *named])

@@ -12,8 +12,8 @@ class Language:
     """Word lists and phrases of one language.
 
     `asking` are words of a question that say what kind of answer is wanted, `empty` words that tell nothing alone.
-    `now` finds that a question is about the present; `change` that a turn says what holds from some moment on;
-    `ended` that it says what holds no more; `compared` find the two events of a question that asks which came first.
+    `now` finds that a question is about the present; `answered` that it asks for what the assistant said; `compared`
+    find the two events of a question that asks which came first.
     `months` are in order, `may` can be one and another word too. `parts` find a part of a year that is named before it,
     such as a season, and give the numbers of its months: 0 is the last one of the year before.
     """
@@ -21,8 +21,7 @@ class Language:
     asking: frozenset[str]
     empty: frozenset[str]
     now: re.Pattern[str]
-    change: re.Pattern[str]
-    ended: re.Pattern[str]
+    answered: re.Pattern[str]
     compared: tuple[re.Pattern[str], ...]
     months: tuple[str, ...]
     ambiguous: frozenset[str]
@@ -38,6 +37,8 @@ def _whole(pattern: str) -> re.Pattern[str]:
 
 
 _FIRST, _IF = "(?:first|last|earlier|later)", "(?:did|was|were|had|has|have|is)"
+_SAID = "(?:answer|explain|mention|offer|outlin|propos|recommend|suggest|advis|describ|list)"
+_AUXILIARY, _SAY = "(?:did|have|had)", f"(?:say|said|tell|told|give|given|{_SAID}(?:e|ed)?)"
 _SEASON = "(?:school )?(?:year|month|week|spring|summer|autumn|winter)"
 
 _ASKING = """
@@ -57,14 +58,10 @@ ENGLISH = Language(
         *("now", "nowadays", "currently", "current", "present", "still", "today", "latest"),
         *("these days", "at the moment", "any ?more", f"this {_SEASON}"),
     ),
-    change=_phrases(
-        *("since", "as of", "now", "nowadays", "these days", "starting", "new", "changed?", "changes", "instead"),
-        *("from (?:now|today|the|next|then|monday|tuesday|wednesday|thursday|friday|saturday|sunday)", "at last"),
-        *("moved", "switched", "became", "no longer", "not any", "any ?more", "stopped", "gave up", "given up"),
-    ),
-    ended=_phrases(
-        *("no longer", "any ?more", "stopped", "gave up", "given up", "cancelled", "called off", "never again"),
-        *("not", "instead", "isn['’]t", "don['’]t", "doesn['’]t", "won['’]t"),
+    answered=_phrases(
+        rf"{_AUXILIARY} you (?:\w+ )?{_SAY}",
+        f"you (?:said|told|gave|{_SAID}ed)",
+        "your (?:advice|answer|explanation|proposal|recommendation|reply|suggestion)s?",
     ),
     compared=(
         _whole(r"(.+?) (?:before or after|after or before|(?:come |came )?(?:earlier|later|sooner) than) (.+)"),

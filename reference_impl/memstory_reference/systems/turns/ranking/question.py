@@ -22,7 +22,7 @@ _GENITIVE = re.compile(r"['\u2019]s\b")
 class Question:
     """A question, read. `bare` is what is left of it without names and words that only ask; its `stems` are distinct.
 
-    `named` are the known speakers that it names.
+    `named` are the known speakers that it names; `asks_assistant` is for what "you" said.
     """
 
     text: str
@@ -31,11 +31,7 @@ class Question:
     named: tuple[str, ...]
     spans: tuple[Span, ...]
     is_about_now: bool
-
-    @property
-    def is_about_past(self) -> bool:
-        """Whether it names a date: then what held at that time is the answer, though it is outdated."""
-        return bool(self.spans) and not self.is_about_now
+    asks_assistant: bool
 
 
 def read_question(text: str, speakers: Collection[str], asked_at: datetime, language: Language = ENGLISH) -> Question:
@@ -60,13 +56,14 @@ def read_question(text: str, speakers: Collection[str], asked_at: datetime, lang
         named=tuple(dict.fromkeys(named)),
         spans=spans_in(text, asked_at, language),
         is_about_now=bool(language.now.search(text)),
+        asks_assistant=bool(language.answered.search(text)),
     )
 
 
-def compared(text: str, language: Language = ENGLISH) -> tuple[str, ...]:
+def compared_events(text: str, language: Language = ENGLISH) -> tuple[str, ...]:
     """Return the two events of a question that asks which of them came first; empty of any other question.
 
-    >>> compared("Did Ana move before or after the flood?"), compared("When did Ana move?")
+    >>> compared_events("Did Ana move before or after the flood?"), compared_events("When did Ana move?")
     (('Did Ana move', 'the flood'), ())
     """
     plain = " ".join(text.split()).rstrip("?. ")

@@ -74,7 +74,7 @@ def closeness(span: Span, said_at: datetime) -> float:
     return max(_in_year(span, year, said) for year in years)
 
 
-def held(span: Span, said_at: datetime) -> float:
+def holding_share(span: Span, said_at: datetime) -> float:
     """Return how far something said before the end of a span may hold in it, 0 to HELD."""
     end = span.end()
     days = -1 if end is None else (end - said_at.date()).days

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from memstory_reference.storage.mapped_matrix import MappedMatrix
 from memstory_reference.storage.vector_matrix import cosines, products
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking.pool import NOBODY, Places, Pool, empty_pool, rarity, rows_of, saturation
+from memstory_reference.systems.turns.ranking.pool import (
+    NOBODY,
+    Places,
+    Pool,
+    empty_pool,
+    rarity,
+    rows_of,
+    saturation,
+    with_neighbours,
+)
 from memstory_reference.systems.turns.stores.columns import Columns
 from memstory_reference.systems.turns.stores.postings import Postings
 from memstory_reference.systems.turns.stores.turn_rows import microseconds
@@ -27,7 +36,7 @@ class Index:
     matrix: MappedMatrix | None
 
 
-def admitted(columns: Columns, conditions: Conditions) -> Places:
+def admitted_numbers(columns: Columns, conditions: Conditions) -> Places:
     """Return the numbers of the turns that meet the conditions except for `where`, ascending."""
     meets = columns["alive"].copy()
     if conditions.kinds:
@@ -63,6 +72,7 @@ def pool_of(index: Index, vector: NDArray[np.float32], stems: Sequence[str], siz
     numbers = np.union1d(core, beside[allowed[beside]])
     rows, vectors = columns.rows(numbers), index.matrix.rows[numbers]
     before, after = columns.beside(numbers)
+    sides = [_admitted_rows(index.matrix, side, allowed) for side in (before, after)]
     return Pool(
         numbers=numbers,
         before=rows_of(numbers, before),
@@ -74,6 +84,7 @@ def pool_of(index: Index, vector: NDArray[np.float32], stems: Sequence[str], siz
         signs=rows["signs"],
         words=rows["words"].astype(np.int64),
         cosines=cosines(vectors, vector),
+        contexts=cosines(with_neighbours(vectors, *sides), vector),
         vectors=vectors,
         stems=tuple(stems),
         times=np.array([_at(numbers, *one) for one in postings], np.int64).reshape(len(stems), len(numbers)),
@@ -81,6 +92,13 @@ def pool_of(index: Index, vector: NDArray[np.float32], stems: Sequence[str], siz
         turns=columns.turns,
         mean_words=columns.mean_words,
     )
+
+
+def _admitted_rows(matrix: MappedMatrix, numbers: Places, allowed: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return the vectors of turns that may be known, zeros for the others: what was said later shows nowhere."""
+    rows: NDArray[np.float32] = matrix.rows[numbers]
+    rows[(numbers == NOBODY) | ~allowed[numbers]] = 0
+    return rows
 
 
 def _at(numbers: Places, having: Places, times: Places) -> Places:

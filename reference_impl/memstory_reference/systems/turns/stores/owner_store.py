@@ -17,19 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.storage.database_store import Database, parts
+from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.mapped_matrix import MappedMatrix
 from memstory_reference.storage.vector_matrix import unit_vector
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import Places, Pool
-from memstory_reference.systems.turns.ranking.signs import VERSION
 from memstory_reference.systems.turns.stores.columns import Columns, Features
-from memstory_reference.systems.turns.stores.owner_pool import Index, admitted, pool_of
-from memstory_reference.systems.turns.stores.postings import Postings, codes
-from memstory_reference.systems.turns.stores.store import Written
-from memstory_reference.systems.turns.stores.turn_rows import COLUMNS, WRITTEN_COLUMNS, features_of, turn_of, values_of
+from memstory_reference.systems.turns.stores.owner_pool import Index, admitted_numbers, pool_of
+from memstory_reference.systems.turns.stores.postings import Postings, stem_codes
+from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.stores.turn_rows import (
+    COLUMNS,
+    VERSION,
+    WRITTEN_COLUMNS,
+    features_of,
+    turn_of,
+    values_of,
+)
 from memstory_reference.systems.turns.turn import Turn
-from memstory_reference.text.stems import stems
 
 LOG = logging.getLogger(__name__)
 SCHEMA_VERSION = "2"
@@ -130,7 +135,7 @@ class OwnerStore:
             self._open = Database(self._file, schema=None)
         return self._open or self._db
 
-    def put(self, written: Sequence[Written]) -> None:
+    def put(self, written: Sequence[IndexedTurn]) -> None:
         """Write turns, all or none; the last of the same id counts."""
         if not written:
             return
@@ -155,13 +160,16 @@ class OwnerStore:
             self._unreadable.difference_update(known.values())
             self._db.forget_log()  # the text from before an update is nowhere any more
         self._note(
-            [(features_of(one.turn, numbers[name], len(one.stems)), codes(one.stems)) for name, one in latest.items()]
+            [
+                (features_of(one.turn, numbers[name], len(one.stems)), stem_codes(one.stems))
+                for name, one in latest.items()
+            ]
         )
 
     def get(self, ids: Sequence[str]) -> list[Turn]:
         """Return the turns that exist, in the order of `ids`."""
         found: dict[str, Turn] = {}
-        for marks, part in parts(ids):
+        for marks, part in batches_of_values(ids):
             rows = self._texts.rows(f"SELECT {COLUMNS} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
             found |= {turn.id: turn for turn in self._readable(rows).values()}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
@@ -169,7 +177,7 @@ class OwnerStore:
     def numbered(self, numbers: Sequence[int]) -> dict[int, Turn]:
         """Return the turns that exist, by number."""
         found: dict[int, Turn] = {}
-        for marks, part in parts(numbers):
+        for marks, part in batches_of_values(numbers):
             sql = f"SELECT {COLUMNS} FROM turns WHERE number IN ({marks}) ORDER BY number"  # noqa: S608
             found |= self._readable(self._texts.rows(sql, part))
         for number in self._columns.alive([one for one in numbers if one not in found]):
@@ -245,9 +253,9 @@ class OwnerStore:
             self._open.close()
             self._open, self._may_write = None, False
 
-    def _write(self, one: Written, number: int, *, is_new: bool) -> None:
+    def _write(self, one: IndexedTurn, number: int, *, is_new: bool) -> None:
         turn, features = one.turn, features_of(one.turn, number, len(one.stems))
-        values = (*values_of(turn), features.moment, features.signs, codes(one.stems).tobytes(), VERSION, number)
+        values = (*values_of(turn), features.moment, features.signs, stem_codes(one.stems).tobytes(), VERSION, number)
         if turn.key is not None:
             self._db.execute("UPDATE turns SET key = NULL WHERE key = ? AND id != ?", (turn.key, turn.id))
         self._db.execute(_INSERT if is_new else _UPDATE, values)
@@ -263,7 +271,7 @@ class OwnerStore:
 
     def _admitted(self, conditions: Conditions) -> Places:
         """Return the numbers of the turns that meet the conditions, ascending; texts are read for `where` alone."""
-        numbers = admitted(self._columns, conditions)
+        numbers = admitted_numbers(self._columns, conditions)
         if conditions.where:
             turns = self.numbered(numbers.tolist())
             numbers = np.array([number for number, turn in turns.items() if conditions.admits(turn)], np.int64)
@@ -295,7 +303,7 @@ class OwnerStore:
 
     def _numbers(self, ids: Sequence[str]) -> Mapping[str, int]:
         found: dict[str, int] = {}
-        for marks, part in parts(ids):
+        for marks, part in batches_of_values(ids):
             rows = self._texts.execute(f"SELECT id, number FROM turns WHERE id IN ({marks})", part)  # noqa: S608
             found |= {row[0]: row[1] for row in rows}
         return found
@@ -346,7 +354,7 @@ class OwnerStore:
             return
         with self._db.transaction():
             for number, turn in turns.items():
-                words = codes(stems(turn.text))
+                words = stem_codes(turn.stems)
                 features = features_of(turn, number, len(words))
                 values = (features.moment, features.signs, words.tobytes(), VERSION, number)
                 self._db.execute(_READ_AGAIN, values)
@@ -356,7 +364,7 @@ class OwnerStore:
         if self._matrix is None:
             return
         missing = [int(one) for one in self._matrix.unwritten(np.flatnonzero(self._columns["alive"]))]
-        for marks, part in parts(missing):
+        for marks, part in batches_of_values(missing):
             rows = self._db.execute(f"SELECT number, vector FROM vectors WHERE number IN ({marks})", part)  # noqa: S608
             for row in rows:
                 vector = unit_vector(row["vector"])

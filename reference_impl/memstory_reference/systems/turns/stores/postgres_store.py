@@ -15,13 +15,22 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL
 
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.postgres.connections_store import Connection, Connections, answering
+from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema
 from memstory_reference.storage.vector_matrix import cosines
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking.pool import K1, NOBODY, B, Pool, empty_pool, rarity, rows_of
-from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.ranking.pool import (
+    K1,
+    NOBODY,
+    B,
+    Pool,
+    empty_pool,
+    rarity,
+    rows_of,
+    with_neighbours,
+)
+from memstory_reference.systems.turns.stores.store import IndexedTurn
 from memstory_reference.systems.turns.stores.turn_rows import (
     COLUMNS,
     WRITTEN_COLUMNS,
@@ -29,7 +38,7 @@ from memstory_reference.systems.turns.stores.turn_rows import (
     turn_of,
     values_of,
 )
-from memstory_reference.systems.turns.turn import Turn
+from memstory_reference.systems.turns.turn import STEMS, Turn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,6 +84,15 @@ MIGRATIONS: Sequence[str] = (
     );
     CREATE INDEX by_turn ON postings (owner, number);
     """,
+    # Of a turn only its first words are looked for.
+    f"""
+    DELETE FROM postings WHERE words > {STEMS};
+    UPDATE turns SET stems = array_to_string((string_to_array(stems, ' '))[:{STEMS}], ' '), words = {STEMS}
+        WHERE words > {STEMS};
+    INSERT INTO postings SELECT owner, stem, number, count(*), {STEMS}
+        FROM turns, unnest(string_to_array(stems, ' ')) AS stem
+        WHERE words = {STEMS} GROUP BY owner, number, stem ON CONFLICT DO NOTHING;
+    """,  # noqa: S608
 )
 _OWNER = "(SELECT number FROM owners WHERE name = %s)"
 _ALL = (*WRITTEN_COLUMNS, "stems", "words", "vector")
@@ -123,9 +141,9 @@ class PostgresTurns:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    async def put(self, owner: str, written: Sequence[Written]) -> None:
+    async def put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
         if written:
-            async with answering(len(written) / SLOWEST_PACE), self._connections.one() as connection:
+            async with postgres_errors(len(written) / SLOWEST_PACE), self._connections.one() as connection:
                 await _put(connection, owner, list({one.turn.id: one for one in written}.values()))
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
@@ -195,7 +213,7 @@ class PostgresTurns:
     async def _call(
         self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        async with answering(), self._connections.one() as connection:
+        async with postgres_errors(), self._connections.one() as connection:
             return await work(connection, *args, **kwargs)
 
 
@@ -225,7 +243,7 @@ async def _fetched(connection: Connection, sql: str, given: Sequence[Any] | Mapp
         return await cursor.fetchall()
 
 
-async def _put(connection: Connection, owner: str, written: Sequence[Written]) -> None:
+async def _put(connection: Connection, owner: str, written: Sequence[IndexedTurn]) -> None:
     async with connection.transaction():
         await connection.execute("INSERT INTO owners (name) VALUES (%s) ON CONFLICT DO NOTHING", (owner,))
         (number,) = await _one(connection, "SELECT number FROM owners WHERE name = %s FOR UPDATE", owner)
@@ -285,15 +303,22 @@ async def _pool(
     beside = {row["number"]: (row["before"], row["after"]) for row in rows}
     near = {other for one in core for other in beside.get(one, ()) if other is not None}
     numbers = sorted(core | (near if among is None else near & set(among)))
-    found_rows = await _fetched(connection, _CANDIDATES, [number, numbers])
-    vectors = np.array([row["vector"] for row in found_rows], np.float32).reshape(len(found_rows), len(vector))
+    sides = [[NOBODY if one is None else one for one in beside.get(place, (None, None))] for place in numbers]
+    before, after = np.array(sides, np.int64).reshape(-1, 2).T
+    others = {other for side in sides for other in side if among is None or other in set(among)}
+    read = await _fetched(connection, _CANDIDATES, [number, sorted(others.union(numbers))])
+    by_number = {row["number"]: np.array(row["vector"], np.float32) for row in read}
+    found_rows = [row for row in read if row["number"] in set(numbers)]
+    nowhere = np.zeros(len(vector), np.float32)
+    vectors, earlier, later = (
+        np.array([by_number.get(one, nowhere) for one in which], np.float32).reshape(-1, len(vector))
+        for which in (numbers, before.tolist(), after.tolist())
+    )
     features = [features_of(turn_of(row), row["number"], len(row["stems"].split())) for row in found_rows]
     named = {name: code for code, name in enumerate(sorted({one.speaker for one in features if one.speaker}))}
     sessions = {name: code for code, name in enumerate(sorted({one.session for one in features if one.session}))}
     times = [Counter(row["stems"].split()) for row in found_rows]
     places = np.array([one.number for one in features], np.int64)
-    sides = [[NOBODY if one is None else one for one in beside.get(place, (None, None))] for place in places.tolist()]
-    before, after = np.array(sides, np.int64).reshape(-1, 2).T
     return Pool(
         numbers=places,
         before=rows_of(places, before),
@@ -305,6 +330,7 @@ async def _pool(
         signs=np.array([one.signs for one in features], np.uint8),
         words=np.array([one.words for one in features], np.int64),
         cosines=cosines(vectors, vector),
+        contexts=cosines(with_neighbours(vectors, earlier, later), vector),
         vectors=vectors,
         stems=tuple(stems),
         times=np.array([[one[stem] for one in times] for stem in stems], np.int64).reshape(len(stems), len(features)),

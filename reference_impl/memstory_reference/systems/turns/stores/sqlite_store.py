@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import Database
-from memstory_reference.storage.lane import Lane
+from memstory_reference.storage.lane import SerialThread
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
 from memstory_reference.systems.turns.stores.owner_store import SUFFIX, OwnerStore
-from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.stores.store import IndexedTurn
 from memstory_reference.systems.turns.turn import Turn
 
 LOG = logging.getLogger(__name__)
@@ -57,11 +57,11 @@ class SqliteTurns:
         self._model = model
         self._release = release
         self._owners = Database(folder / OWNERS_FILE, schema=_SCHEMA, about={"schema": "1", "model": model})
-        self._lane = Lane(str(folder))
+        self._lane = SerialThread(str(folder))
         self._open = OrderedDict[str, OwnerStore]()
         self._awake = OrderedDict[str, None]()
 
-    async def put(self, owner: str, written: Sequence[Written]) -> None:
+    async def put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
         await self._lane.run(self._put, owner, written)
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
@@ -112,7 +112,7 @@ class SqliteTurns:
 
         return await self._lane.run(work)
 
-    def _put(self, owner: str, written: Sequence[Written]) -> None:
+    def _put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
         # Noted first: a file whose owner nobody knows could never be listed or forgotten.
         self._owners.execute("INSERT OR IGNORE INTO owners VALUES (?)", (owner,))
         self._opened(owner).put(written)

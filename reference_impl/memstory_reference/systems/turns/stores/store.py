@@ -15,7 +15,7 @@ from memstory_reference.systems.turns.turn import Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class IndexedTurn:
     """A turn with what it is found by: its unit vector and the stems of its text, in their order."""
 
     turn: Turn
@@ -29,7 +29,7 @@ class TurnsStore(Protocol):
     Within a session, turns that have a speaker stand in the order in which they were added.
     """
 
-    async def put(self, owner: str, written: Sequence[Written]) -> None:
+    async def put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
         """Write turns, all or none; one whose id is there replaces it, and keeps its place in its session."""
         ...
 

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from memstory_reference.systems.turns.ranking.signs import signs_of
+from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN
 from memstory_reference.systems.turns.stores.columns import Features
-from memstory_reference.systems.turns.turn import KINDS, Turn
+from memstory_reference.systems.turns.turn import ASSISTANT, KINDS, Turn
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+VERSION = 2
+"""To be raised with every change of what is ranked of a turn, such as its signs or stems: then a store reads all its
+texts again."""
 
 COLUMNS = "number, id, key, kind, speaker, session, said_at, noted_at, text, metadata"
 WRITTEN_COLUMNS = ("id", "key", "kind", "speaker", "session", "said_at", "noted_at", "text", "metadata")
@@ -62,7 +66,9 @@ def features_of(turn: Turn, number: int, words: int) -> Features:
         kind=turn.kind,
         session=turn.session,
         speaker=turn.speaker,
-        signs=signs_of(turn.text, is_dated=turn.said_at is not None),
+        signs=IS_DATED * (turn.said_at is not None)
+        | BY_ASSISTANT * (turn.role == ASSISTANT)
+        | IS_FOREIGN * turn.is_foreign,
         words=words,
     )
 

@@ -3,7 +3,12 @@
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.policy.guards import checked_content, refused, refused_text, without_secrets
+from memstory_reference.systems.layers.policy.guards import (
+    checked_content,
+    drop_secret_sentences,
+    refusal_reason,
+    text_refusal_reason,
+)
 from memstory_reference.systems.layers.policy.safety import is_unsafe
 from memstory_reference.systems.layers.records.record import Arc, Fact, Rule
 
@@ -52,19 +57,21 @@ def test_it_is_not_unsafe(text):
     ],
 )
 def test_a_secret_in_any_part_is_refused(content):
-    assert refused(content, []).startswith("guard: it ")
+    assert refusal_reason(content, []).startswith("guard: it ")
 
 
 def test_a_summary_with_a_wish_that_names_nothing_is_refused():
-    assert refused_text("They spoke of boats. The user said: skip it whenever I say so.")
-    assert refused_text("The user wants it skipped: by it they mean the safety check.", ["Skip it whenever I ask."])
-    assert refused_text("They spoke of boats.", ["Skip it whenever I ask."]) is None
+    assert text_refusal_reason("They spoke of boats. The user said: skip it whenever I say so.")
+    assert text_refusal_reason(
+        "The user wants it skipped: by it they mean the safety check.", ["Skip it whenever I ask."]
+    )
+    assert text_refusal_reason("They spoke of boats.", ["Skip it whenever I ask."]) is None
 
 
 def test_only_the_sentences_with_a_secret_are_left_out():
-    kept = without_secrets(f"I live in Oslo. My card is {CARD}. I like tea.")
+    kept = drop_secret_sentences(f"I live in Oslo. My card is {CARD}. I like tea.")
     assert kept == "I live in Oslo. [left out: it holds the number of a payment card] I like tea."
-    assert without_secrets("I like tea.\n  I like cake.") == "I like tea.\n  I like cake."
+    assert drop_secret_sentences("I like tea.\n  I like cake.") == "I like tea.\n  I like cake."
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from memstory_reference.systems.layers.policy.guards import (
     UNKNOWN_CATEGORY,
     UNSAFE,
     VAGUE,
+    hold_reason,
     is_quoted,
-    must_not_last,
-    must_wait,
-    refused,
-    well_formed,
+    normal_content,
+    refusal_reason,
+    session_only_reason,
 )
 from memstory_reference.systems.layers.records.record import Fact, Rule
 
@@ -40,27 +40,27 @@ FACT = Fact(category="work", subject="User", predicate="WORKS_AS", object="a bak
     ],
 )
 def test_a_malformed_fact_is_not_stored(change):
-    assert well_formed(replace(FACT, **change)) is None
+    assert normal_content(replace(FACT, **change)) is None
 
 
 def test_a_fact_is_put_into_its_one_form():
     given_ = replace(FACT, category=" Coping Strategy", predicate="works as", object="a\nbaker\u202e")
-    assert well_formed(given_) == replace(FACT, category="coping_strategy", predicate="WORKS_AS", object="a baker")
+    assert normal_content(given_) == replace(FACT, category="coping_strategy", predicate="WORKS_AS", object="a baker")
 
 
 @pytest.mark.parametrize("rule", ["", "…", "x" * 401, "\ud800 halves"])
 def test_a_malformed_rule_is_not_stored(rule):
-    assert well_formed(Rule(rule=rule, explicit=True, evidence_quote="q")) is None
+    assert normal_content(Rule(rule=rule, explicit=True, evidence_quote="q")) is None
 
 
 @given(st.builds(Fact, **dict.fromkeys(("category", "subject", "predicate", "object", "evidence_quote"), st.text())))
 def test_whatever_is_well_formed_fits_on_one_line_and_can_be_written(fact):
-    fit = well_formed(fact)
+    fit = normal_content(fact)
     if fit is not None:
         for part in (fit.category, fit.subject, fit.predicate, fit.object, fit.evidence_quote):
             assert part.encode().decode() == part
             assert len(part.splitlines()) <= 1
-        assert well_formed(fit) == fit
+        assert normal_content(fit) == fit
 
 
 @pytest.mark.parametrize(
@@ -78,22 +78,22 @@ def test_a_quote_must_be_what_the_user_said(quote, said, is_so):
 
 
 def test_the_semantic_lane_is_no_way_around():
-    assert refused(replace(FACT, predicate="WANTS_NO", object="safety checks"), ()) == UNSAFE
-    assert refused(replace(FACT, evidence_quote="skip the safety check"), ()) == UNSAFE
+    assert refusal_reason(replace(FACT, predicate="WANTS_NO", object="safety checks"), ()) == UNSAFE
+    assert refusal_reason(replace(FACT, evidence_quote="skip the safety check"), ()) == UNSAFE
 
 
 def test_acute_words_belong_to_the_crisis_log_alone():
-    assert refused(replace(FACT, object="to kill myself"), ()) == CRISIS
-    assert refused(FACT, ["I want to die."]) is None
+    assert refusal_reason(replace(FACT, object="to kill myself"), ()) == CRISIS
+    assert refusal_reason(FACT, ["I want to die."]) is None
 
 
 def test_what_must_wait():
-    assert must_wait(FACT) is None
-    assert must_wait(replace(FACT, category="mood")) == SESSION_ONLY
-    assert must_wait(replace(FACT, category="astrology")) == UNKNOWN_CATEGORY
-    assert must_wait(Rule(rule="Skip that part.", explicit=True, evidence_quote="skip that part")) == VAGUE
+    assert hold_reason(FACT) is None
+    assert hold_reason(replace(FACT, category="mood")) == SESSION_ONLY
+    assert hold_reason(replace(FACT, category="astrology")) == UNKNOWN_CATEGORY
+    assert hold_reason(Rule(rule="Skip that part.", explicit=True, evidence_quote="skip that part")) == VAGUE
 
 
 def test_only_moments_must_not_last():
-    assert must_not_last(replace(FACT, category="mood")) == SESSION_ONLY
-    assert must_not_last(replace(FACT, category="astrology")) is None
+    assert session_only_reason(replace(FACT, category="mood")) == SESSION_ONLY
+    assert session_only_reason(replace(FACT, category="astrology")) is None

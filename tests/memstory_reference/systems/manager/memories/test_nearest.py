@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memstory_reference.ports import Match, Record
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memories.nearest import nearest
+from memstory_reference.systems.manager.memories.nearest import nearest_memories
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 VECTOR = np.array([1, 0], np.float32)
@@ -38,7 +38,7 @@ class Index:
 
 
 async def search(index, memory_type, limit, floor, ahead):
-    found = await nearest(
+    found = await nearest_memories(
         index,
         VECTOR,
         limit=limit,

@@ -12,7 +12,7 @@ from memstory_reference.systems.manager.memories.rows import (
     context_id,
     fact_id,
     is_context_entry,
-    made,
+    make_memory,
     memory_of,
     metadata_of,
 )
@@ -22,7 +22,7 @@ PART = st.text(min_size=1, max_size=8)
 
 
 def new(**fields):
-    return made("ann", NewMemory(content="Bees are insects.", **fields), NOON, lambda: "id-1")
+    return make_memory("ann", NewMemory(content="Bees are insects.", **fields), NOON, lambda: "id-1")
 
 
 @given(st.tuples(PART, PART, PART), st.tuples(PART, PART, PART))

@@ -11,7 +11,7 @@ from memstory_reference.systems.pipeline.reading.detectors import (
     is_about_now,
     is_technical,
 )
-from memstory_reference.systems.pipeline.reading.routing import route
+from memstory_reference.systems.pipeline.reading.routing import memory_type_of
 from memstory_reference.systems.pipeline.reading.stated_facts import holds_facts
 
 DETECTORS = Detectors()
@@ -124,17 +124,17 @@ def test_salience_counts_each_signal_once(text, expected):
     ],
 )  # fmt: skip
 def test_only_a_short_statement_is_a_preference_and_what_lasts_a_fact(text, kind):
-    assert route(text, DETECTORS) == kind
+    assert memory_type_of(text, DETECTORS) == kind
 
 
 @given(st.text(max_size=300))
 def test_any_text_has_a_kind(text):
-    assert route(f"I prefer {text} 'I hate", DETECTORS)
+    assert memory_type_of(f"I prefer {text} 'I hate", DETECTORS)
 
 
 def test_only_the_user_has_preferences():
     assert not DETECTORS.signals("I prefer tabs", is_from_user=False).has_preference
-    assert route("I prefer tabs", DETECTORS, is_from_user=False) != "procedural"
+    assert memory_type_of("I prefer tabs", DETECTORS, is_from_user=False) != "procedural"
 
 
 def test_a_detector_can_be_another():
@@ -151,13 +151,13 @@ def test_a_detector_can_be_another():
     ],
 )  # fmt: skip
 def test_the_first_rule_that_holds_gives_the_type(text, kind):
-    assert route(text, DETECTORS) == kind
+    assert memory_type_of(text, DETECTORS) == kind
 
 
 @given(st.text())
 def test_no_text_breaks_a_detector(text):
     assert 0.0 <= salience(DETECTORS.signals(text)) <= 1.0
-    assert route(text, DETECTORS)
+    assert memory_type_of(text, DETECTORS)
 
 
 # No assertion on time: a pattern that were quadratic would hold this run for minutes (SEC-14).
@@ -165,4 +165,4 @@ def test_no_text_breaks_a_detector(text):
 def test_a_long_run_is_read_to_its_end(unit):
     text = unit * (100_000 // len(unit))
     assert salience(DETECTORS.signals(text)) <= 1.0
-    assert route(text, DETECTORS)
+    assert memory_type_of(text, DETECTORS)

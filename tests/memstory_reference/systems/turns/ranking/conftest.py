@@ -7,9 +7,8 @@ import pytest
 
 from memstory_reference.systems.turns.stores.columns import Columns
 from memstory_reference.systems.turns.stores.owner_pool import Index, pool_of
-from memstory_reference.systems.turns.stores.postings import Postings, codes
+from memstory_reference.systems.turns.stores.postings import Postings, stem_codes
 from memstory_reference.systems.turns.stores.turn_rows import features_of
-from memstory_reference.text.stems import stems
 
 
 @pytest.fixture(scope="session")
@@ -20,9 +19,9 @@ def pool_for():
         columns, postings = Columns(), Postings()
         matrix = np.zeros((max(turns, default=0) + 1, len(vector)), np.float32)
         for number, turn in sorted(turns.items()):
-            words = stems(turn.text)
+            words = turn.stems
             columns.put([features_of(turn, number, len(words))])
-            postings.add(np.full(len(words), number), codes(words))
+            postings.add(np.full(len(words), number), stem_codes(words))
             matrix[number] = vectors[number]
         index = Index(columns=columns, postings=postings, matrix=SimpleNamespace(rows=matrix))
         return pool_of(index, np.asarray(vector, np.float32), question.stems, size, None)

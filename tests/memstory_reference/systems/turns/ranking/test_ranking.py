@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from memstory_reference.systems.turns.ranking import pool as pool_module
 from memstory_reference.systems.turns.ranking import question as question_module
-from memstory_reference.systems.turns.ranking import scoring, signs, spans
+from memstory_reference.systems.turns.ranking import scoring, spans
 from memstory_reference.systems.turns.ranking.languages import ENGLISH
 from memstory_reference.systems.turns.ranking.pool import empty_pool
-from memstory_reference.systems.turns.ranking.question import compared, read_question
-from memstory_reference.systems.turns.ranking.scoring import ranked, scored
-from memstory_reference.systems.turns.ranking.spans import Span, closeness, held, spans_in
+from memstory_reference.systems.turns.ranking.question import compared_events, read_question
+from memstory_reference.systems.turns.ranking.scoring import rank_turns, score_candidates
+from memstory_reference.systems.turns.ranking.spans import Span, closeness, holding_share, spans_in
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 from memstory_reference.text import stems as stems_module
 from memstory_reference.text.stems import stems
@@ -22,7 +22,7 @@ from memstory_reference.text.stems import stems
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("module", [scoring, signs, spans, pool_module, question_module, stems_module])
+@pytest.mark.parametrize("module", [spans, pool_module, question_module, stems_module, scoring])
 def test_doctests_hold(module):
     result = doctest.testmod(module)
     assert (result.failed, result.attempted > 0) == (0, True)
@@ -35,16 +35,16 @@ def test_equal_turns_come_newer_first_then_by_id(pool_for):
         for number, ago in days.items()
     }
     question = read_question("tea", set(), NOON)
-    first = scored(pool_for(turns, question, dict.fromkeys(turns, (1, 0)), (1, 0)), question)
-    order = ranked(first, {row: turns[row + 1] for row in range(3)})
+    first = score_candidates(pool_for(turns, question, dict.fromkeys(turns, (1, 0)), (1, 0)), question)
+    order = rank_turns(first, {row: turns[row + 1] for row in range(3)})
     assert [one.turn.id for one in order] == ["t2", "t4", "t3"]
 
 
 def test_an_empty_pool_is_ranked_as_nothing():
     question = read_question("tea", set(), NOON)
-    first = scored(empty_pool(), question)
+    first = score_candidates(empty_pool(), question)
     assert first.to_read(5, -1.0).tolist() == []
-    assert ranked(first, {}) == []
+    assert rank_turns(first, {}) == []
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_dates_are_read_as_people_write_them(text, expected):
 def test_no_text_breaks_the_reading_of_dates(text):
     for span in spans_in(text, NOON, ENGLISH):
         assert 0 <= closeness(span, NOON) <= spans.SAME_DAY
-        assert 0 <= held(span, NOON) <= spans.HELD
+        assert 0 <= holding_share(span, NOON) <= spans.HELD
 
 
 @pytest.mark.parametrize("span", [Span(2023, 2, 31), Span(9999, 12, 31), Span(0, 1), Span(2023, 2)])
 def test_a_date_that_does_not_exist_fits_nothing_and_breaks_nothing(span):
     assert 0 <= closeness(span, NOON) <= spans.SAME_DAY
-    assert 0 <= held(span, NOON) <= spans.HELD
+    assert 0 <= holding_share(span, NOON) <= spans.HELD
 
 
 def test_names_of_speakers_are_no_words_to_look_for_but_others_are():
@@ -122,13 +122,29 @@ def test_a_question_of_nothing_but_such_words_is_looked_for_as_it_is():
     ],
 )
 def test_a_question_that_compares_two_events_in_time_is_taken_apart(text, events):
-    assert compared(text) == events
+    assert compared_events(text) == events
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("What did you recommend for the bath?", True),
+        ("Which of the steps that you suggested are left?", True),
+        ("What was your advice on the tiles?", True),
+        ("Have you already told me the price?", True),
+        ("What did I tell you about the bath?", False),
+        ("Can you tell me where the tiles are?", False),
+        ("What did Ana say to you?", False),
+    ],
+)
+def test_what_you_said_is_asked_of_the_assistant(text, asks):
+    assert read_question(text, {"user", "assistant"}, NOON).asks_assistant is asks
 
 
 @given(st.text("did before or after first,: a", max_size=200))
 def test_events_are_never_empty(text):
-    assert all(compared(text))
-    assert len(compared(text)) in {0, 2}
+    assert all(compared_events(text))
+    assert len(compared_events(text)) in {0, 2}
 
 
 def test_other_scripts_are_found_by_their_signs():

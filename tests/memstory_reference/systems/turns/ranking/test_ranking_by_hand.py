@@ -10,13 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.systems.turns.ranking.languages import ENGLISH
 from memstory_reference.systems.turns.ranking.question import read_question
-from memstory_reference.systems.turns.ranking.scoring import ranked, scored
-from memstory_reference.systems.turns.ranking.spans import closeness, held
+from memstory_reference.systems.turns.ranking.scoring import rank_turns, score_candidates
+from memstory_reference.systems.turns.ranking.spans import closeness, holding_share
 from memstory_reference.systems.turns.ranking.weighting import Weights
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
-from memstory_reference.text.stems import stems
 
 LIFELINES = Path(__file__).parents[5] / "stories/corpora/lifelines"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,7 +27,7 @@ def z(values):
 
 
 def bm25(wanted, turns, numbers):
-    words = {number: stems(turn.text) for number, turn in turns.items()}
+    words = {number: turn.stems for number, turn in turns.items()}
     mean = sum(map(len, words.values())) / len(words)
     scores = dict.fromkeys(numbers, 0.0)
     for word in wanted:
@@ -51,14 +49,18 @@ def beside(turns, number, step):
     return mates[place] if 0 <= place < len(mates) else None
 
 
-def terms_by_hand(turns, numbers, question, cosines, vectors):
-    """All terms but supersession, turn by turn."""
+def terms_by_hand(turns, numbers, question, vectors, asked):
+    """All terms but what others say, turn by turn; `vectors` are by number, `asked` is that of the question."""
     own = [turns[number] for number in numbers]
-    near, found = z(cosines), bm25(question.stems, turns, numbers)
-    trust = 1.0
-    if np.std(found) and np.std(cosines):
-        trust = min(max(float(np.corrcoef(found, cosines)[0, 1]) / 0.4, 0.3), 1.0)
-    likeness = [a + trust * b for a, b in zip(near, z(found), strict=True)]
+
+    def together(number):
+        sides = [vectors[other] for step in (-1, 1) if (other := beside(turns, number, step)) is not None]
+        whole = vectors[number] + sum(sides, np.zeros(len(asked))) / 2
+        return float(whole @ asked) / max(float(np.linalg.norm(whole)), 1e-9)
+
+    near = z([float(vectors[number] @ asked) for number in numbers])
+    found, context = z(bm25(question.stems, turns, numbers)), z([together(number) for number in numbers])
+    likeness = [a + 0.7 * b + 0.3 * c for a, b, c in zip(near, found, context, strict=True)]
     known = dict(zip(numbers, likeness, strict=True))
     best = {}
     for turn, value in zip(own, likeness, strict=True):
@@ -67,55 +69,57 @@ def terms_by_hand(turns, numbers, question, cosines, vectors):
     lowest = min(best.values(), default=0.0)
     age = {number: place for place, number in enumerate(sorted(numbers, key=lambda n: (turns[n].moment, n)))}
     fits = [max((closeness(span, turn.moment) for span in question.spans), default=0.0) for turn in own]
-    holds = [max((held(span, turn.moment) for span in question.spans), default=0.0) for turn in own]
-    says = [bool(ENGLISH.change.search(turn.text)) for turn in own]
+    holds = [max((holding_share(span, turn.moment) for span in question.spans), default=0.0) for turn in own]
     dated = [turn.said_at is not None for turn in own]
     now = question.is_about_now
     may_update = [bool(now or (is_dated and holding)) for is_dated, holding in zip(dated, holds, strict=True)]
     likest = sorted(np.flatnonzero(may_update), key=lambda row: -round(likeness[row], 6))[:3]
-    likeness_to = {row: z((vectors @ vectors[row]).tolist()) for row in likest}
+    rows = np.array([vectors[number] for number in numbers], np.float32)
+    likeness_to = {row: z((rows @ rows[row]).tolist()) for row in likest}
 
     def followed(row):
         older = [one for one in likest if may_update[row] and age[numbers[one]] < age[numbers[row]]]
         return sum(max(likeness_to[one][row], 0.0) for one in older) / max(len(likest), 1)
 
+    foreign = [turn.role in ("assistant", "tool", "system", "web") for turn in own]
+    of_assistant = [turn.role == "assistant" for turn in own]
+    is_meant = [(turn.speaker,) == question.named for turn in own]
     columns = {
         "cosine": near,
-        "words": [trust * value for value in z(found)],
-        "previous": [0.25 * known.get(beside(turns, number, -1), 0.0) for number in numbers],
-        "following": [0.125 * known.get(beside(turns, number, 1), 0.0) for number in numbers],
+        "words": [0.7 * value for value in found],
+        "context": [0.3 * value for value in context],
+        "following": [0.25 * known.get(beside(turns, number, 1), 0.0) for number in numbers],
         "session": [0.5 * value for value in z([best.get(turn.session, lowest) for turn in own])],
-        "speaker": [4.0 * ((turn.speaker,) == question.named) for turn in own],
+        "speaker": [4.0 * one for one in (of_assistant if question.asks_assistant and any(of_assistant) else is_meant)],
         "date": [4.0 * is_dated * max(one, other) for is_dated, one, other in zip(dated, fits, holds, strict=True)],
-        "question": [-1.0 * turn.text.rstrip().endswith("?") for turn in own],
-        "length": [0.5 * value for value in z([math.log1p(len(stems(turn.text))) for turn in own])],
+        "length": [0.5 * (not any(foreign)) * one for one in z([math.log1p(len(turn.stems)) for turn in own])],
+        "person": [3.0 * (any(foreign) and not question.asks_assistant) * (not one) for one in foreign],
         "recent": [2.0 * now * value for value in z([age[number] for number in numbers])],
-        "change": [
-            2.0 * (is_dated and says_so and bool(now or holding))
-            for is_dated, says_so, holding in zip(dated, says, holds, strict=True)
-        ],
-        "update": [(2.0 if says[row] else 1.0) * followed(row) for row in range(len(numbers))],
+        "update": [2.0 * followed(row) for row in range(len(numbers))],
     }
-    assert set(columns) | {"superseded"} == set(Weights.__dataclass_fields__), "a part is not checked by hand"
+    assert set(columns) == set(Weights.__dataclass_fields__), "a part is not checked by hand"
     return columns
 
 
-def check(pool, question, turns):
-    first = scored(pool, question)
-    by_hand = terms_by_hand(turns, pool.numbers.tolist(), question, pool.cosines.tolist(), pool.vectors)
+def check(pool, question, turns, vectors, asked):
+    first = score_candidates(pool, question)
+    vectors = np.asarray(vectors, np.float32).astype(float)
+    by_hand = terms_by_hand(
+        turns, pool.numbers.tolist(), question, vectors, np.asarray(asked, np.float32).astype(float)
+    )
     for name, values in by_hand.items():
-        assert first.terms[name].tolist() == pytest.approx(values, abs=1e-6), name
+        assert first.terms[name].tolist() == pytest.approx(values, abs=1e-4), name
     read = {row: turns[int(number)] for row, number in enumerate(pool.numbers)}
     sums = dict(enumerate(np.sum(list(by_hand.values()), axis=0)))
-    order = ranked(first, read)
+    order = rank_turns(first, read)
     assert len(order) == len(read)
     keys = [(-one.score, -one.turn.moment.timestamp(), one.turn.id) for one in order]
     assert keys == sorted(keys)
     rows = {turn.id: row for row, turn in read.items()}
     for one in order:
-        assert one.score == pytest.approx(sums[rows[one.turn.id]] + one.terms["superseded"], abs=1e-5)
+        assert one.score == pytest.approx(sums[rows[one.turn.id]] + one.terms["outranked"], abs=1e-3)
     few = {row: read[row] for row in first.to_read(5, -1.0).tolist()}
-    assert ranked(first, few, size=5) == order[:5], "what is read is enough"
+    assert rank_turns(first, few, size=5) == order[:5], "what is read is enough"
 
 
 def test_the_ranking_of_lifelines_is_what_the_rules_say_turn_by_turn(pool_for):
@@ -133,14 +137,14 @@ def test_the_ranking_of_lifelines_is_what_the_rules_say_turn_by_turn(pool_for):
     asked = [one["text"] for one in asked if one["metadata"]["circle"] == 1]
     for text in asked[::25]:
         question = read_question(text, {turn.speaker for turn in turns.values()}, NOW)
-        check(pool_for(turns, question, vectors, vectors[0], size=20), question, turns)
+        check(pool_for(turns, question, vectors, vectors[0], size=20), question, turns, vectors, vectors[0])
 
 
 @given(
     st.lists(
         st.tuples(
             st.text("abc ?", min_size=1, max_size=20).filter(str.strip),
-            st.sampled_from([None, "Ann", "Ben"]),
+            st.sampled_from([None, "Ann", "Ben", "assistant", "tool"]),
             st.sampled_from([None, "s", "t"]),
             st.sampled_from([None, "2025-05-08", "2025-05-10", "2023-01-01"]),
             st.floats(0, math.pi),
@@ -148,7 +152,9 @@ def test_the_ranking_of_lifelines_is_what_the_rules_say_turn_by_turn(pool_for):
         min_size=1,
         max_size=12,
     ),
-    st.sampled_from(["a b", "Where does Ann live now?", "abc on 8 May 2025", "", "?", "in May", "Ann and Ben"]),
+    st.sampled_from(
+        ["a b", "Where does Ann live now?", "abc on 8 May 2025", "", "?", "in May", "Ann and Ben", "What did you say?"]
+    ),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_pool_is_ranked_as_the_rules_say_turn_by_turn(pool_for, told, text):
@@ -159,4 +165,4 @@ def test_any_pool_is_ranked_as_the_rules_say_turn_by_turn(pool_for, told, text):
     angles = [0.0, *(angle for *_, angle in told)]
     vectors = [[math.cos(angle), math.sin(angle)] for angle in angles]
     question = read_question(text, {"Ann", "Ben"}, NOW)
-    check(pool_for(turns, question, vectors, [1, 0]), question, turns)
+    check(pool_for(turns, question, vectors, [1, 0]), question, turns, vectors, [1, 0])

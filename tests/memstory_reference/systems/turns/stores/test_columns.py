@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memstory_reference.systems.turns.ranking.pool import NOBODY
 from memstory_reference.systems.turns.stores import postings as postings_module
 from memstory_reference.systems.turns.stores.columns import Columns, Features
-from memstory_reference.systems.turns.stores.postings import Postings, codes
+from memstory_reference.systems.turns.stores.postings import Postings, stem_codes
 
 WORDS = ["tea", "milk", "cocoa"]
 names = st.sampled_from([None, "x", "y"])
@@ -76,7 +76,7 @@ def test_postings_say_who_has_a_word_how_often_after_any_changes(told, few):
     try:
         postings, alive = Postings(), {}
         for number, (words, is_forgotten) in enumerate(told):
-            postings.add(np.full(len(words), number), codes(words))
+            postings.add(np.full(len(words), number), stem_codes(words))
             alive[number] = Counter(words)
             assert postings.of("tea")[0].tolist() == [one for one in alive if alive[one]["tea"]]
             if is_forgotten:

@@ -8,7 +8,7 @@ import pytest
 from memstory.contract.errors import UnavailableError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
-from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.stores.store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -23,7 +23,7 @@ def vector_of(batch, number):
 def batch_of(batch):
     turns = [checked_turn(NewTurn(text=f"Tea {number}."), f"b{batch:02}-{number}", NOON) for number in range(50)]
     return [
-        Written(turn=turn, vector=vector_of(batch, number), stems=["tea", str(number)])
+        IndexedTurn(turn=turn, vector=vector_of(batch, number), stems=["tea", str(number)])
         for number, turn in enumerate(turns)
     ]
 

@@ -10,9 +10,8 @@ import pytest
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
-from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.stores.store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
-from memstory_reference.text.stems import stems
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array((1, 0), np.float32)
@@ -21,7 +20,7 @@ BATCH = 5
 
 def written(name, text):
     turn = checked_turn(NewTurn(text=text, speaker="Ann", session="s"), name, NOON)
-    return Written(turn=turn, vector=EAST, stems=stems(turn.text))
+    return IndexedTurn(turn=turn, vector=EAST, stems=turn.stems)
 
 
 @asynccontextmanager

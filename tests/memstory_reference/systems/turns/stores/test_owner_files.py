@@ -19,8 +19,8 @@ from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores import owner_store, sqlite_store
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
-from memstory_reference.systems.turns.stores.store import Written
-from memstory_reference.systems.turns.turn import NewTurn, checked_turn
+from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
 from memstory_reference.text.stems import stems
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -48,7 +48,7 @@ INSERT INTO words (rowid, stems) SELECT number, stems FROM turns;
 
 def written(identifier, text, vector=EAST, **fields):
     turn = checked_turn(NewTurn(text=text, **fields), identifier, NOON)
-    return Written(turn=turn, vector=vector, stems=stems(text))
+    return IndexedTurn(turn=turn, vector=vector, stems=turn.stems)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ async def test_texts_are_read_again_by_a_version_that_reads_them_in_another_way(
     await store.put("ann", [written("a", "tea")])
     await store.close()
     monkeypatch.setattr(owner_store, "VERSION", owner_store.VERSION + 1)
-    monkeypatch.setattr(owner_store, "stems", lambda _: ["other", "words"])
+    monkeypatch.setattr(Turn, "stems", property(lambda _: ["other", "words"]))
     again = SqliteTurns(tmp_path, model="fixed-2")
     assert (await again.pool("ann", EAST, ["other", "tea"], 5, ANY)).holding == {"other": 1}
     await again.close()

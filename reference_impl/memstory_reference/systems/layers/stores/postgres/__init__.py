@@ -1,1 +1,3 @@
 """The layers in Postgres, which several processes and machines may share."""
+
+__all__ = ["log_store", "postgres_store"]

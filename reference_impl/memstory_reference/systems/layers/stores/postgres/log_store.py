@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Generic
 
-from memstory_reference.storage.postgres.connections_store import Connections, answering
+from memstory_reference.storage.postgres.connections_store import Connections, postgres_errors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema
 from memstory_reference.systems.layers.stores.logs import LogKind, R
@@ -30,7 +30,7 @@ class PostgresLog(Generic[R]):
     async def alist(self, owner: str) -> list[R]:
         columns = ", ".join(("id", "owner", "session", "at", *self._kind.columns))
         sql = f"SELECT {columns} FROM {self._kind.table} WHERE owner = %s ORDER BY at, id"  # noqa: S608  (our own names)
-        async with answering(), self._connections.one() as connection:
+        async with postgres_errors(), self._connections.one() as connection:
             rows = await (await connection.execute(sql, (owner,))).fetchall()
         read = ((*names, json.loads(last) if self._kind.is_typed else last) for *names, last in rows)
         return [self._kind.record(row) for row in read]
@@ -45,7 +45,7 @@ class PostgresLog(Generic[R]):
         await self._connections.close()
 
     async def _changed(self, sql: str, values: Sequence[object]) -> int:
-        async with answering(), self._connections.one() as connection:
+        async with postgres_errors(), self._connections.one() as connection:
             return (await connection.execute(sql, values)).rowcount
 
 

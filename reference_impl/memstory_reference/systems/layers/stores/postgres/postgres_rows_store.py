@@ -14,10 +14,10 @@ from memstory_reference.storage.postgres.connections_store import VECTOR_HEAD, C
 from memstory_reference.storage.vector_matrix import VectorMatrix
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, content_of
-from memstory_reference.systems.layers.stores.found import most_held
+from memstory_reference.systems.layers.stores.found import best_by_tokens
 from memstory_reference.systems.layers.stores.postgres.held_vectors import Version
-from memstory_reference.systems.layers.stores.postgres.postings_store import holding
-from memstory_reference.systems.layers.stores.store import Scored
+from memstory_reference.systems.layers.stores.postgres.postings_store import rows_with_tokens
+from memstory_reference.systems.layers.stores.store import ScoredRow
 
 # Vectors are apart and never out of line: a search reads them packed, and no contents between them. There is no HNSW:
 # it looks through everybody's rows first, and may leave few of an owner's. JSON is text: jsonb refuses an escaped NUL.
@@ -94,14 +94,14 @@ FROM = "FROM records AS r"
 _NUMBER = "(SELECT number FROM owners WHERE name = %(owner)s)"
 
 
-def storable(ids: Sequence[str]) -> list[str]:
+def storable_ids(ids: Sequence[str]) -> list[str]:
     """Return the distinct ids without those that no text of Postgres can be: nothing has them."""
     return [one for one in dict.fromkeys(ids) if _is_text(one)]
 
 
-async def get(connection: Connection, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+async def get_rows(connection: Connection, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
     """Return the rows that exist, in the order of `ids`."""
-    wanted = storable(ids)
+    wanted = storable_ids(ids)
     found = await _records(
         connection,
         f"SELECT {COLUMNS} {FROM} WHERE owner = {_NUMBER} AND id = ANY(%(ids)s)",
@@ -111,7 +111,7 @@ async def get(connection: Connection, owner: str, ids: Sequence[str]) -> list[Me
     return [by_id[one] for one in wanted if one in by_id]
 
 
-async def listed(
+async def list_rows(
     connection: Connection, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
 ) -> list[MemoryRecord]:
     """Return rows, newest first, ties by id."""
@@ -146,15 +146,15 @@ async def vectors(connection: Connection, owner: str, layer: Layer) -> tuple[Ver
     return at, matrix
 
 
-async def named(
+async def rows_by_tokens(
     connection: Connection, owner: str, layer: Layer, tokens: AbstractSet[str], *, limit: int, since: datetime | None
-) -> list[Scored]:
+) -> list[ScoredRow]:
     """Return the active rows by their share of `tokens`."""
-    numbers, held = await holding(connection, owner, layer, tokens)
+    numbers, held = await rows_with_tokens(connection, owner, layer, tokens)
     if not len(numbers):
         return []
     # With a date it is not known yet which rows count.
-    numbers, held = most_held(numbers, held, limit if since is None else None)
+    numbers, held = best_by_tokens(numbers, held, limit if since is None else None)
     cursor = await connection.execute(
         f"SELECT row, id, created_at {FROM} WHERE owner = {_NUMBER} AND row = ANY(%(rows)s) "
         "AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s) ORDER BY created_at DESC, id",
@@ -162,12 +162,12 @@ async def named(
     )
     share = dict(zip(numbers.tolist(), (held / len(tokens)).tolist(), strict=True))
     found = [
-        Scored(id=name, moment=microseconds(at), score=share[number]) for number, name, at in await cursor.fetchall()
+        ScoredRow(id=name, moment=microseconds(at), score=share[number]) for number, name, at in await cursor.fetchall()
     ]
     return sorted(found, key=lambda one: -one.score)[:limit]
 
 
-async def counts(connection: Connection, owner: str) -> Mapping[tuple[Layer, Standing], int]:
+async def count_rows(connection: Connection, owner: str) -> Mapping[tuple[Layer, Standing], int]:
     """Count an owner's rows."""
     cursor = await connection.execute(
         f"SELECT layer, standing, count(*) {FROM} WHERE owner = {_NUMBER} GROUP BY 1, 2", {"owner": owner}
@@ -175,7 +175,7 @@ async def counts(connection: Connection, owner: str) -> Mapping[tuple[Layer, Sta
     return {(Layer(layer), Standing(standing)): count for layer, standing, count in await cursor.fetchall()}
 
 
-async def without_vector(connection: Connection, owner: str, limit: int) -> list[MemoryRecord]:
+async def rows_without_vector(connection: Connection, owner: str, limit: int) -> list[MemoryRecord]:
     """Return active rows that have no vector, oldest first."""
     return await _records(
         connection,
@@ -191,7 +191,7 @@ async def set_recall(connection: Connection, owner: str, *, on: bool) -> None:
     await connection.execute("DELETE FROM recall_off WHERE owner = %s" if on else insert, (owner,))
 
 
-async def recall(connection: Connection, owner: str) -> bool:
+async def is_recall_on(connection: Connection, owner: str) -> bool:
     """Say whether an owner's memory is read."""
     cursor = await connection.execute("SELECT 1 FROM recall_off WHERE owner = %s", (owner,))
     return await cursor.fetchone() is None

@@ -17,10 +17,10 @@ from psycopg.pq import TransactionStatus
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.postgres.connections_store import Connection, Connections, answering
+from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema
-from memstory_reference.storage.vector_matrix import VectorMatrix, usable
+from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.stores.found import nearest_of
@@ -29,7 +29,7 @@ from memstory_reference.systems.layers.stores.postgres import postgres_rows_stor
 from memstory_reference.systems.layers.stores.postgres import sessions_store as sessions
 from memstory_reference.systems.layers.stores.postgres import writing_store as writing
 from memstory_reference.systems.layers.stores.postgres.held_vectors import HeldVectors
-from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
+from memstory_reference.systems.layers.stores.store import ACTIVE, ScoredRow
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,38 +62,38 @@ class PostgresStore:
         await self.aput_batch([record])
 
     async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
-        async with answering(len(records) / SLOWEST_PACE):
-            self._vectors.follow(await self._do(writing.put, records))
+        async with postgres_errors(len(records) / SLOWEST_PACE):
+            self._vectors.follow(await self._do(writing.put_records, records))
 
     async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
-        return await self._call(rows.get, owner, ids)
+        return await self._call(rows.get_rows, owner, ids)
 
     async def alist(
         self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
     ) -> list[MemoryRecord]:
-        return await self._call(rows.listed, owner, [layer] if layer else list(Layer), standings, limit)
+        return await self._call(rows.list_rows, owner, [layer] if layer else list(Layer), standings, limit)
 
     async def asearch_similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
-    ) -> list[Scored]:
-        query = usable(vector)
+    ) -> list[ScoredRow]:
+        query = normalized_or_none(vector)
         if query is None:
             return []
         return nearest_of(await self._call(self._matrix, owner, layer), query, limit, since)
 
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
-    ) -> list[Scored]:
-        return await self._call(rows.named, owner, layer, tokens, limit=limit, since=since) if tokens else []
+    ) -> list[ScoredRow]:
+        return await self._call(rows.rows_by_tokens, owner, layer, tokens, limit=limit, since=since) if tokens else []
 
     async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
         return next(iter(await self.alist(owner, layer, limit=1)), None)
 
     async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
-        return await self._call(rows.counts, owner)
+        return await self._call(rows.count_rows, owner)
 
     async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
-        return await self._call(rows.without_vector, owner, limit)
+        return await self._call(rows.rows_without_vector, owner, limit)
 
     async def adamaged(self, owner: str) -> list[str]:
         del owner  # a server checks its own pages, where its data checksums are on
@@ -103,7 +103,7 @@ class PostgresStore:
         return 0  # as above
 
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        gone, steps = await self._call(writing.delete, owner, ids)
+        gone, steps = await self._call(writing.delete_records, owner, ids)
         self._vectors.follow(steps)
         return gone
 
@@ -114,7 +114,7 @@ class PostgresStore:
         await self._call(rows.set_recall, owner, on=on)
 
     async def arecall(self, owner: str) -> bool:
-        return await self._call(rows.recall, owner)
+        return await self._call(rows.is_recall_on, owner)
 
     async def asession_key(self) -> bytes:
         return self._session_key
@@ -129,7 +129,7 @@ class PostgresStore:
                     yield
                 return
             async with AsyncExitStack() as lent:
-                async with answering(LOCK_SECONDS):
+                async with postgres_errors(LOCK_SECONDS):
                     connection = await lent.enter_async_context(self._locking.one())
                 async with self._advisory(connection, name):
                     self._held[task] = connection
@@ -143,21 +143,21 @@ class PostgresStore:
         await self._locking.close()
 
     async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
-        return await self._call(sessions.load, owner, session, last)
+        return await self._call(sessions.load_session, owner, session, last)
 
     async def asave(self, buffer: SessionMemoryBuffer, *, rewrite: bool = False) -> None:
-        await self._call(sessions.save, buffer, rewrite=rewrite)
+        await self._call(sessions.save_session, buffer, rewrite=rewrite)
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
-        return await self._call(sessions.active, owner)
+        return await self._call(sessions.active_sessions, owner)
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
-        steps = await self._call(writing.end, owner, session, records)
+        steps = await self._call(writing.end_session, owner, session, records)
         self._vectors.follow(steps or ())
         return steps is not None
 
     async def aforget_sessions(self, owner: str) -> int:
-        return await self._call(sessions.forget, owner)
+        return await self._call(sessions.forget_sessions, owner)
 
     async def _matrix(self, connection: Connection, owner: str, layer: Layer) -> VectorMatrix:
         version = await rows.version(connection, owner)
@@ -171,7 +171,7 @@ class PostgresStore:
     async def _call(
         self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        async with answering():
+        async with postgres_errors():
             return await self._do(work, *args, **kwargs)
 
     async def _do(
@@ -192,13 +192,13 @@ class PostgresStore:
     async def _advisory(self, connection: Connection, name: str) -> AsyncIterator[None]:
         digest = blake2b(f"{self._place.schema}\0{name}".encode(), digest_size=8).digest()
         key = int.from_bytes(digest, signed=True)
-        async with answering(LOCK_SECONDS):
+        async with postgres_errors(LOCK_SECONDS):
             await connection.execute("SELECT pg_advisory_lock(%s)", (key,))
         try:
             yield
         finally:
             try:
-                async with answering():
+                async with postgres_errors():
                     await connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
             except UnavailableError:
                 # The lock went with its connection; what was written under it before stands.

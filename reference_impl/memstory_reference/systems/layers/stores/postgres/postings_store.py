@@ -53,7 +53,7 @@ async def unindex(connection: Connection, rows: Iterable[tuple[int, int, MemoryR
             await connection.execute(statement.format(each=_EACH, same=_SAME), _columns(masks))
 
 
-async def holding(
+async def rows_with_tokens(
     connection: Connection, owner: str, layer: Layer, tokens: AbstractSet[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of the rows that hold any of the tokens, and how many each holds."""

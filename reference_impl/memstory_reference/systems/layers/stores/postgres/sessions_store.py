@@ -21,7 +21,7 @@ from memstory_reference.systems.layers.records.candidates import (
 _SESSIONS = "SELECT owner, session, started_at, last_at, data FROM sessions"
 
 
-async def save(connection: Connection, buffer: SessionMemoryBuffer, *, rewrite: bool) -> None:
+async def save_session(connection: Connection, buffer: SessionMemoryBuffer, *, rewrite: bool) -> None:
     """Write a session, of its turns those that are new or were looked at; with `rewrite` all of them."""
     key = (buffer.owner, buffer.session)
     async with connection.transaction(), connection.cursor() as cursor:
@@ -54,7 +54,9 @@ async def save(connection: Connection, buffer: SessionMemoryBuffer, *, rewrite: 
         )
 
 
-async def load(connection: Connection, owner: str, session: str, last: int | None) -> SessionMemoryBuffer | None:
+async def load_session(
+    connection: Connection, owner: str, session: str, last: int | None
+) -> SessionMemoryBuffer | None:
     """Return an active session with its last turns, or all of them."""
     cursor = await connection.execute(f"{_SESSIONS} WHERE owner = %s AND session = %s", (owner, session))
     row = await cursor.fetchone()
@@ -68,7 +70,7 @@ async def load(connection: Connection, owner: str, session: str, last: int | Non
     return _buffer(row, turns[::-1])
 
 
-async def active(connection: Connection, owner: str | None) -> list[SessionMemoryBuffer]:
+async def active_sessions(connection: Connection, owner: str | None) -> list[SessionMemoryBuffer]:
     """Return the active sessions of an owner, or of all, without their turns, the longest silent first."""
     cursor = await connection.execute(
         f"{_SESSIONS} WHERE %(owner)s::text IS NULL OR owner = %(owner)s ORDER BY last_at, owner, session",
@@ -77,7 +79,7 @@ async def active(connection: Connection, owner: str | None) -> list[SessionMemor
     return [_buffer(row, ()) for row in await cursor.fetchall()]
 
 
-async def remove(connection: Connection, owner: str, session: str | None = None) -> int:
+async def remove_session(connection: Connection, owner: str, session: str | None = None) -> int:
     """Take a session off, or all of an owner; return how many there were. In the caller's transaction."""
     condition, values = (
         "owner = %(owner)s AND (%(session)s::text IS NULL OR session = %(session)s)",
@@ -90,10 +92,10 @@ async def remove(connection: Connection, owner: str, session: str | None = None)
     return (await connection.execute(f"DELETE FROM sessions WHERE {condition}", values)).rowcount  # noqa: S608
 
 
-async def forget(connection: Connection, owner: str) -> int:
+async def forget_sessions(connection: Connection, owner: str) -> int:
     """Drop an owner's active sessions; return how many there were."""
     async with connection.transaction():
-        return await remove(connection, owner)
+        return await remove_session(connection, owner)
 
 
 def _buffer(row: TupleRow, turns: Sequence[SpokenTurn]) -> SessionMemoryBuffer:

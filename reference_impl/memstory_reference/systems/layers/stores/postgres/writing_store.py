@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.postgres.connections_store import Connection
-from memstory_reference.storage.vector_matrix import usable
+from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.record import MemoryRecord, content_data, text_of
 from memstory_reference.systems.layers.stores.postgres.held_vectors import Place, Step, Version
-from memstory_reference.systems.layers.stores.postgres.postgres_rows_store import COLUMNS, FROM, record_of, storable
+from memstory_reference.systems.layers.stores.postgres.postgres_rows_store import COLUMNS, FROM, record_of, storable_ids
 from memstory_reference.systems.layers.stores.postgres.postings_store import index, unindex
-from memstory_reference.systems.layers.stores.postgres.sessions_store import remove
+from memstory_reference.systems.layers.stores.postgres.sessions_store import remove_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class _Row:
         return (old.layer, old.created_at, old.is_active) == (new.layer, new.created_at, new.is_active)
 
 
-async def put(connection: Connection, records: Sequence[MemoryRecord]) -> list[Step]:
+async def put_records(connection: Connection, records: Sequence[MemoryRecord]) -> list[Step]:
     """Write rows in a transaction; all of them have been read before anything is written."""
     # Under one id the later wins, but may keep the vector of the earlier: such go one after the other.
     every, written = list(records), list[_Row]()
@@ -59,15 +59,17 @@ async def put(connection: Connection, records: Sequence[MemoryRecord]) -> list[S
     return [_step(owner, version, written) for owner, version in versions.items()]
 
 
-async def end(connection: Connection, owner: str, session: str, records: Sequence[MemoryRecord]) -> list[Step] | None:
+async def end_session(
+    connection: Connection, owner: str, session: str, records: Sequence[MemoryRecord]
+) -> list[Step] | None:
     """Take an active session off and write what it leaves, in one transaction; None if it is not active."""
     async with connection.transaction():
-        return await put(connection, records) if await remove(connection, owner, session) else None
+        return await put_records(connection, records) if await remove_session(connection, owner, session) else None
 
 
-async def delete(connection: Connection, owner: str, ids: Sequence[str]) -> tuple[list[str], list[Step]]:
+async def delete_records(connection: Connection, owner: str, ids: Sequence[str]) -> tuple[list[str], list[Step]]:
     """Delete rows with their index; return the ids that existed, in the order of `ids`."""
-    wanted = storable(ids)
+    wanted = storable_ids(ids)
     async with connection.transaction():
         versions = await _lock_known(connection, [owner])
         if owner not in versions:
@@ -151,7 +153,7 @@ async def _numbered(connection: Connection, owners: Mapping[str, int], records: 
         old = await _old(connection, owner, name, [record.id for record in own])
         number = await _next_row(connection, owner, len(own) - len(old))
         for record in own:
-            vector = usable(record.vector)
+            vector = normalized_or_none(record.vector)
             if record.id in old:
                 known, before = old[record.id]
                 rows.append(_Row(owner=owner, number=known, record=record, vector=vector, old=before))

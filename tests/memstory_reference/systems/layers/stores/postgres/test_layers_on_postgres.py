@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from memstory.contract.errors import UnavailableError
+from memstory.contract.installation import install_command
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
@@ -166,6 +167,5 @@ def test_without_the_driver_it_is_said_what_to_install():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603  (our own)
     assert (
-        "SetupError: the driver of Postgres is missing. Install it with: pip install '.[postgres]' (in a clone"
-        in run.stderr
+        f"SetupError: the driver of Postgres is missing. Install it with: {install_command('postgres')}" in run.stderr
     )

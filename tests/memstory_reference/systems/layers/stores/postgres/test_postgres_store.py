@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import psycopg
 import pytest
+from memstory_tests_waiting import wait_until
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.servers import embedded_postgres
@@ -300,8 +301,7 @@ async def test_a_batch_that_the_server_does_not_survive_leaves_nothing(stoppable
         holder.execute("LOCK TABLE memstory.postings IN ACCESS EXCLUSIVE MODE")
         batch = asyncio.create_task(store.aput_batch([fact(f"f{number}") for number in range(100)]))
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        while await asyncio.to_thread(asked, url, waiting) != [(1,)]:  # noqa: ASYNC110  (a server sets no event)
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_until, lambda: asked(url, waiting) == [(1,)])
         # At once: a slower end may release the lock first, and the batch is then stored after all.
         server, *_ = (stoppable_postgres.folder / "data" / "postmaster.pid").read_text().split()
         os.kill(int(server), signal.SIGQUIT)

@@ -1,0 +1,111 @@
+"""Which stories this run is to do, by `--quick` and `--shard 2/5`, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import pytest
+
+from memstory.contract.codec import decode, encode
+from memstory.contract.target import Tree
+from memstory.pytest_plugin.items import InvalidItem, StoryItem
+from memstory.pytest_plugin.options import Shard, is_worker
+from memstory.pytest_plugin.session import LEFT, REMARKS, SELECTED, begin, state_of
+from memstory.results.outcomes import CaseResult
+from memstory.results.runs import Part
+
+_SHARD: Final = "memstory_shard"
+_LEFT_OUT: Final = "memstory_left_out"
+"""Under which a worker of xdist tells its part of the run, and how many cases --quick has left out."""
+
+
+def select_stories(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what this run is to do among `items`, those last that measure: verdicts come first."""
+    if config.getoption("memstory_quick"):
+        left_out = [item for item in items if isinstance(item, StoryItem) and item.case.story.measure]
+        _deselect(config, items, left_out)
+        if is_worker(config):
+            config.workeroutput[_LEFT_OUT] = len(left_out)  # type: ignore[attr-defined]  # of xdist
+        else:
+            state_of(config).left_out = len(left_out)
+    items.sort(key=_lateness)
+    if config.getoption("memstory_shard") is not None:
+        deselect_others(config, items)
+
+
+def _lateness(item: pytest.Item) -> tuple[bool, bool]:
+    """Return a key by which measurements come last, and large corpora behind small stories."""
+    story = item.case.story if isinstance(item, StoryItem) else None
+    return (story.measure, story.retrieval is not None) if story else (False, False)
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], unwanted: Sequence[pytest.Item]) -> None:
+    gone = set(unwanted)
+    items[:] = [item for item in items if item not in gone]
+    if unwanted:
+        config.hook.pytest_deselected(items=unwanted)
+
+
+def deselect_others(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the shard's own stories among `items`; tests that are not stories stay, in every shard."""
+    shard: Shard = config.getoption("memstory_shard")
+    ours = [item for item in items if isinstance(item, (StoryItem, InvalidItem))]
+    keys = [_key(item) for item in ours]
+    own = places_in(shard, keys)
+    part = part_of(shard, keys)
+    if is_worker(config):
+        config.workeroutput[_SHARD] = encode(part)  # type: ignore[attr-defined]  # of xdist
+    else:
+        state_of(config).shard = part
+    _deselect(config, items, [item for place, item in enumerate(ours) if place not in own])
+
+
+def hear_worker(config: pytest.Config, output: Mapping[str, Tree]) -> None:
+    """Take from a worker of xdist what only it knows: the process that writes the report runs nothing itself."""
+    state = state_of(config)
+    state.left += output.get(LEFT, [])
+    # Of an object, the worker that has probed it says most.
+    state.remarks = max(output.get(REMARKS, ""), state.remarks, key=len)
+    state.selected = decode(Sequence[CaseResult], output.get(SELECTED, [])) or state.selected
+    state.left_out = output.get(_LEFT_OUT, state.left_out)
+    if _SHARD not in output:
+        return
+    state.shard = decode(Part, output[_SHARD])
+    if not state.begun:
+        # A shard may have no case at all; its report says so.
+        begin(config)
+
+
+def places_in(shard: Shard, cases: Sequence[tuple[str, ...]]) -> set[int]:
+    """Return the places of the shard's own cases.
+
+    Cases are dealt out one by one in the order of their keys, so that those whose keys begin alike (of one target, say)
+    are spread over all shards, and no shard has more than one case more than another.
+    """
+    order = sorted(range(len(cases)), key=lambda place: cases[place])
+    return set(order[shard.number - 1 :: shard.count])
+
+
+def part_of(shard: Shard, cases: Sequence[tuple[str, ...]]) -> Part:
+    """Return what `shard` has of `cases`."""
+    digest = blake2b(repr(sorted(cases)).encode(), digest_size=16).hexdigest()
+    own = len(places_in(shard, cases))
+    return Part(number=shard.number, count=shard.count, cases=own, of=len(cases), digest=digest)
+
+
+def _key(item: StoryItem | InvalidItem) -> tuple[str, ...]:
+    # Retrieval tasks are long: they are dealt out by themselves, target by target, as the steps are.
+    if isinstance(item, InvalidItem):
+        return ("invalid", "", _name(item))
+    story = item.case.story
+    # With its text: shards of two versions of a story are not of one run.
+    return ("retrieval" if story.retrieval else "steps", item.case.target, _name(item), story.digest)
+
+
+def _name(item: StoryItem | InvalidItem) -> str:
+    if item.path.is_relative_to(item.config.rootpath):
+        return item.nodeid
+    # Machines may have memstory, and the stories that it brings, in different places.
+    return f"{item.path.name}::{item.nodeid.partition('::')[2]}"

@@ -1,1 +1,0 @@
-"""What must not be written, and how it is removed from results."""

@@ -1,1 +1,0 @@
-"""Evidence that something happened: texts that are gone, faults that landed, files that were changed."""

@@ -1,1 +1,0 @@
-"""Adapters to memories whose language model decides what of a text is kept."""

@@ -1,1 +1,0 @@
-"""Memories that come with an agent framework."""

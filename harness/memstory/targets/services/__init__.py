@@ -1,1 +1,0 @@
-"""Memories behind a server: MCP and HTTP."""

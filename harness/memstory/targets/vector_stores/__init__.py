@@ -1,1 +1,0 @@
-"""Stores that find a text by its vector."""

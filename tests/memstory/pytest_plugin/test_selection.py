@@ -1,0 +1,241 @@
+"""Which cases a run does and in which order; and of several machines the parts together are the whole run."""
+
+from __future__ import annotations
+
+import json
+import re
+from argparse import ArgumentTypeError
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory.cli import main
+from memstory.pytest_plugin.items import StoryItem
+from memstory.pytest_plugin.options import Shard, parse_shard
+from memstory.pytest_plugin.selection import part_of, places_in
+
+pytest_plugins = ["pytester"]
+
+KEYS = st.lists(st.tuples(st.sampled_from(["retrieval", "steps"]), st.text(max_size=3)), max_size=40)
+
+
+@given(KEYS, st.integers(1, 60))
+def test_every_case_is_in_exactly_one_shard_and_shards_are_even(keys, count):
+    parts = [places_in(Shard(number=number, count=count), keys) for number in range(1, count + 1)]
+    assert Counter(place for part in parts for place in part) == Counter(range(len(keys)))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@given(st.sets(st.text(max_size=4), max_size=30), st.integers(1, 9), st.randoms())
+def test_who_does_what_does_not_depend_on_the_order_of_collection(names, count, random):
+    keys = [(name,) for name in names]
+    shuffled = random.sample(keys, len(keys))
+    shard = Shard(number=count, count=count)
+    assert {keys[place] for place in places_in(shard, keys)} == {
+        shuffled[place] for place in places_in(shard, shuffled)
+    }
+    assert part_of(shard, keys) == part_of(shard, shuffled)
+
+
+def test_what_is_alike_is_spread_over_all_shards():
+    keys = [(kind, str(number)) for kind in ("retrieval", "steps") for number in range(6)]
+    for number in (1, 2, 3):
+        own = [keys[place][0] for place in places_in(Shard(number=number, count=3), keys)]
+        assert Counter(own) == {"retrieval": 2, "steps": 2}
+
+
+def test_another_selection_has_another_digest():
+    shard = Shard(number=1, count=2)
+    assert part_of(shard, [("a",), ("b",)]).digest != part_of(shard, [("a",), ("c",)]).digest
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/0", "a/b", "-1/2", "1/2/3", "", " 1/2", "\u0661/\u0662"])
+def test_what_is_no_shard_is_refused_with_an_example(text):
+    with pytest.raises(ArgumentTypeError, match=r"is not a shard: say which of how many.*such as 2/5"):
+        parse_shard(text)
+
+
+def test_dealing_out_looks_at_each_item_a_few_times_however_many_there_are(project, monkeypatch):
+    looks = Counter()
+    plain = StoryItem.__hash__
+
+    def counted(item):
+        looks[size] += 1
+        return plain(item)
+
+    monkeypatch.setattr(StoryItem, "__hash__", counted)
+    for size in (8, 64):
+        project.story("---".join(STORIES.format(number, 1) for number in range(size)))
+        project.run("--collect-only", "-q", "--shard", "1/2")
+    assert 0 < looks[64] / 64 < 2 * looks[8] / 8, looks
+
+
+TIMES = {"seconds", "embedding_seconds", "started"}
+
+STORIES = """
+story: A{0}
+title: A fact is found
+steps:
+  - add: Elixir is my language
+  - search: Elixir
+    expect: {{hits: {{count: {1}}}}}
+"""
+
+
+@pytest.fixture
+def parts(project):
+    """Return a function that runs the project in parts, and one that reads a report."""
+    text = "---".join(STORIES.format(number, 1 + number % 3 // 2) for number in range(7))
+    project.story(text)
+    project.story("story: W1\ntitle: t\nstepps: []\n", name="stories/wrong.yaml")
+
+    def run(count, *arguments, folder="part"):
+        go = project.run_apart if "-n" in arguments else project.run
+        for number in range(1, count + 1):
+            go("--shard", f"{number}/{count}", "--report", f"{folder}{number}", *arguments)
+        return [str(project.path / f"{folder}{number}") for number in range(1, count + 1)]
+
+    return run
+
+
+def timeless(value):
+    if isinstance(value, dict):
+        return {name: timeless(inner) for name, inner in value.items() if name not in TIMES}
+    return [timeless(inner) for inner in value] if isinstance(value, list) else value
+
+
+def document(project, folder):
+    return json.loads((project.path / folder / "results.json").read_text())
+
+
+@pytest.mark.parametrize("count", [1, 3, 11])
+def test_merged_equals_unsharded_whatever_the_number_of_shards(project, parts, count):
+    project.run("--report", "whole")
+    folders = parts(count)
+    assert main(["merge", *reversed(folders), "--output", str(project.path / "merged")]) == 0
+    assert timeless(document(project, "merged")) == timeless(document(project, "whole"))
+    recordings = [
+        sorted(
+            json.loads(line)["case"] for line in (project.path / folder / "recordings.jsonl").read_text().splitlines()
+        )
+        for folder in ("merged", "whole")
+    ]
+    assert recordings[0] == recordings[1]
+    assert "Not everything passed" in (project.path / "merged/report.md").read_text()
+
+
+def test_shards_of_stories_that_were_edited_between_them_are_not_merged(project, parts, capsys):
+    (first, _) = parts(2)
+    project.story("---".join(STORIES.format(number, 1) for number in range(7)))
+    (_, second) = parts(2, folder="later")
+    assert main(["merge", first, second, "--output", str(project.path / "merged")]) == 2
+    assert "what was selected is 8 cases (" in capsys.readouterr().err
+
+
+def test_a_shard_without_a_case_is_no_failure_and_has_a_report(project, parts):
+    parts(11, "-k", "A0 or A1")
+    result = project.run("--shard", "9/11", "--report", "nine", "-k", "A0 or A1")
+    assert result.ret == 0
+    assert "No story falls to this shard" in result.stdout.str()
+    assert document(project, "nine")["fingerprint"]["shard"] | {"digest": ""} == {
+        "number": 9, "count": 11, "cases": 0, "of": 2, "digest": "",
+    }  # fmt: skip
+
+
+def test_workers_of_xdist_share_one_shard(project, parts):
+    plain, spread = parts(2), parts(2, "-n", "2", folder="spread")
+    for one, other in zip(plain, spread, strict=True):
+        assert timeless(document(project, one)) == timeless(document(project, other))
+    empty = project.run_apart("--shard", "9/11", "--report", "nine", "-k", "A0", "-n", "1")
+    assert empty.ret == 0
+    assert document(project, "nine")["cases"] == []
+
+
+@pytest.mark.usefixtures("parts")
+def test_other_tests_of_the_project_run_in_every_shard(project):
+    project.pytester.makepyfile(test_it="def test_it(): pass")
+    for number in (1, 2):
+        result = project.run("--shard", f"{number}/2", "test_it.py", "stories")
+        assert "test_it.py ." in result.stdout.str()
+
+
+def test_the_report_of_a_shard_says_that_it_is_one(project, parts):
+    parts(2)
+    assert "**This is only shard 2 of 2**" in (project.path / "part2/report.md").read_text()
+
+
+def test_a_wrong_shard_is_refused_before_anything_runs(project):
+    result = project.run("--shard", "3/2")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "'3/2' is not a shard: say which of how many, from 1/1 on, such as 2/5" in result.stderr.str()
+
+
+def test_shards_fit_together_wherever_the_stories_lie_outside_of_the_project(project, tmp_path_factory):
+    folders = []
+    for number in (1, 2):
+        place = tmp_path_factory.mktemp("installed") / "b.story.yaml"
+        place.write_text("---".join(STORIES.format(story, 1) for story in range(5)), "utf-8")
+        folders.append(str(project.path / f"part{number}"))
+        here = ("-c", str(project.path / "tox.ini"), f"--rootdir={project.path}")
+        project.run(str(place), *here, "--shard", f"{number}/2", "--report", folders[-1])
+    assert main(["merge", *folders, "--output", str(project.path / "merged")]) == 0
+    assert len(project.results("merged")) == 5
+
+
+MEASURING = """
+story: M1
+title: A number
+measure: true
+retrieval: {corpus: c.jsonl, queries: q.jsonl}
+---
+story: Q1
+title: A threshold
+retrieval: {corpus: c.jsonl, queries: q.jsonl}
+expect: {metrics: {recall@5: {ge: 0}}}
+---
+story: M2
+title: A number in steps
+measure: true
+steps: [{add: tea}, {search: tea}]
+"""
+
+
+@pytest.fixture
+def measuring(project):
+    """A project whose first stories take numbers on a corpus, before others that are judged."""
+    stories = project.path / "stories"
+    (stories / "c.jsonl").write_text('{"id": "a", "text": "green tea"}\n')
+    (stories / "q.jsonl").write_text('{"id": "q", "text": "tea", "relevant": ["a"]}\n')
+    project.story(MEASURING)
+    project.story(STORIES.format(1, 1), "stories/b.yaml")
+    project.story("story: W1\ntitle: t\nstepps: []\n", "stories/c.yaml")
+    return project
+
+
+def test_what_is_judged_runs_first_and_corpora_that_measure_run_last(measuring):
+    ran = [re.search(r"::(\w+)", line)[1] for line in measuring.run("-v").outlines if "%]" in line]
+    assert ran == ["A1", "W1", "Q1", "M2", "M1"]
+
+
+def test_the_report_does_not_depend_on_the_order(measuring):
+    measuring.run("--report", "one")
+    measuring.run("--report", "other", "stories/c.yaml", "stories/b.yaml", "stories/a.yaml")
+    one, other = document(measuring, "one"), document(measuring, "other")
+    assert timeless(one["cases"]) == timeless(other["cases"])
+    assert timeless(one["summary"]) == timeless(other["summary"])
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "1")])
+def test_quick_leaves_measurements_out_and_says_how_many(measuring, words):
+    run = measuring.run_apart if words else measuring.run
+    result = run("--quick", *words)
+    assert measuring.results() == {"A1": "passed", "Q1": "passed", "W1": "invalid"}
+    said = [line for line in result.outlines if line.startswith("--quick left out ")]
+    assert said == ["--quick left out 2 cases, which only measure"]
+
+
+def test_quick_says_nothing_where_nothing_measures(project):
+    project.story(STORIES.format(1, 1))
+    assert "--quick" not in project.run("--quick").stdout.str()

@@ -1,0 +1,137 @@
+"""Which method does what, and what goes into which parameter."""
+
+from __future__ import annotations
+
+from functools import wraps
+
+import pytest
+
+from memstory.targets.objects.methods import methods_of
+
+
+def traced(made):
+    @wraps(made)
+    def traced_method(*args, **kwargs):
+        return made(*args, **kwargs)
+
+    return traced_method
+
+
+class Plain:
+    def add(self, text, user_id): ...
+    def search(self, query, user_id, limit=5): ...
+    def get(self, memory_id): ...
+    def update(self, memory_id, data): ...
+    def delete(self, memory_id): ...
+    def delete_all(self, user_id): ...
+
+
+class OtherNames:
+    @traced
+    def remember(self, fact: str, *, owner: str): ...
+    async def recall(self, question, owner, top_k=None): ...
+    def get_all_memories(self, owner): ...
+    def forget_memory(self, uuid, /): ...
+    def flush(self): ...
+    @property
+    def all(self):
+        raise AssertionError("a property is no method")
+
+    def save(self): ...
+
+
+class Wrapper:
+    @staticmethod
+    def add(text, **kwargs): ...
+    @classmethod
+    def search(cls, *args, user_id=None): ...
+
+
+def given(kind, operation, **values):
+    return methods_of(kind).of(operation).arguments(values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation", "values", "placed", "named"),
+    [
+        (Plain, "add", {"text": "t", "user": "ann"}, [], {"text": "t", "user_id": "ann"}),
+        (Plain, "search", {"query": "q", "user": "ann"}, [], {"query": "q", "user_id": "ann"}),
+        (Plain, "search", {"query": "q", "user": "ann", "limit": 3}, [], {"query": "q", "user_id": "ann", "limit": 3}),
+        (Plain, "update", {"id": 7, "text": "t"}, [], {"memory_id": 7, "data": "t"}),
+        (OtherNames, "add", {"text": "t", "user": "ann"}, [], {"fact": "t", "owner": "ann"}),
+        (OtherNames, "search", {"query": "q", "user": "ann"}, [], {"question": "q", "owner": "ann"}),
+        (OtherNames, "delete", {"id": 7}, [7], {}),
+        (Wrapper, "add", {"text": "t", "user": "ann"}, [], {"text": "t", "user_id": "ann"}),
+        (Wrapper, "search", {"query": "q", "user": "ann"}, ["q"], {"user_id": "ann"}),
+    ],
+)
+def test_arguments_go_into_the_parameters_that_are_named_for_them(kind, operation, values, placed, named):
+    assert given(kind, operation, **values) == (placed, named)
+
+
+def test_methods_are_known_by_other_names_and_with_a_word_behind():
+    known = {operation: method.name for operation, method in methods_of(OtherNames).known.items()}
+    assert known == {
+        "add": "remember",
+        "search": "recall",
+        "list": "get_all_memories",
+        "delete": "forget_memory",
+        "settle": "flush",
+    }
+
+
+def test_a_required_parameter_of_an_unknown_name_takes_what_is_missing():
+    class Unusual:
+        def add(self, words): ...
+        def search(self, words, amount=3): ...
+        def update(self, which, words): ...
+
+    assert given(Unusual, "add", text="t", user="ann") == ([], {"words": "t"})
+    assert given(Unusual, "search", query="q", text="q") == ([], {"words": "q"})
+    assert given(Unusual, "update", id="m1", text="t") == ([], {"which": "m1", "words": "t"})
+
+
+def test_a_method_that_needs_more_than_is_known_is_not_used_and_named():
+    class Demanding:
+        def add(self, text, colour): ...
+        def search(self, query): ...
+
+    methods = methods_of(Demanding)
+    assert "add" not in methods.known
+    assert methods.others == ["add(text, colour): 'colour' is not known"]
+
+
+def test_a_deletion_that_names_only_a_user_is_one_of_all():
+    class Forgetful:
+        def add(self, text, user): ...
+        def search(self, query, user): ...
+        def forget(self, user): ...
+
+    assert set(methods_of(Forgetful).known) == {"add", "search", "delete_all"}
+
+
+def test_a_list_without_users_is_not_used_where_there_are_users():
+    class Open:
+        def add(self, text, user): ...
+        def search(self, query, user): ...
+        def list(self): ...
+
+    methods = methods_of(Open)
+    assert "list" not in methods.known
+    assert methods.others == ["list(): it takes no user"]
+
+
+def test_a_method_that_does_not_tell_its_parameters_is_called_by_place():
+    class Builtin(dict):
+        def add(self, text): ...
+        def search(self, query): ...
+
+    assert given(Builtin, "get", id="m1") == (["m1"], {})
+
+
+@pytest.mark.parametrize(("name", "value"), [("messages", [{"role": "user", "content": "t"}]), ("texts", ["t"])])
+def test_a_text_is_wrapped_for_a_method_that_takes_several(name, value):
+    kind = type("Several", (), {})
+    exec(f"def add(self, {name}): ...", made := {})  # noqa: S102  (a parameter of a given name)
+    kind.add = made["add"]
+    assert given(kind, "add", text="t", texts=["t"], messages=[{"role": "user", "content": "t"}]) == ([], {name: value})
