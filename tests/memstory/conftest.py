@@ -16,9 +16,11 @@ from memstory.results.totals import with_totals
 
 NEEDS = {
     "commands/authoring/test_mcp.py": "mcp",
+    "commands/authoring/test_probe_tables.py": "httpx",
     "models/test_ollama_chat.py": "ollama",
     "models/test_openai_chat.py": "openai",
     "models/test_unusable_models.py": "openai",
+    "pytest_plugin/test_probed_tables.py": "httpx",
     "targets/test_odd_values.py": "langgraph",
     "targets/tables/test_http_target.py": "httpx",
     "targets/tables/test_http_transport.py": "httpx",

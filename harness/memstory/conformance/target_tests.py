@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import wraps
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final, cast
 from unittest import SkipTest
 
@@ -92,6 +91,7 @@ class TargetTests:
     options: ClassVar[Mapping[str, Tree]] = {}
     model_rules: ClassVar[Sequence[Mapping[str, Tree]]] = ()
 
+    _left: ClassVar[ExitStack]
     _runner: ClassVar[asyncio.Runner]
     _factory: ClassVar[TargetFactory]
     _folder: ClassVar[Path]
@@ -101,19 +101,22 @@ class TargetTests:
     @classmethod
     def setup_class(cls) -> None:
         """Start the factory once, as a worker does."""
-        cls._runner = asyncio.Runner()
-        cls._folder = Path(tempfile.mkdtemp(prefix="memstory-conformance-"))
-        cls._factory = cls.factory()
-        cls._words = cls._factory.capabilities(cls.options)
-        cls._number = count()
-        cls._runner.run(cls._factory.start(cls._folder))
+        with ExitStack() as left:
+            cls._runner = left.enter_context(asyncio.Runner())
+            cls._folder = Path(
+                left.enter_context(TemporaryDirectory(prefix="memstory-conformance-", ignore_cleanup_errors=True))
+            )
+            cls._factory = cls.factory()
+            cls._words = cls._factory.capabilities(cls.options)
+            cls._number = count()
+            cls._runner.run(cls._factory.start(cls._folder))
+            cls._left = left.pop_all()
 
     @classmethod
     def teardown_class(cls) -> None:
         """Stop the factory and remove what it left."""
-        cls._runner.run(cls._factory.stop())
-        cls._runner.close()
-        shutil.rmtree(cls._folder, ignore_errors=True)
+        with cls._left:
+            cls._runner.run(cls._factory.stop())
 
     def _environment(self, **given: Any) -> Environment:
         workspace = self._folder / f"case-{next(self._number)}"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import tomllib
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
@@ -234,6 +236,19 @@ def missing_vendor(target: str, error: ImportError, distribution: Distribution |
     return f"the target '{target}' needs the package '{missing}', which is not installed. {hint}"
 
 
+@contextmanager
+def vendors_named(target: str) -> Iterator[None]:
+    """Make a vendor's package that is missing an error that says what to install; it shows when a target is started.
+
+    Raises:
+        SetupError: what is done here imports a package that is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise SetupError(missing_vendor(target, error)) from error
+
+
 def _load(name: str, offers: Offers, within: Sequence[str]) -> Iterator[tuple[str, TargetFactory]]:
     if name in within:
         raise SetupError(f"the target group '{name}' contains itself: {' -> '.join([*within, name])}")
@@ -305,8 +320,10 @@ def _owners() -> Iterator[Distribution]:
 
 
 def _extra_for(distribution: Distribution, package: str) -> str | None:
+    """Return the smallest of the extras that bring a package: another target's would bring much that nobody needs."""
     wanted = re.sub(r"[-_.]+", "-", package).lower()
-    return next((extra for name, extra in _extras(distribution) if name == wanted), None)
+    sizes = Counter(extra for _, extra in _extras(distribution))
+    return min((extra for name, extra in _extras(distribution) if name == wanted), key=sizes.__getitem__, default=None)
 
 
 def _extras(distribution: Distribution) -> Iterator[tuple[str, str]]:

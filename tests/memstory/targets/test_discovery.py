@@ -84,9 +84,9 @@ def test_a_spec_that_leads_nowhere_is_one_line(spec, message):
 
 
 def test_a_missing_vendor_names_the_extra_that_brings_it(tmp_path, monkeypatch):
-    (tmp_path / "needy.py").write_text("raise ModuleNotFoundError('x', name='chromadb')")
+    (tmp_path / "needy.py").write_text("raise ModuleNotFoundError('x', name='httpx')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(SetupError, match=re.escape(f"Install it with: {install_command('reference')}")):
+    with pytest.raises(SetupError, match=re.escape(f"Install it with: {install_command('http')}")):
         load_spec("needy:Factory")
 
 

@@ -18,7 +18,14 @@ from memstory.contract.target import TargetFactory, Tree
 from memstory.contract.texts import did_you_mean
 from memstory.language.capabilities import meaning
 from memstory.reporting.document import visible
-from memstory.targets.discovery import is_table_spec, load_targets, object_within, project_tables, read_tables
+from memstory.targets.discovery import (
+    is_table_spec,
+    load_targets,
+    object_within,
+    project_tables,
+    read_tables,
+    vendors_named,
+)
 from memstory.targets.objects.target import DECLARATION
 
 _SECONDS: Final = 300.0
@@ -40,7 +47,8 @@ def _run(chosen: argparse.Namespace) -> int:
     broken = False
     for name, factory in load_targets([chosen.target], project_tables(Path.cwd())).items():
         _check(name, factory, options)
-        found = probe(factory, options, seconds=chosen.seconds)
+        with vendors_named(name):
+            found = probe(factory, options, seconds=chosen.seconds)
         broken = broken or any(one.is_promised and one.holds is False for one in found)
         if chosen.json:
             say_json([{"target": name, "capability": one.capability, "promised": one.is_promised, "holds": one.holds,

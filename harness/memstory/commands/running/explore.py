@@ -31,7 +31,7 @@ from memstory.exploring.stories import read_story
 from memstory.playing import play
 from memstory.reporting.document import visible
 from memstory.running.runner import RunOptions
-from memstory.targets.discovery import load_targets, project_tables
+from memstory.targets.discovery import load_targets, project_tables, vendors_named
 
 _SECONDS: Final = 60.0
 _FOLDER: Final = "reports/explore"
@@ -91,7 +91,8 @@ def _run(chosen: argparse.Namespace) -> int:
         exploring = search(factory, name=name, options=options, seed=chosen.seed, limits=limits,
                            hosted=chosen.isolate, notice=view.show)  # fmt: skip
         try:
-            done.append(asyncio.run(exploring))
+            with vendors_named(name):
+                done.append(asyncio.run(exploring))
         finally:
             view.end()
         _print_result(Record(explorations=done, known=known), done[-1], chosen.report)
@@ -172,7 +173,8 @@ async def _outcome(factory: TargetFactory, finding: Breach, options: Mapping[str
     if isinstance(story, str):
         return f"not run: {story}"
     with TemporaryDirectory(prefix="memstory-replay-") as folder:
-        await factory.start(Path(folder))
+        with vendors_named(factory.name):
+            await factory.start(Path(folder))
         try:
             result = await play(story, factory, Path(folder) / "cases",
                                 options=RunOptions(target=options, hosted=hosted))  # fmt: skip

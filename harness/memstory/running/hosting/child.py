@@ -23,12 +23,12 @@ from threading import Thread
 
 from memstory.contract.clock import StoryClock
 from memstory.contract.codec import decode, encode
-from memstory.contract.errors import SetupError, TargetError
+from memstory.contract.errors import TargetError
 from memstory.contract.target import Connection, Environment, Request, Target, TargetFactory, Tree, Usage, hints
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.protocol import LONGEST_LINE, error_to_json, to_line
 from memstory.running.left_tasks import LeftTasks
-from memstory.targets.discovery import load_spec, missing_vendor
+from memstory.targets.discovery import load_spec, vendors_named
 
 _LIFECYCLE = frozenset({"open", "close"})
 _GOODBYE_SECONDS = 10.0
@@ -88,10 +88,8 @@ class Child:
     async def _do(self, request: Tree) -> object:
         op, now = request["op"], datetime.fromisoformat(request["now"])
         if op == "open":
-            try:
+            with vendors_named(self._spec):
                 await self._open(decode(Environment, request["env"]), now)
-            except ImportError as error:
-                raise SetupError(missing_vendor(self._spec, error)) from error
             return None
         if self._target is None or self._clock is None:
             raise TargetError(f"'{op}' before 'open'")

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from memstory.conformance import writing
+from memstory.contract.installation import install_command
 
 SHELF = """
 class Shelf:
@@ -39,6 +40,14 @@ class Declared(Shelf):
 class Broken(Shelf):
     def __init__(self, path):
         raise OSError("the shelf fell down")
+"""
+NEEDY = """
+from memstory.controls import OracleFactory
+
+
+class Factory(OracleFactory):
+    async def start(self, folder):
+        raise ModuleNotFoundError("no module", name="httpx")
 """
 
 
@@ -90,62 +99,6 @@ def test_an_adapter_gets_the_line_for_its_factory(terminal):
     assert "a search finds another user's memory" in said.out
 
 
-SERVER = """
-import json
-import sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
-
-notes = []
-
-
-class Notes(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path == "/add":
-            notes.append({"id": str(len(notes)), "user": body["user"], "text": body["text"]})
-        found = [note for note in notes if note["user"] == body["user"]] if self.path == "/find" else notes[-1]
-        data = json.dumps(found).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *words):
-        pass
-
-
-HTTPServer(("127.0.0.1", int(sys.argv[1])), Notes).serve_forever()
-"""
-TABLE = """
-[targets.notes]
-type = "http"
-command = ["python", "server.py", "{port}"]
-lacks = ["crash"]
-
-[targets.notes.add]
-path = "/add"
-body = { user = "{user}", text = "{text}" }
-reply = { id = "id" }
-
-[targets.notes.search]
-path = "/find"
-body = { user = "{user}", text = "{query}" }
-reply = { id = "id", text = "text" }
-"""
-
-
-def test_a_table_gets_what_it_has_beside_its_operations_and_what_it_lacks(terminal):
-    terminal.save(SERVER, "server.py")
-    terminal.save(TABLE, "memstory.toml")
-    said = terminal.type("probe", "notes")
-    lines = [line.strip() for line in said.out.splitlines()]
-    assert said.code == 1
-    assert 'lacks = ["crash", "persistent"]' in lines
-    (more,) = [line for line in lines if line.startswith("capabilities = ")]
-    assert "add.exact" in more
-    assert "after a restart the memory is not found" in said.out
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -185,3 +138,11 @@ def test_nobody_can_tell_what_is_left_in_files_where_none_is_written(terminal, s
     (erases,) = [one for one in json.loads(said.out) if one["capability"] == "delete.erases"]
     assert erases["holds"] is None
     assert "no file was written" in erases["why"]
+
+
+def test_a_package_that_is_missing_is_told_in_one_line_with_what_to_install(terminal, monkeypatch):
+    monkeypatch.syspath_prepend(str(terminal.folder))
+    terminal.save(NEEDY, "probed_needy.py")
+    said = terminal.type("probe", "probed_needy:Factory")
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert f"needs the package 'httpx', which is not installed. Install it with: {install_command('http')}" in said.err
