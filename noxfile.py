@@ -156,15 +156,14 @@ def baseline(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests of memstory itself; `nox -s tests -- -m slow` runs the long ones."""
     install(session, "test")
-    # All of them take two workers, as the stories do.
-    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "2"]))
+    # Many of them wait for processes that they start: a third worker uses the time of two processors.
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "3"]))
 
 
 @nox.session
 def harness(session: nox.Session) -> None:
     """Run the tests of the harness where no extra is installed: no reference, no Chroma, no Postgres."""
     install(session, "harness")
-    # Many of them wait for processes that they start: a third worker uses the time.
     words = session.posargs or ["-n", "3"]
     session.run("python", "-m", "pytest", "tests/memstory", *words, env={"MEMSTORY_TESTS": "harness"})
 

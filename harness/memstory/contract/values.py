@@ -22,6 +22,9 @@ Capability: TypeAlias = str
 
 Made = TypeVar("Made")
 
+MADE_BY: Final = "made by"
+"""The fact of a target's `about` that names who brings its memory; a comparison ranks memstory's own below others."""
+
 STAND_IN: Final = "stand-in"
 """Part of the name of every chat model that follows fixed rules."""
 

@@ -22,6 +22,7 @@ from memstory.contract.target import (
     Tree,
 )
 from memstory.contract.texts import did_you_mean
+from memstory.contract.values import MADE_BY
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
@@ -138,6 +139,7 @@ class SystemTarget(Target, Generic[S]):
             "embedder": self._ports.embedder.model,
             "chat": self._ports.chat.name if self._has_model else BY_RULES,
             "store": self._store_name(),
+            MADE_BY: "memstory",
             **({"unreadable": f"{lost} rows of a damaged file"} if (lost := await self._lost()) else {}),
         }
 

@@ -44,6 +44,7 @@ from memstory.reporting.page.plots import plots
 from memstory.reporting.sections.case_steps import case_steps, failed_lines
 from memstory.reporting.sections.columns import UNREADABLE, Column, columns_of, stand_in_words
 from memstory.reporting.sections.costs import latencies
+from memstory.reporting.sections.memories import memories_section
 from memstory.reporting.sections.outcomes import (
     OBLIGATIONS_NOTE,
     capability_scores,
@@ -160,9 +161,11 @@ def _first_sections(runs: Sequence[NamedRun], columns: Sequence[Column], last: R
     words = {name: text for named in runs for name, text in changes_by_target(last, named.run).items()}
     owed = obligations_table(obligations_by_column(columns), "Target")
     shares = capability_table(capability_scores(columns), [one.title for one in columns], "Capability", in_full=False)
+    found = causes(columns)
     return [
+        memories_section(columns, found, latencies(columns)),
         Section("Totals", [totals_table(columns, words)]),
-        causes_section(causes(columns)),
+        causes_section(found),
         changes_section(changes),
         Section("What a memory owes", where_any(Note(OBLIGATIONS_NOTE), owed)),
         Section("By capability", [Note(_SHARES_NOTE), shares]),

@@ -105,7 +105,7 @@ def not_tried(run: Run) -> Mapping[str, str]:
     cases = by_key(
         (case.target, case)
         for case in with_outcome(run, "unsupported")
-        if _lacking(case) and not case.target.startswith(CONTROL)
+        if lacking(case) and not case.target.startswith(CONTROL)
     )
     return {
         target: _advice(own, PROMISING if "object" in run.fingerprint.targets.get(target, {}) else {})
@@ -122,13 +122,13 @@ def not_tried_parts(run: Run) -> Sequence[Part]:
 def _advice(cases: Sequence[CaseResult], parameters: Mapping[Capability, str]) -> str:
     needs, places, parts = list[frozenset[str]](), 0, 0
     for case in cases:
-        lacking = _lacking(case)
-        if IS_SHARED in (case.reason or "") and lacking & NEEDS_ITS_OWN:
+        lacks = lacking(case)
+        if IS_SHARED in (case.reason or "") and lacks & NEEDS_ITS_OWN:
             places += 1
-        elif any(map(is_of_one_memory, lacking)):
+        elif any(map(is_of_one_memory, lacks)):
             parts += 1
         else:
-            needs.append(lacking)
+            needs.append(lacks)
     steps = list(_steps(needs))
     said = [f"{count} more {_named(names, parameters)}" for names, count in steps[1:_SHOWN_STEPS]]
     if steps:
@@ -155,11 +155,11 @@ def _named(names: Sequence[str], parameters: Mapping[Capability, str]) -> str:
     return f"{' and '.join(f'`{name}`' for name in names)} ({todo})"
 
 
-def _lacking(case: CaseResult) -> frozenset[str]:
+def lacking(case: CaseResult) -> frozenset[str]:
     """Return what the target lacks for a case; nothing where it was a step that could not be done."""
     _, marker, names = (case.reason or "").rpartition(LACKS)
-    lacking = frozenset(names.split(", ") if marker else ())
-    return lacking if lacking <= {*case.needs} else frozenset()
+    named = frozenset(names.split(", ") if marker else ())
+    return named if named <= {*case.needs} else frozenset()
 
 
 def warnings(run: Run) -> Sequence[Part]:

@@ -42,6 +42,7 @@ from memstory.reporting.sections.costs import (
     model_calls,
 )
 from memstory.reporting.sections.differences import Difference, differences, metrics_of
+from memstory.reporting.sections.memories import memories_section
 from memstory.reporting.sections.outcomes import (
     OBLIGATIONS_NOTE,
     REASON_LIMIT,
@@ -434,6 +435,7 @@ def comparison_document(comparison: Comparison, columns: Sequence[Column], page:
             ],
             level=1,
         ),
+        memories_section(columns, found, comparison.latencies),
         causes_section(found),
         *(one for one in every if one.title not in APPENDIX),
         *(one for one in every if one.title in APPENDIX),
