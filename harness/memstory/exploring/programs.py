@@ -157,7 +157,7 @@ def own_query(text: str) -> str:
 _LONG: Final = 300
 _FIRST_WORDS: Final = 12
 _MANY_AT_ONCE: Final = (2, 5, 8, 17)
-_USUAL_LIMIT: Final = 10
+USUAL_LIMIT: Final = 10
 
 
 @dataclass(slots=True, kw_only=True)
@@ -221,7 +221,7 @@ class _Drawing:
         return self.rng.choice(("monday", "tuesday")) if "sessions" in self.rules else None
 
     def _limit(self) -> int:
-        return self.rng.choice(values.LIMITS) if "limits" in self.rules else _USUAL_LIMIT
+        return self.rng.choice(values.LIMITS) if "limits" in self.rules else USUAL_LIMIT
 
     def _action(self, op: Op, user: str, *tags: str, **more: Any) -> Action:
         """Return an operation with the tags that its user, its session and its process give it."""
@@ -435,7 +435,7 @@ class _Drawing:
             return
         user, tag = self.rng.choice(others), "of another"
         text = self._question(one)
-        moves = [self._action("search", user, tag, text=text, limit=_USUAL_LIMIT)]
+        moves = [self._action("search", user, tag, text=text, limit=USUAL_LIMIT)]
         if "context" in self.able:
             moves.append(self._action("context", user, tag, text=text))
         if "get.id" in self.able:
@@ -490,6 +490,6 @@ class _Drawing:
         if "get.key" in self.able and one.memo.item.key is not None:
             yield self._on("get", one, by="key")
         text = self._question(one)
-        yield self._action("search", one.user, text=text, limit=_USUAL_LIMIT)
+        yield self._action("search", one.user, text=text, limit=USUAL_LIMIT)
         if "context" in self.rules:
             yield self._action("context", one.user, "context", text=text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -103,23 +104,37 @@ def read_record(path: Path) -> Record:
 
 
 def clear_record(folder: Path) -> None:
-    """Take away the stories of an earlier exploration, which would seem to be of the next."""
-    if (folder / RECORD_NAME).is_file():
-        for exploration in read_record(folder).explorations:
-            for finding in exploration.findings:
-                (folder / story_name(exploration, finding)).unlink(missing_ok=True)
-        (folder / RECORD_NAME).unlink()
+    """Take away an earlier exploration with its stories, which would seem to be of the next."""
+    for name in _stories_of(folder):
+        (folder / name).unlink(missing_ok=True)
+    (folder / RECORD_NAME).unlink(missing_ok=True)
 
 
 def write_record(folder: Path, record: Record) -> None:
     """Write explore.json, explore.md and a story file for each finding that has a story into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for exploration in record.explorations:
-        for finding in exploration.findings:
-            if finding.story:
-                write_text(folder / story_name(exploration, finding), finding.story)
+    before = _stories_of(folder)
+    stories = {
+        story_name(exploration, finding): finding.story
+        for exploration in record.explorations
+        for finding in exploration.findings
+        if finding.story
+    }
+    for name, text in stories.items():
+        write_text(folder / name, text)
     write_text(folder / RECORD_NAME, record_text(record))
     write_text(folder / REPORT_NAME, as_markdown(record_document(record)))
+    # A finding that turned out to be part of another has no story of its own any more.
+    for name in before - stories.keys():
+        (folder / name).unlink(missing_ok=True)
+
+
+def _stories_of(folder: Path) -> AbstractSet[str]:
+    """Return the files of the stories that the record in a folder speaks of."""
+    if not (folder / RECORD_NAME).is_file():
+        return set()
+    explorations = read_record(folder).explorations
+    return {story_name(one, finding) for one in explorations for finding in one.findings if finding.story}
 
 
 def record_text(record: Record) -> str:

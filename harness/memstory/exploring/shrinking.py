@@ -6,12 +6,15 @@ what is left plainer. What cannot be taken away is the cause.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from time import monotonic
 from typing import Any, Final
 
-from memstory.exploring.programs import OTHER, OWNER, Action, Memo, Program, own_query
+from memstory.contract.values import Json
+from memstory.exploring import values
+from memstory.exploring.programs import OTHER, OWNER, USUAL_LIMIT, Action, Memo, Program, own_query
 
 Fails = Callable[[Program], Awaitable[bool]]
 """Whether a program still breaks the same promise by the same operation."""
@@ -108,8 +111,9 @@ def _simple_operations(operation: Action) -> Iterator[Action]:
         yield replace(operation, memory=operation.more, more="", tags=operation.tags - {"two things"})
     if operation.by == "about":
         yield replace(operation, by="id", tags=operation.tags - {"by about"} | {"by id"})
-    if operation.op == "list" and operation.limit is not None:
-        yield replace(operation, limit=None, tags=operation.tags - {"limit"})
+    if "limit" in operation.tags:
+        usual = None if operation.op == "list" else USUAL_LIMIT
+        yield replace(operation, limit=usual, tags=operation.tags - {"limit"})
     for number in range(len(operation.where) if len(operation.where) > 1 else 0):
         rest = (*operation.where[:number], *operation.where[number + 1 :])
         yield replace(operation, where=rest, tags=operation.tags - {"two conditions"})
@@ -123,9 +127,8 @@ def _plain_memos(memo: Memo) -> Iterator[Memo]:
         bare = frozenset(tag for tag in memo.tags if not tag.startswith(("metadata", "name:", "value:")))
         yield replace(memo, item=replace(item, metadata={}), tags=bare)
         for name in item.metadata if len(item.metadata) > 1 else ():
-            yield replace(
-                memo, item=replace(item, metadata={one: v for one, v in item.metadata.items() if one != name})
-            )
+            rest = {one: value for one, value in item.metadata.items() if one != name}
+            yield replace(memo, item=replace(item, metadata=rest), tags=memo.tags - _tags_gone(rest))
         for family, plain in (("name:", {"place": next(iter(item.metadata.values()))}), ("value:", None)):
             if len(item.metadata) == 1 and any(tag.startswith(family) for tag in memo.tags):
                 fields = plain if plain is not None else dict.fromkeys(item.metadata, "kitchen")
@@ -141,9 +144,21 @@ def _plain_memos(memo: Memo) -> Iterator[Memo]:
         yield replace(memo, item=replace(item, ttl=None), tags=memo.tags - {"ttl"})
     if item.kind is not None:
         yield replace(memo, item=replace(item, kind=None), tags=memo.tags - {"kind"})
-    if any(tag.startswith("text:") for tag in memo.tags):
-        tags = frozenset(tag for tag in memo.tags if not tag.startswith("text:"))
+    if any(tag.startswith(_OF_TEXT) for tag in memo.tags):
+        tags = frozenset(tag for tag in memo.tags if not tag.startswith(_OF_TEXT))
         yield replace(memo, item=replace(item, text=plain_text(memo)), tags=tags)
+
+
+_OF_TEXT: Final = ("text:", "equal texts")
+_ODD_VALUES: Final = {**values.ODD_VALUES, **values.NESTED_VALUES}
+
+
+def _tags_gone(rest: Mapping[str, Json]) -> AbstractSet[str]:
+    """Return what is not odd about a memo of which this is left of the metadata."""
+    # 0, False and 0.0 are equal, and each is odd in another way.
+    left = {(type(value), repr(value)) for value in rest.values()}
+    of_values = {tag for tag, value in _ODD_VALUES.items() if (type(value), repr(value)) not in left}
+    return of_values | {tag for tag, name in values.ODD_NAMES.items() if name not in rest}
 
 
 def plain_text(memo: Memo) -> str:

@@ -93,6 +93,11 @@ def _run(chosen: argparse.Namespace) -> int:
         try:
             with vendors_named(name):
                 done.append(asyncio.run(exploring))
+        except KeyboardInterrupt:
+            if view.latest is not None:
+                view.end()
+                _print_result(Record(explorations=[*done, view.latest], known=known), view.latest, chosen.report)
+            raise
         finally:
             view.end()
         _print_result(Record(explorations=done, known=known), done[-1], chosen.report)
@@ -109,9 +114,11 @@ class _View:
     ) -> None:
         self._folder, self._done, self._known, self._seconds = folder, done, known, seconds
         self._written, self._due, self._is_shown = -1, monotonic() + FIRST_SIGN_SECONDS, False
+        self.latest: Exploration | None = None
 
     def show(self, now: Exploration) -> None:
         """Take note of an exploration that goes on: a kill loses nothing that was found."""
+        self.latest = now
         count = len(now.findings) + len(now.unsteady)
         if count != self._written:
             self._written = count

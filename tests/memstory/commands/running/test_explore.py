@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from memstory.cli import main
+from memstory.commands.running import explore
+from memstory.exploring.record import write_record
 
 SHELF = """
 class Shelf:
@@ -136,3 +138,19 @@ def test_a_class_in_the_folder_is_explored(typed, tmp_path, monkeypatch):
     (tmp_path / "shelf_of_notes.py").write_text(SHELF)
     code, printed, _ = typed("explore", "--target", "shelf_of_notes:Shelf", "--findings", "1", "--seconds", "600")
     assert (code, printed.partition(" found in ")[0]) == (1, "shelf_of_notes:Shelf: 1")
+
+
+def test_ctrl_c_prints_what_was_found_until_then(typed, tmp_path, monkeypatch):
+    played = []
+
+    def interrupted(folder, record):
+        write_record(folder, record)
+        if played.append(record) or any(one.findings for one in record.explorations):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(explore, "write_record", interrupted)
+    code, printed, said = typed(*LEAKY)
+    assert code == 130
+    assert "control:listing_deleted: 1 found in " in printed
+    assert "interrupted" in said
+    assert len([*(tmp_path / "reports/explore").glob("*.story.yaml")]) == 1
