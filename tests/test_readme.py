@@ -87,7 +87,7 @@ def test_every_link_between_documents_leads_somewhere():
     assert broken == []
 
 
-@pytest.mark.parametrize(("target", "code"), [("fts5", 0), ("control:stale", 1)])
+@pytest.mark.parametrize(("target", "code"), [("hybrid", 0), ("control:stale", 1)])
 def test_the_first_story_of_the_readme_runs_in_a_clone_that_has_the_harness_alone(tmp_path, target, code):
     """A plain install has no pytest-asyncio, whose settings are in pyproject.toml."""
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text("utf-8"), "utf-8")

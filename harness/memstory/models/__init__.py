@@ -17,5 +17,6 @@ __all__ = [
     "question_answers",
     "scripted_chat",
     "shim",
+    "static_vectors",
     "word_vectors",
 ]

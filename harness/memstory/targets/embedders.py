@@ -7,7 +7,7 @@ colon of NAME:REST, an empty text where there is none, and the options of the ta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal, Protocol, TypeAlias, cast
@@ -16,6 +16,7 @@ from memstory.contract.clock import Stopwatch
 from memstory.contract.errors import SetupError, StoryError
 from memstory.contract.installation import make_offer
 from memstory.contract.target import Answer, Environment, Request, Target, Tree
+from memstory.models.static_vectors import StaticVectors
 from memstory.models.word_vectors import WordVectors
 from memstory.targets.adapter import Adapter, AdapterFactory
 
@@ -100,7 +101,8 @@ class OtherEmbedder:
 class Embedders:
     """The embedders of one worker, each loaded once, when it is first asked for; `known` are loaded already."""
 
-    def __init__(self, known: Mapping[str, TextEmbedder] | None = None) -> None:
+    def __init__(self, known: Mapping[str, TextEmbedder] | None = None, *, usual: str = DEFAULT) -> None:
+        self._usual = usual
         self._loaded = {name: TimedEmbedder(embedder) for name, embedder in (known or {}).items()}
 
     def of(self, env: Environment) -> TimedEmbedder:
@@ -115,7 +117,7 @@ class Embedders:
             return TimedEmbedder(OtherEmbedder(self.of(replace(env, other_embedder=False))))
         if env.vectors:
             return TimedEmbedder(StoryVectors(env.vectors))
-        name = str(env.options.get("embedder", DEFAULT))
+        name = str(env.options.get("embedder", self._usual))
         if name not in self._loaded:
             self._loaded[name] = TimedEmbedder(load_embedder(name, env.options))
         return self._loaded[name]
@@ -137,9 +139,18 @@ def load_embedder(name: str, options: Mapping[str, Tree] = MappingProxyType({}))
 
 def words(more: str, options: Mapping[str, Tree]) -> TextEmbedder:  # noqa: ARG001  (as every embedder is made)
     """Return an embedder that counts words, without weights and without sense."""
+    return _without_more("words", more, WordVectors)
+
+
+def static(more: str, options: Mapping[str, Tree]) -> TextEmbedder:  # noqa: ARG001  (as every embedder is made)
+    """Return the embedder that comes with memstory: a table of vectors, without onnxruntime."""
+    return _without_more("static", more, StaticVectors)
+
+
+def _without_more(name: str, more: str, make: Callable[[], TextEmbedder]) -> TextEmbedder:
     if more:
-        raise SetupError(f"the embedder 'words' takes no name behind a colon, as in 'words:{more}'")
-    return WordVectors()
+        raise SetupError(f"the embedder '{name}' takes no name behind a colon, as in '{name}:{more}'")
+    return make()
 
 
 class BlockingEmbedder:
@@ -187,9 +198,10 @@ class EmbeddingFactory(AdapterFactory):
     """Makes targets that search by meaning: their embedders are loaded once, and closed with the factory."""
 
     adapter: ClassVar[type[EmbeddingTarget]]
+    usual_embedder: ClassVar[str] = DEFAULT
 
     def __init__(self, embedders: Embedders | None = None) -> None:
-        self._embedders = embedders or Embedders()
+        self._embedders = embedders or Embedders(usual=self.usual_embedder)
 
     def target(self) -> Target:
         return self.adapter(self._embedders)

@@ -14,15 +14,15 @@ from memstory.commands.running.run import pytest_arguments
 from memstory.commands.running.supervising import run_supervised
 from memstory.reporting.writing import PAGE_NAME
 
-TARGETS: Final = ("control:oracle", "fts5", "control:leaky")
+TARGETS: Final = ("control:oracle", "hybrid", "control:leaky")
 _FOLDER: Final = "memstory-demo"
 _STORIES: Final = "demo.story.yaml"
 _RAN: Final = (0, 1)
 """Exit codes of pytest that say that the stories ran: one memory is to fail."""
 
 _INTRODUCTION: Final = """\
-Five stories on three memories: a perfect one (control:oracle), keyword search in SQLite (fts5),
-and a faulty one that mixes up its users (control:leaky), which must fail.
+Five stories on three memories: a perfect one (control:oracle), search in SQLite by words and by a
+small table of vectors (hybrid), and a faulty one that mixes up its users (control:leaky), which must fail.
 """
 
 
