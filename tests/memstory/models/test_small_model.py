@@ -7,6 +7,8 @@ nothing about quality.
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,14 +19,16 @@ if importlib.util.find_spec("xllamacpp") is None and os.environ.get("MEMSTORY_SM
 
 import xllamacpp
 
-from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message
+from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message, Reply
 from memstory.controls import OracleFactory
 from memstory.language.stories import parse_stories
 from memstory.models.answering import Forwarder, Replayer
+from memstory.models.judge import Judge, VoteFile, questions
 from memstory.models.openai_chat import OpenAiChat
 from memstory.models.openai_server import OpenAiServer
 from memstory.models.proxy import Proxy
 from memstory.models.proxy_recording import Recorder, read_calls
+from memstory.models.question_answers import QuestionAnswers
 from memstory.models.shim import Chats
 from memstory.playing import play
 from memstory.results.secret_values import Secrets
@@ -114,3 +118,60 @@ steps:
         (step,) = trial.recording.steps
         assert step.model.calls == 1
         assert step.model.prompt_tokens > step.model.answer_tokens > 0
+
+
+HISTORY = {
+    "question_id": "q1",
+    "question_type": "multi-session",
+    "question": "What colour is the boat?",
+    "question_date": "2023/05/30 (Tue) 23:40",
+    "answer": "blue",
+    "haystack_session_ids": ["answer_1"],
+    "haystack_dates": ["2023/05/20 (Sat) 02:21"],
+    "haystack_sessions": [[{"role": "user", "content": "The boat is blue.", "has_answer": True}]],
+    "answer_session_ids": ["answer_1"],
+}
+"""One history in LongMemEval's shape."""
+
+
+class Examiner:
+    """Knows the exam, and lets any other answer through."""
+
+    name = "scripted judge"
+
+    def __init__(self):
+        self.exam = {(one.question, one.answer): one.fits for one in questions()}
+
+    async def chat(self, request):
+        given = json.loads(request.messages[-1].content)
+        return Reply(content="YES" if self.exam.get((given["question"], given["answer"]), True) else "NO")
+
+
+async def test_it_answers_from_what_was_found_and_its_tokens_are_counted_apart_from_retrieval(model, tmp_path):
+    (tmp_path / "set.json").write_text(json.dumps([HISTORY]))
+    (story,) = parse_stories(
+        "story: L\ntitle: T\nmeasure: true\nretrieval: {dataset: longmemeval, path: set.json, k: 1}\n",
+        str(tmp_path / "l.yaml"),
+    )
+    options = RunOptions(base=tmp_path, answers=QuestionAnswers(model, Judge(Examiner(), VoteFile())), case_seconds=300)
+    result = await play(story, OracleFactory(), tmp_path / "work", options=options)
+    (asked,) = result.retrieval[0].questions
+    assert (result.outcome, result.metrics["recall@1"]) == ("measured", 1.0), result.reason
+    assert asked.answer.outcome in {"right", "refused"}
+    assert asked.answer.model.calls == 1
+    assert asked.answer.model.prompt_tokens > asked.answer.model.answer_tokens > 0
+
+
+def test_a_run_with_it_as_its_own_judge_says_how_its_exam_ended(server, tmp_path):
+    (tmp_path / "set.json").write_text(json.dumps([HISTORY]))
+    words = ["run", "longmemeval", "--target", "fts5", "-k", "turn", "--chat-url", server[0].url]
+    words += ["--answer", "openai:smollm2", "--judge", "openai:smollm2"]
+    start = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
+    environ = {**os.environ, "OPENAI_API_KEY": "none", "MEMSTORY_LONGMEMEVAL": str(tmp_path / "set.json")}
+    done = subprocess.run([*start, *words], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)  # noqa: S603  (our own command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = (tmp_path / "reports/latest/report.md").read_text()
+    # No model of this size has passed it: an answer that nobody can judge is none.
+    assert "smollm2' failed its exam" in report or "## Answered by a language model" in report
+    (case,) = json.loads((tmp_path / "reports/latest/results.json").read_text())["cases"]
+    assert (case["outcome"], case["metrics"]["recall@5"]) == ("measured", 1.0)
