@@ -48,24 +48,3 @@ def test_own_adapter_keeps_the_contract_of_all_targets(tmp_path):
         check=False,
     )
     assert (done.returncode, "passed" in done.stdout) == (0, True), done.stdout + done.stderr
-
-
-def test_own_memory_page_works_word_by_word(tmp_path):
-    page = ROOT / "docs/how-to/test-your-own-memory.md"
-    (tmp_path / "my_memory.py").write_text(blocks(page, "python")[0], "utf-8")
-    (tmp_path / "mine.story.yaml").write_text(blocks(page, "yaml")[0], "utf-8")
-    command = blocks(page, "sh")[0].split()
-    assert command[0] == "python"
-    done = subprocess.run(  # noqa: S603  (the command of our own page)
-        [sys.executable, *command[1:], "-rs", "-p", "no:cacheprovider"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTEST_ADDOPTS": ""},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert "1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
-    assert "does not support delete" in done.stdout
-    assert done.returncode == 0
-    assert (tmp_path / "reports/latest/report.md").is_file()
