@@ -12,6 +12,9 @@ LOCOMO = place_of("locomo")
 @pytest.fixture(autouse=True)
 def nothing_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("MEMSTORY_CACHE", str(tmp_path / "cache"))
+    # What somebody has fetched into the cache of the home folder plays no part.
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
 
 
 def test_a_path_in_the_story_that_is_not_there_is_unsupported_and_says_what_to_do(tmp_path):
