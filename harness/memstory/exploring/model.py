@@ -163,7 +163,8 @@ class Model:
             named = [one, *filter(None, [self.memory(operation.more)])]
             subjects = {subject_of(other.item.text) for other in named if other.state != "refused"}
             return [other for other in own if subject_of(other.item.text) in subjects]
-        return [other for other in own if other is one]
+        # Where a key is the id, users may have the same one, and each means his own by it.
+        return [other for other in own if other is one or one.id in other.ids]
 
     def _has(self, promise: str) -> bool:
         return PROMISES[promise].needs <= self.able
@@ -293,22 +294,24 @@ class Model:
         return self._violation("says_deleted", says, {"result": len(meant) if operation.by == "about" else bool(meant)})
 
     def _judge_get(self, operation: Action, answer: Hit | None) -> Violation | None:
-        one = self.memory(operation.memory)
-        if one is not None and operation.by == "key":
-            one = next(iter(self._meant(operation, one)), one)
-        if one is None or one.state in ("unknown", "refused"):
+        named = self.memory(operation.memory)
+        if named is None:
             return None
-        nothing = {"hits": {"empty": True}}
-        if one.user == operation.user and one.state == "kept":
+        one = next(iter(self._meant(operation, named)), named)
+        nothing: Mapping[str, Tree] = {"hits": {"empty": True}}
+        if answer is not None and named.user != operation.user and answer.text in (named.item.text, *named.former):
+            says = f"user {operation.user!r} reads what user {named.user!r} stored: {answer.text!r:.80}"
+            without = nothing if one is named else {"hits": {"excludes": {"text": {"equals": answer.text}}}}
+            is_own = one is not named and self._same(answer.text, one.item.text)
+            return None if is_own else self._violation("apart", says, without)
+        if one.user != operation.user or one.state in ("unknown", "refused"):
+            return None
+        if one.state == "kept":
             if answer is None:
                 return self._lost(one, operation, {"hits": {"empty": False}})
             return next(self._differences(one, answer), None)
         if answer is None:
             return None
-        if one.user != operation.user:
-            is_seen = answer.text in (one.item.text, *one.former)
-            says = f"user {operation.user!r} reads what user {one.user!r} stored: {answer.text!r:.80}"
-            return self._violation("apart", says, nothing) if is_seen else None
         is_back = self._same(answer.text, one.item.text) and not self._twin_of(one)
         return self._violation(one.state, f"it is {one.state}: {answer.text!r:.80}", nothing) if is_back else None
 

@@ -123,6 +123,18 @@ def test_an_id_is_given_to_one_memory(model):
     assert added(model, "m4", milk, ReceiptItem(id="4", text=milk.text)) is None
 
 
+def test_an_id_means_a_users_own_memory_where_two_users_have_it(model):
+    tea = Item(text="Note 3: green tea", key="1")
+    assert added(model, "m3", tea, ReceiptItem(id="1", text=tea.text, key="1"), user="ben") is None
+    get, delete = (Action(op=op, memory="m1", user="ben") for op in ("get", "delete"))
+    assert model.judge(get, hit("1", TEA), NOW).promise == "apart"
+    assert model.judge(get, hit("1", BREAD, key="1"), NOW).promise == "text"
+    assert model.judge(get, hit("1", tea, key="1"), NOW) is None
+    assert model.judge(delete, answer=True, now=NOW) is None
+    assert model.judge(delete, answer=True, now=NOW).promise == "says_deleted"
+    assert model.judge(Action(op="list"), BOTH, NOW) is None
+
+
 def test_a_plain_text_must_be_taken_and_an_odd_one_can_be_refused(model):
     plain = Memo(name="m3", item=Item(text="Note 3: milk"))
     odd = Memo(name="m4", item=Item(text="Note 4: milk", key="x" * 300), tags=frozenset({"key", "key:long"}))
