@@ -425,6 +425,8 @@ class Model:
         without = {"hits": {"excludes": {"text": {"equals": hit.text}}}}
         mine = [one for one in self.memories.values() if one.user == operation.user]
         mine.sort(key=lambda one: one.state != "forgotten")
+        if any(one.state == "unknown" and self._same(hit.text, one.item.text) for one in mine):
+            yield None  # it may be that one, in whatever session
         for one in mine:
             if one.state == "kept" and self._same(hit.text, one.item.text):
                 yield self._of_other_session(operation, hit, one)

@@ -135,6 +135,18 @@ def test_an_id_means_a_users_own_memory_where_two_users_have_it(model):
     assert model.judge(Action(op="list"), BOTH, NOW) is None
 
 
+def test_a_hit_that_may_be_a_memory_of_which_nothing_is_known_is_not_called_deleted(model):
+    ferry, bread = (Item(text="Note 3: the window seat", key=key) for key in ("ferry", "bread"))
+    added(model, "m3", ferry, ReceiptItem(id="3", text=ferry.text, key="ferry"), session="tuesday")
+    added(model, "m4", bread, ReceiptItem(id="4", text=bread.text, key="bread"), session="tuesday")
+    again = (Memo(name="m5", item=Item(text="Note 5: milk")), Memo(name="m6", item=Item(text="Note 6", key="bread")))
+    model.refuse(Action(op="add", session="monday", memos=again))
+    milk = Item(text="Note 7: milk", key="ferry")
+    added(model, "m7", milk, ReceiptItem(id="3", text=milk.text, key="ferry"), session="tuesday")
+    listing = Action(op="list", session="monday")
+    assert model.judge(listing, [hit("4", bread, key="bread")], NOW) is None
+
+
 def test_a_plain_text_must_be_taken_and_an_odd_one_can_be_refused(model):
     plain = Memo(name="m3", item=Item(text="Note 3: milk"))
     odd = Memo(name="m4", item=Item(text="Note 4: milk", key="x" * 300), tags=frozenset({"key", "key:long"}))
