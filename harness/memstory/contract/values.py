@@ -189,6 +189,11 @@ class ReceiptItem:
     key: str | None = None
     importance: float | None = None
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the text is somewhere now: what was skipped is there already, and what is held may come."""
+        return self.outcome not in ("dropped", "discarded")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:

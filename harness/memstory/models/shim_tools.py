@@ -32,7 +32,6 @@ from memstory.contract.texts import did_you_mean
 FOUND_AT_MOST = 5
 NOTHING_FOUND = "No memories found."
 
-_NOT_KEPT: Final = frozenset({"dropped", "discarded"})
 _KEYS: Final = ("add.key", "get.key")
 _TOPIC_TEXT = "The topic: user.*, project.* or constraint.*, such as 'user.name'."
 
@@ -156,7 +155,7 @@ class MemoryTools:
     async def _add(self, item: Item, scope: Scope) -> None:
         """Add `item`; a backend that takes it and keeps nothing of it has not saved it, and the model must know."""
         receipt = await self.target.perform(Request.of(Target.add, [item], scope))
-        if receipt.items and all(one.outcome in _NOT_KEPT for one in receipt.items):
+        if receipt.items and not any(one.is_kept for one in receipt.items):
             reason = next((one.reason for one in receipt.items if one.reason), "the memory did not keep it")
             raise Refused(f"this is not stored: {reason}")
 

@@ -413,6 +413,7 @@ class Rememberer:
             before = perf_counter()
             for added, receipt in await self._taken(batch, known):
                 ids.learn(added, receipt)
+                self._note_dropped(added, receipt)
             done, now = done + len(batch), perf_counter()
             if self._limit is not None:
                 rest = (now - before) / len(batch) * (len(documents) - done)
@@ -435,6 +436,15 @@ class Rememberer:
                 return []
         middle = len(documents) // 2
         return [*await self._taken(documents[:middle], known), *await self._taken(documents[middle:], known)]
+
+    def _note_dropped(self, documents: Sequence[Document], receipt: Receipt) -> None:
+        """Count what a receipt says was not kept, as if it had been refused."""
+        if len(receipt.items) == len(documents):
+            self.refused += [
+                f"{document.id}: {item.reason or item.outcome}"
+                for document, item in zip(documents, receipt.items, strict=True)
+                if not item.is_kept
+            ]
 
     async def _outdated(
         self, changed: Sequence[Document], ages: Mapping[str, Sequence[str]]
@@ -476,7 +486,7 @@ class Rememberer:
             receipt = await self._stage.target.perform(updating)
         except Refused as error:
             # It has lost what it acknowledged: the questions will show that.
-            return ReceiptItem(id=id_, text=item.text, outcome="dropped", reason=str(error))
+            return ReceiptItem(id=id_, text=item.text, outcome="skipped", reason=str(error))
         return receipt.items[0] if receipt.items else ReceiptItem(id=id_, text=item.text, outcome="updated")
 
     def _is_updated(self, document: Document, known: Mapping[str, str | None]) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from memstory.case import Case
 from memstory.contract.errors import Mark, Refused, TargetError
-from memstory.contract.target import TargetFactory
+from memstory.contract.target import Receipt, ReceiptItem, TargetFactory
 from memstory.controls import Oracle
 from memstory.judging.evaluation import evaluate
 from memstory.language.story import Retrieval, Story
@@ -78,6 +78,20 @@ async def test_a_refused_document_is_a_miss_that_is_counted_and_the_case_goes_on
     assert result.metrics["recall@1"] == 1.0
     assert record.refused == tuple(f"e{number}: noise_1_1: it looks like a key" for number in range(4))
     assert any(one.startswith("4 of 12 documents were refused and count as missed") for one in result.warnings)
+
+
+@pytest.mark.parametrize("outcome", ["dropped", "discarded"])
+async def test_what_a_receipt_says_was_not_kept_counts_as_refused(measure, outcome):
+    class Drops(Oracle):
+        async def add(self, items, scope):
+            done = [await super(Drops, self).add([one], scope) for one in items if "PLACEHOLDER" not in one.text]
+            kept = iter(one for receipt in done for one in receipt.items)
+            dropped = ReceiptItem(id=None, text="", outcome=outcome, reason="it looks like a key")
+            return Receipt(items=[dropped if "PLACEHOLDER" in one.text else next(kept) for one in items])
+
+    result = await measure(Drops)
+    (record,) = result.retrieval
+    assert record.refused == tuple(f"e{number}: noise_1_1: it looks like a key" for number in range(4))
 
 
 async def test_gold_that_was_refused_is_missed(measure):

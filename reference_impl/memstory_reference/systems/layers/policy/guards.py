@@ -30,7 +30,7 @@ QUOTED_SHARE = 0.8
 
 UNSAFE = "guard: it asks for less safety"
 CRISIS = "guard: this belongs to the crisis log alone"
-MALFORMED = "guard: malformed"
+MALFORMED = f"guard: malformed: a part is empty or too long (a note has at most {MAX_NOTE:,} characters), or no text"
 SESSION_ONLY = "guard: this category is of the moment"
 UNKNOWN_CATEGORY = "guard: the category is not known to last"
 VAGUE = "guard: what is to be left out is not named"
