@@ -1,10 +1,10 @@
 """Whether the rows of the sets are right, and what a large set costs.
 
-`python benchmarks/sets.py` writes 500 histories of 500 turns in LongMemEval's shape, and one chat of 10 million tokens in
-BEAM's, runs them on fts5, and holds the runs against their goals: at most 1 GB, and 1,000 turns a second added. `python benchmarks/sets.py RUN` reads the raw files
-of LoCoMo and BEAM from where memstory keeps them, ranks them by BM25 (bm25s) and by MiniLM (numpy), scores both by
-pytrec_eval, and compares that with what a run in the folder RUN had for `bm25` and `sqlite-vec`. Of memstory it uses
-the embedder alone.
+`python benchmarks/sets.py` writes 500 histories of 500 turns in LongMemEval's shape, and one chat of 10 million tokens
+in BEAM's, runs them on fts5, and holds the runs against their goals: at most 1 GB, and 1,000 turns a second added.
+`python benchmarks/sets.py RUN` reads the raw files of LoCoMo and BEAM from where memstory keeps them, ranks them by
+BM25 (bm25s) and by MiniLM (numpy), scores both by pytrec_eval, and compares that with what a run in the folder RUN had
+for `bm25` and `sqlite-vec`. Of memstory it uses the embedder alone.
 """
 
 from __future__ import annotations
