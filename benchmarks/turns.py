@@ -147,8 +147,8 @@ async def measure(corpus: Corpus, embedder: Perturbed, owners: int, size: int, f
     kept, held = (taken / vectors for taken in _taken_by_a_new_process(folder))
     print(
         f"{owners:>5} x {size:>7} turns: search p50 {cuts[9]:5.1f} ms, p95 {cuts[18]:5.1f} ms of CPU; the first owner "
-        f"opened and searched in {opening:.2f} s; a turn added in {adding * 1000:.2f} ms of CPU beside its vector; memory "
-        f"{kept:.2f} x the vectors ({held:.2f})",
+        f"opened and searched in {opening:.2f} s; a turn added in {adding * 1000:.2f} ms of CPU beside its vector; "
+        f"memory {kept:.2f} x the vectors ({held:.2f})",
         flush=True,
     )
     return cuts[9]

@@ -295,25 +295,29 @@ class Model:
 
     def _judge_get(self, operation: Action, answer: Hit | None) -> Violation | None:
         named = self.memory(operation.memory)
-        if named is None:
+        one = next(iter(self._meant(operation, named)), named) if named else None
+        if named is None or one is None:
             return None
-        one = next(iter(self._meant(operation, named)), named)
-        nothing: Mapping[str, Tree] = {"hits": {"empty": True}}
         if answer is not None and named.user != operation.user and answer.text in (named.item.text, *named.former):
-            says = f"user {operation.user!r} reads what user {named.user!r} stored: {answer.text!r:.80}"
-            without = nothing if one is named else {"hits": {"excludes": {"text": {"equals": answer.text}}}}
-            is_own = one is not named and self._same(answer.text, one.item.text)
-            return None if is_own else self._violation("apart", says, without)
+            return self._seen_by_another(operation, named, one, answer)
         if one.user != operation.user or one.state in ("unknown", "refused"):
             return None
         if one.state == "kept":
-            if answer is None:
-                return self._lost(one, operation, {"hits": {"empty": False}})
-            return next(self._differences(one, answer), None)
-        if answer is None:
+            lost = self._lost(one, operation, {"hits": {"empty": False}})
+            return lost if answer is None else next(self._differences(one, answer), None)
+        is_back = answer is not None and self._same(answer.text, one.item.text) and not self._twin_of(one)
+        says = f"it is {one.state}: {one.item.text!r:.80}"
+        return self._violation(one.state, says, {"hits": {"empty": True}}) if is_back else None
+
+    def _seen_by_another(
+        self, operation: Action, named: ModelMemory, own: ModelMemory, answer: Hit
+    ) -> Violation | None:
+        """Say that a user reads another's memory, unless his `own` of that name says the same."""
+        if own is not named and self._same(answer.text, own.item.text):
             return None
-        is_back = self._same(answer.text, one.item.text) and not self._twin_of(one)
-        return self._violation(one.state, f"it is {one.state}: {answer.text!r:.80}", nothing) if is_back else None
+        says = f"user {operation.user!r} reads what user {named.user!r} stored: {answer.text!r:.80}"
+        without: Tree = {"empty": True} if own is named else {"excludes": {"text": {"equals": answer.text}}}
+        return self._violation("apart", says, {"hits": without})
 
     def _twin_of(self, one: ModelMemory) -> bool:
         return any(other is not one and self._same(other.item.text, one.item.text) for other in self._of(one.user))
@@ -424,9 +428,8 @@ class Model:
         """Yield what a hit may be that is not among what should be seen; None: nothing can be said of it."""
         without = {"hits": {"excludes": {"text": {"equals": hit.text}}}}
         mine = [one for one in self.memories.values() if one.user == operation.user]
-        mine.sort(key=lambda one: one.state != "forgotten")
-        if any(one.state == "unknown" and self._same(hit.text, one.item.text) for one in mine):
-            yield None  # it may be that one, in whatever session
+        # What may be a memory of which nothing is known, in whatever session, is not called deleted.
+        mine.sort(key=lambda one: {"forgotten": 0, "unknown": 1}.get(one.state, 2))
         for one in mine:
             if one.state == "kept" and self._same(hit.text, one.item.text):
                 yield self._of_other_session(operation, hit, one)
