@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self, TypeAlias
 
 
@@ -84,6 +84,8 @@ BLOCK_LIMIT: Final = 4_000
 DASH: Final = Markup("-")
 """A cell for what was not asked or not taken."""
 
+_NOTHING: Final = ("", DASH)
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -109,6 +111,16 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.header):
                 raise ValueError(f"a row of {len(row)} cells under a header of {len(self.header)}: {row}")
+
+    def without_empty_columns(self) -> Table:
+        """Return the table without columns, behind the first, in which no row says anything."""
+        said = [
+            place
+            for place in range(len(self.header))
+            if not place or any(row[place] not in _NOTHING for row in self.rows)
+        ]
+        rows = [[row[place] for place in said] for row in self.rows]
+        return replace(self, header=[self.header[place] for place in said], rows=rows)
 
     @property
     def number_columns(self) -> range:

@@ -62,7 +62,7 @@ def memories_section(columns: Sequence[Column], found: Sequence[Cause], times: S
     ]
     scores = [f"{story} {_metric(recalls, story)}" for story in stories]
     header = ["memory", *harms, "passed", "cannot do", *scores, "search p95 ms", "needs"]
-    return Section(_TITLE, where_any(Note(_NOTE), Table(header, rows)))
+    return Section(_TITLE, where_any(Note(_NOTE), Table(header, rows).without_empty_columns()))
 
 
 def _is_ours(column: Column) -> bool:

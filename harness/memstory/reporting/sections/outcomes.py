@@ -448,7 +448,8 @@ def obligations_by_column(columns: Sequence[Column]) -> Mapping[str, Obligations
 def obligations_table(owed: Mapping[str, Obligations], first: str) -> Table:
     """Return what each memory owes, first the one that meets most obligations and then leaks least."""
     ranked = sorted(owed.items(), key=lambda pair: (-pair[1].met, pair[1].leaks))
-    return Table([first, *OBLIGATIONS_HEADER], [[name, *found.cells] for name, found in ranked], numbers=slice(1, None))
+    rows = [[name, *found.cells] for name, found in ranked]
+    return Table([first, *OBLIGATIONS_HEADER], rows, numbers=slice(1, None)).without_empty_columns()
 
 
 def obligation_changes(was: Run, now: Run) -> Iterator[str]:

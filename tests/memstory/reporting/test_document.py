@@ -1,0 +1,23 @@
+"""What a report is made of."""
+
+import pytest
+
+from memstory.reporting.document import DASH, CaseLink, Table
+
+
+def test_a_column_in_which_no_row_says_anything_is_not_drawn():
+    rows = [["a", "", DASH, "0", ["x"]], ["b", "", DASH, "", DASH]]
+    table = Table(["memory", "leak", "R@5", "error", "needs"], rows, numbers=slice(1, None)).without_empty_columns()
+    assert list(table.header) == ["memory", "error", "needs"]
+    assert [list(row) for row in table.rows] == [["a", "0", ["x"]], ["b", "", DASH]]
+    assert list(table.number_columns) == [1, 2]
+
+
+def test_the_first_column_and_links_stay():
+    rows = [["", CaseLink(text="", story="S5", target="a")]]
+    assert len(Table(["memory", "first failure"], rows).without_empty_columns().header) == 2
+
+
+def test_a_row_of_another_length_than_the_header_is_refused():
+    with pytest.raises(ValueError, match="a row of 1 cells under a header of 2"):
+        Table(["memory", "leak"], [["a"]])
