@@ -392,7 +392,10 @@ def _stories(document: StoryDocument, controls: Collection[str] | None) -> Itera
     errors = list(document.errors)
     stories: list[Story] = []
     if document.tree is not None and not isinstance(document.tree, dict):
-        errors.append(StoryError("a story is a mapping that starts with 'story: ID' and 'title: …'", document.mark))
+        hint = "; between stories stands a line '---', and no list" if isinstance(document.tree, list) else ""
+        errors.append(
+            StoryError(f"a story is a mapping that starts with 'story: ID' and 'title: …'{hint}", document.mark)
+        )
     elif document.tree is not None:
         for row in expand_rows(document, errors):
             story, faults = story_of(document, row, controls)

@@ -212,6 +212,8 @@ def _wrong_type(error: _Violation) -> str:
         hint = "; quote it to mean a text"
     elif "array" in wanted and isinstance(error.found, dict):
         hint = "; put '- ' before each of its keys"
+    elif error.schema.get("$ref") == "#/$defs/step" and str(error.found) in grammar()["$defs"]["step"]["properties"]:
+        hint = f"; write '{error.found}:'"
     words = [_TYPE_WORDS[word] for word in wanted]
     return f"must be {_listed(words)}, but is {_shown(error.found)}{hint}"
 

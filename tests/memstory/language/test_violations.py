@@ -61,6 +61,7 @@ def messages(text):
         ("expect: {recall@3: {ge: 0.9}}", "write it under `metrics:`, as in `expect: {metrics: {recall@3: …}}`"),
         ("steps: {add: x, search: y}", "f.yaml:3:8: 'steps' must be a list, but is a mapping"),
         ("steps: {add: x, search: y}", "; put '- ' before each of its keys"),
+        ("steps: [restart]", "item 1 of 'steps' must be a mapping, but is the text 'restart'; write 'restart:'"),
         (
             "steps: [{fault: {embedder: dwn}}]",
             "'embedder' must be one of down, slow, garbage, ok, but is the text 'dwn'. D",
