@@ -122,6 +122,15 @@ def test_of_a_steady_target_the_lost_question_is_named_beside_a_target_that_vari
     assert "regression: Q1[b]" not in said.out
 
 
+def test_one_run_is_no_new_baseline_of_a_memory_that_is_known_to_vary(run, played, gate):
+    gate(*(played.save(f"base-{seed}", noisy(run, seed)) for seed in range(3)), "--update")
+    kept = Path("base.json.gz").read_bytes()
+    found = gate(played.save("one", noisy(run, 3)), "--update")
+    assert (found.code, "name 3 runs or more after --update" in found.err) == (2, True), found.err
+    assert Path("base.json.gz").read_bytes() == kept
+    assert gate(*(played.save(f"new-{seed}", noisy(run, seed)) for seed in range(4, 7)), "--update").code == 0
+
+
 def test_what_failed_in_one_of_the_runs_is_not_known_to_pass(run):
     runs = [run("one", run.case("S1", outcome)).run for outcome in ("passed", "failed", "passed")]
     joint = worst_of(runs)
