@@ -14,6 +14,7 @@ import pytest
 
 from memstory.commands.command import option_pair
 from memstory.commands.running.option_names import SHORT, spelled_out, values
+from memstory.pytest_plugin.shards import parse_shard
 from memstory.results.redaction import DEFAULT_LEVEL, LEVELS, Level
 
 if TYPE_CHECKING:
@@ -42,14 +43,6 @@ DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0
 MODEL_SECONDS = 600.0
 """A case in which a language model talks, extracts or judges may take longer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
-    """Part `number` of `count`, counted from 1."""
-
-    number: int
-    count: int
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -141,8 +134,11 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--memstory-shard",
         type=parse_shard,
-        metavar="I/N",
-        help="run part I of N of the selected stories; 'memstory merge' combines the reports of all parts",
+        metavar="I/N|auto",
+        help=(
+            "run part I of N of the selected stories, or 'auto', which part the variables of a job of GitLab, GitHub,"
+            " Slurm, Kubernetes, AWS Batch, CircleCI or Buildkite say; 'memstory merge' combines the reports of all"
+        ),
     )
     add(
         "--memstory-redact",
@@ -273,19 +269,6 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
     return seconds
-
-
-def parse_shard(text: str) -> Shard:
-    """Return the shard that `2/5` names.
-
-    >>> parse_shard("2/5")
-    Shard(number=2, count=5)
-    """
-    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
-        message = f"'{text}' is not a shard: say which of how many, from 1/1 on, such as 2/5"
-        raise argparse.ArgumentTypeError(message)
-    return Shard(number=int(found[1]), count=int(found[2]))
 
 
 def _count(text: str) -> int:

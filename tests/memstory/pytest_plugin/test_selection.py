@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from memstory.cli import main
 from memstory.pytest_plugin.items import StoryItem
-from memstory.pytest_plugin.options import Shard, parse_shard
 from memstory.pytest_plugin.selection import part_of, places_in
+from memstory.pytest_plugin.shards import Shard, parse_shard, shard_of_job
 
 pytest_plugins = ["pytester"]
 
@@ -55,6 +55,40 @@ def test_another_selection_has_another_digest():
 def test_what_is_no_shard_is_refused_with_an_example(text):
     with pytest.raises(ArgumentTypeError, match=r"is not a shard: say which of how many.*such as 2/5"):
         parse_shard(text)
+
+
+@pytest.mark.parametrize(
+    ("environ", "shard"),
+    [
+        ({"CI_NODE_INDEX": "4", "CI_NODE_TOTAL": "4"}, (4, 4)),
+        ({"MEMSTORY_JOB_INDEX": "0", "MEMSTORY_JOB_TOTAL": "3"}, (1, 3)),
+        ({"SLURM_ARRAY_TASK_ID": "10", "SLURM_ARRAY_TASK_COUNT": "5", "SLURM_ARRAY_TASK_MIN": "10"}, (1, 5)),
+        ({"SLURM_ARRAY_TASK_ID": "9", "SLURM_ARRAY_TASK_COUNT": "5", "SLURM_ARRAY_TASK_MIN": "1",
+          "SLURM_ARRAY_TASK_STEP": "2"}, (5, 5)),
+        ({"AWS_BATCH_JOB_ARRAY_INDEX": "99", "AWS_BATCH_JOB_ARRAY_SIZE": "100"}, (100, 100)),
+        ({"AWS_BATCH_JOB_ARRAY_INDEX": "99", "MEMSTORY_SHARDS": "100"}, (100, 100)),
+        ({"JOB_COMPLETION_INDEX": "0", "MEMSTORY_SHARDS": "7"}, (1, 7)),
+    ],
+)  # fmt: skip
+def test_a_job_of_an_array_knows_its_shard(environ, shard):
+    assert shard_of_job(environ) == Shard(number=shard[0], count=shard[1])
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({}, "this is no job of a matrix or an array: none of CI_NODE_INDEX"),
+        ({"JOB_COMPLETION_INDEX": "3"}, "JOB_COMPLETION_INDEX is set, and MEMSTORY_SHARDS is not"),
+        ({"CI_NODE_INDEX": "5", "CI_NODE_TOTAL": "4"}, "CI_NODE_INDEX=5 of CI_NODE_TOTAL=4 is no shard"),
+        ({"CI_NODE_INDEX": "0", "CI_NODE_TOTAL": "4"}, "CI_NODE_INDEX=0 of CI_NODE_TOTAL=4 is no shard"),
+        ({"CI_NODE_INDEX": "two", "CI_NODE_TOTAL": "4"}, "CI_NODE_INDEX=two"),
+        ({"SLURM_ARRAY_TASK_ID": "4", "SLURM_ARRAY_TASK_COUNT": "5", "SLURM_ARRAY_TASK_MIN": "1",
+          "SLURM_ARRAY_TASK_STEP": "2"}, "SLURM_ARRAY_TASK_ID=4"),
+    ],
+)  # fmt: skip
+def test_a_job_that_does_not_know_its_shard_is_told_what_to_set(environ, said):
+    with pytest.raises(ArgumentTypeError, match=re.escape(said)):
+        shard_of_job(environ)
 
 
 def test_dealing_out_looks_at_each_item_a_few_times_however_many_there_are(project, monkeypatch):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memstory.contract.codec import encode
-from memstory.pytest_plugin.options import Shard
+from memstory.pytest_plugin.shards import Shard
 from memstory.pytest_plugin.selection import part_of
 
 CASES = {1: ["S1", "S3"], 2: ["S2"]}
