@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 

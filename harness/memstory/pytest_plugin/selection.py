@@ -12,8 +12,8 @@ from memstory.contract.codec import decode, encode
 from memstory.contract.target import Tree
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.options import is_worker
-from memstory.pytest_plugin.shards import Shard
 from memstory.pytest_plugin.session import LEFT, REMARKS, SELECTED, begin, state_of
+from memstory.pytest_plugin.shards import Shard
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Part
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from memstory.contract.codec import encode
-from memstory.pytest_plugin.shards import Shard
 from memstory.pytest_plugin.selection import part_of
+from memstory.pytest_plugin.shards import Shard
 
 CASES = {1: ["S1", "S3"], 2: ["S2"]}
 
