@@ -27,7 +27,7 @@ class _Scheduler(NamedTuple):
 
     name: str
     number: str
-    count: str
+    total: str
     first: str = "0"
     step: str = ""
 
@@ -71,9 +71,9 @@ def shard_of_job(environ: Mapping[str, str]) -> Shard:
     if one is None:
         known = ", ".join(f"{one.number} ({one.name})" for one in _SCHEDULERS)
         raise ArgumentTypeError(f"'{AUTO}': this is no job of a matrix or an array: none of {known} is set. Say 2/5")
-    count = environ.get(one.count) or environ.get(COUNT)
+    count = environ.get(one.total) or environ.get(COUNT)
     if not count:
-        raise ArgumentTypeError(f"'{AUTO}': {one.number} is set, and {one.count} is not: say in {COUNT} how many jobs")
+        raise ArgumentTypeError(f"'{AUTO}': {one.number} is set, and {one.total} is not: say in {COUNT} how many jobs")
     try:
         first, step = int(environ.get(one.first, one.first)), int(environ.get(one.step) or 1)
         number, rest = divmod(int(environ[one.number]) - first, step)
@@ -81,6 +81,6 @@ def shard_of_job(environ: Mapping[str, str]) -> Shard:
     except (ValueError, ZeroDivisionError):
         shard, rest = Shard(number=0, count=0), 0
     if rest or not 1 <= shard.number <= shard.count:
-        raise ArgumentTypeError(f"'{AUTO}': {one.number}={environ[one.number]} of {one.count}={count} is no shard of "
+        raise ArgumentTypeError(f"'{AUTO}': {one.number}={environ[one.number]} of {one.total}={count} is no shard of "
                                 f"{one.name}")  # fmt: skip
     return shard
