@@ -28,9 +28,6 @@ MADE_BY: Final = "made by"
 STAND_IN: Final = "stand-in"
 """Part of the name of every chat model that follows fixed rules."""
 
-NOT_SAVED: Final = "I have not saved"
-"""With this a model that follows fixed rules says that it saved nothing of what somebody told it."""
-
 
 def quick_init(cls: type[Made]) -> type[Made]:
     """Construct a frozen keyword-only dataclass with slots in two thirds of the time, for documents and hits.

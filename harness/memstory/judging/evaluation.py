@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from memstory.case import Case
-from memstory.judging.stand_in import own_fault
+from memstory.judging.stand_in import UNUSED, is_unused
 from memstory.judging.verdicts import StepPlace, locate, score_verdicts, step_verdicts, wanted_metrics
 from memstory.language.matchers.means import scores_of, warnings_of
 from memstory.language.story import Story
@@ -93,8 +93,9 @@ def _outcome(
         # What was seen counts, however the case went on.
         more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
         said = verdict_line(story, failing[0]) + more + _then(story, failure)
-        faults = [own_fault(story, recording, verdict) for verdict in failing]
-        return ("error", f"{faults[0]}: {said}") if all(faults) else ("failed", said)
+        if all(is_unused(story, recording, verdict) for verdict in failing):
+            return "error", f"{UNUSED}: {said}"
+        return "failed", said
     is_measured = bool(story.measure and (scores or verdicts))
     if failure is not None and not (is_measured and failure.kind == "failed"):
         return failure.kind, _failure_reason(story, failure)

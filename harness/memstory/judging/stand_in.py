@@ -1,4 +1,4 @@
-"""Answers of a stand-in for a language model, and whether it is its own fault what they lack."""
+"""Answers of a stand-in for a language model, and whether the memory had returned what they lack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from memstory.contract.values import NOT_SAVED, STAND_IN, Tree
+from memstory.contract.values import STAND_IN, Tree
 from memstory.judging.verdicts import locate
 from memstory.language.matchers import Context, judge
 from memstory.language.story import Matcher, Story
@@ -17,7 +17,6 @@ from memstory.results.outcomes import Verdict
 from memstory.results.recording import Recording, StepRecord
 
 UNUSED: Final = "the memory returned it; the stand-in did not use it"
-UNSAVED: Final = "the stand-in said that it did not save it, and asked the memory for nothing"
 
 _FIRST: Final = 3
 _SAY_WHAT: Final = frozenset({"equals", "contains", "icontains", "contains_all", "contains_any", "regex"})
@@ -26,21 +25,18 @@ _TEXT_KEYS: Final = ("text", "content", "memory", "value", "document", "fact", "
 _ENTRY: Final = re.compile(r"\s*(?:\d+[.)]|[-*•])\s")
 
 
-def own_fault(story: Story, recording: Recording, verdict: Verdict) -> str | None:
-    """Return what a stand-in did not do, where its answer lacks something by its own fault; None where it does not.
+def is_unused(story: Story, recording: Recording, verdict: Verdict) -> bool:
+    """Return whether a stand-in's answer lacks what is among the first three hits of a tool call of the step.
 
-    Either what is wanted is among the first three hits of a tool call of the step, and none of the other hits holds
-    what the answer must not: a leak or a stale value counts however it was used. Or somebody had said it, and the
-    stand-in called no tool and said that it saved nothing.
+    False where one of the other hits holds what the answer must not: a leak or a stale value, however it was used.
     """
     talks = STAND_IN in recording.about.get("chat", "").lower()
     if not talks or verdict.field != "answer" or verdict.check not in _SAY_WHAT:
-        return None
+        return False
     place = locate(story, verdict.step)
-    at = next((n for n, step in enumerate(recording.steps) if tuple(step.path) == tuple(verdict.step)), None)
-    if place is None or at is None:
-        return None
-    record, before = recording.steps[at], recording.steps[:at]
+    record = next((step for step in reversed(recording.steps) if tuple(step.path) == tuple(verdict.step)), None)
+    if place is None or record is None:
+        return False
     checks = [one for expected in place.step.expect if expected.field == "answer" for one in expected.matchers]
     wanted = [part for one in checks if str(one.mark) == verdict.where for part in _parts(one)]
     banned = [one for one in checks if one.name == "not"]
@@ -51,17 +47,9 @@ def own_fault(story: Story, recording: Recording, verdict: Verdict) -> str | Non
 
     hits = list(_first_hits(record))
     beside = [text for text in hits if not any(holds(text, one) for one in wanted)]
-    if any(not holds(text, one) for text in beside for one in banned):
-        return None
-    if all(any(holds(text, one) for text in hits) for one in wanted):
-        return UNUSED
-    unsaved = [str(step.args.get("text")) for step in before if _is_unsaved(step)]
-    return UNSAVED if all(any(holds(text, one) for text in unsaved) for one in wanted) else None
-
-
-def _is_unsaved(record: StepRecord) -> bool:
-    said = record.result if record.op == "say" and isinstance(record.result, Mapping) else {}
-    return not said.get("tool_calls") and NOT_SAVED in str(said.get("answer"))
+    return all(any(holds(text, one) for text in hits) for one in wanted) and all(
+        holds(text, one) for text in beside for one in banned
+    )
 
 
 def _parts(check: Matcher) -> Sequence[Matcher]:

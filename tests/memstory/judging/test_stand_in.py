@@ -1,4 +1,4 @@
-"""Who is blamed where a stand-in talks: never the memory for what the stand-in did not save, or did not use."""
+"""Who is blamed where a stand-in talks: never the memory for what it returned and the stand-in did not use."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from memstory.case import Case
 from memstory.judging.evaluation import evaluate
-from memstory.judging.stand_in import UNSAVED, UNUSED
+from memstory.judging.stand_in import UNUSED
 from memstory.language.stories import parse_stories
 from memstory.results.recording import Failure, Probe, Recording, StepRecord
 from memstory.results.recording import Forbidden as Found
@@ -25,44 +25,6 @@ def case(expect, *, answer=UNKNOWN, chat=STAND_IN, calls=(), **more):
     said = StepRecord(path=(1,), op="say", args={"text": "What now?"}, result=turn, probe=probe, **usual)
     recording = Recording(story="A", target="toy", steps=(added, said), about={"chat": chat}, failure=failure)
     return evaluate(Case(story=story, target="toy"), [recording])
-
-
-def talk(reply, *, expect="{answer: {contains: Faro}}", calls=(), chat=STAND_IN, found=()):
-    """Return the judgement of a question after somebody told the stand-in where he lives, and it replied."""
-    steps = f"  - say: I moved, so Faro it is.\n  - say: Where do I live?\n    expect: {expect}\n"
-    (story,) = parse_stories(f"story: A\ntitle: T\nsteps:\n{steps}", "x.yaml")
-    turns = [(reply, calls, "I moved, so Faro it is."), (UNKNOWN, found, "Where do I live?")]
-    said = [
-        StepRecord(path=(place,), op="say", args={"text": text}, user="u", session=None, at="", names={},
-                   result={"answer": answer, "tool_calls": list(made), "thinking": None, "context": None})
-        for place, (answer, made, text) in enumerate(turns)
-    ]  # fmt: skip
-    recording = Recording(story="A", target="toy", steps=said, about={"chat": chat})
-    return evaluate(Case(story=story, target="toy"), [recording])
-
-
-UNHEARD = 'I have not saved this: "I moved, so Faro it is.".'
-
-
-def test_what_the_stand_in_says_it_did_not_save_is_no_failure_of_the_memory():
-    found = talk(UNHEARD)
-    assert (found.outcome, found.reason.partition(":")[0]) == ("error", UNSAVED)
-    assert talk(UNHEARD, found=[call("No memories found.")]).outcome == "error"
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"reply": 'I will remember: "Faro it is".'},
-        {"reply": UNHEARD, "chat": "ollama:qwen3:4b"},
-        {"reply": UNHEARD, "calls": [{"name": "save", "args": {"text": "Faro"}, "result": None, "error": "refused"}]},
-        {"reply": UNHEARD, "expect": "{answer: {contains: Porto}}"},
-        {"reply": UNHEARD, "expect": "{answer: {contains: Faro, not: {contains: Porto}}}",
-         "found": [{"name": "recall", "args": {}, "result": "[Memory: user.town] Porto", "error": None}]},
-    ],
-)  # fmt: skip
-def test_what_the_memory_was_asked_to_save_or_nobody_said_is_a_failure(more):
-    assert talk(**more).outcome == "failed"
 
 
 def call(result, *, name="search_memory", error=None):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from memstory.contract.errors import MemstoryError
 from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message, Reply, ToolRequest
-from memstory.contract.values import NOT_SAVED, ToolSchema
+from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import announced_tools as tools
 from memstory_reference.adapters.offline_chat import answers, lexicon
 from memstory_reference.adapters.offline_chat.questions import ParsedQuestion, parse_question
@@ -122,7 +122,7 @@ def _closing(talk: _Conversation, answer: str) -> str:
     """Return what is said at the end: what was kept or not, what was forgotten, and the answer."""
     reading = talk.reading
     parts = [*_on_saves(talk), *([_on_forgetting(talk)] if reading.forget else [])]
-    parts += [f'{NOT_SAVED} this: "{said}".' if said else f"{NOT_SAVED} anything." for said in reading.unsaved]
+    parts += [f'I have not saved this: "{said}".' if said else "I have not saved anything." for said in reading.unsaved]
     if reading.lists:
         told = [finding for finding in talk.findings if not finding.topic]
         named = {finding.topic: finding.text for finding in talk.findings if finding.topic}
@@ -213,7 +213,7 @@ def _on_saves(talk: _Conversation) -> Iterator[str]:
     for said in dict.fromkeys(fact.said for fact in talk.reading.facts):
         values = [fact.value for fact in talk.reading.facts if fact.said == said]
         is_stored = said in stored or all(value in stored for value in values)
-        yield f'I will remember: "{said}".' if is_stored else f'{NOT_SAVED} this: "{said}". {failure}'.strip()
+        yield f'I will remember: "{said}".' if is_stored else f'I have not saved this: "{said}". {failure}'.strip()
 
 
 def _on_forgetting(talk: _Conversation) -> str:
