@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -17,8 +19,10 @@ from memstory.commands.ini_setting import settings, settings_file
 from memstory.commands.running.option_names import spelled_out
 from memstory.commands.running.supervising import run_supervised
 from memstory.commands.story_files import SUFFIXES, in_bundled, is_set, story_files
+from memstory.contract.errors import SetupError
 
 _BUNDLED = "--bundled"
+_WORKERS: Final = re.compile(r"-n(\d+|auto|logical|)$|--numprocesses\b")
 _CONFIG = ("-c", "--config-file")
 _OF_PLUGINS = ("required_plugins", "usefixtures", "langsmith_", "anyio_", "asyncio_")
 """How settings begin by which a project uses a plugin: pytest's own for any, and those of the plugins below."""
@@ -47,8 +51,16 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _run(chosen: argparse.Namespace) -> int:
     words = pytest_arguments(chosen.passed_on)
+    if workers := next((word for word in words if _WORKERS.match(word)), None):
+        _check_workers(workers)
     sys.stdout.flush()
     return run_supervised(words)
+
+
+def _check_workers(word: str) -> None:
+    if find_spec("xdist") is None:
+        raise SetupError(f"{word} spreads stories over processes by pytest-xdist, which is not here: leave it out, or "
+                         "type: pip install pytest-xdist")  # fmt: skip
 
 
 def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:

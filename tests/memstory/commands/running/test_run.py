@@ -150,6 +150,14 @@ def test_settings_that_were_typed_win_and_a_project_with_paths_brings_its_own_co
     assert pytest_arguments(typed)[-3:] == ["--rootdir=x", "-c", "other.ini"]
 
 
+@pytest.mark.parametrize("words", [["-n", "2"], ["-n2"], ["-nauto"], ["--numprocesses=2"]])
+def test_several_processes_without_the_package_for_it_are_one_line(terminal, monkeypatch, words):
+    monkeypatch.setattr("memstory.commands.running.run.find_spec", lambda name: None)
+    said = terminal.type("run", "--bundled", "generic", *words)
+    assert (said.code, len(said.err.splitlines())) == (2, 1)
+    assert "pip install pytest-xdist" in said.err
+
+
 def test_nothing_to_run_is_told_and_ends_with_2(terminal):
     said = terminal.type("run")
     assert said.code == 2
