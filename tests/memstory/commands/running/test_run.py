@@ -152,7 +152,7 @@ def test_settings_that_were_typed_win_and_a_project_with_paths_brings_its_own_co
 
 @pytest.mark.parametrize("words", [["-n", "2"], ["-n2"], ["-nauto"], ["--numprocesses=2"]])
 def test_several_processes_without_the_package_for_it_are_one_line(terminal, monkeypatch, words):
-    monkeypatch.setattr("memstory.commands.running.run.find_spec", lambda name: None)
+    monkeypatch.setattr("memstory.commands.running.run.find_spec", lambda _: None)
     said = terminal.type("run", "--bundled", "generic", *words)
     assert (said.code, len(said.err.splitlines())) == (2, 1)
     assert "pip install pytest-xdist" in said.err
