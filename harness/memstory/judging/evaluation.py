@@ -46,6 +46,7 @@ def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
         row=story.row,
         harm=story.harm,
         slug=story.slug,
+        precondition=story.precondition,
         control=story.control,
         control_because=story.control_because,
         seconds=sum(recording.seconds for recording in recordings),

@@ -201,6 +201,7 @@ def _story(reading: Reading, row: StoryRow, steps: Sequence[Step], parts: Mappin
         redact=tree.get("redact", "none"),
         harm=tree.get("harm"),
         slug=tree.get("slug"),
+        precondition=tree.get("precondition"),
         row=row.name,
         notes=tree.get("notes"),
         **parts,

@@ -131,7 +131,8 @@ class Story:
     of the document as written. `control` maps a control's name to the outcome it is meant to have (`passed`, `failed`),
     for the reason `control_because`. One with `measure` takes scores and is not judged. `settles` is False where the
     story itself says when the target is to settle. `redact` is what it asks to be taken out of its results, at least.
-    `harm` is what a failure does to a user; `slug` is a readable name beside the id.
+    `harm` is what a failure does to a user; `slug` is a readable name beside the id, and
+    `precondition` the id of a story that says what this one builds on.
     """
 
     id: str
@@ -157,5 +158,6 @@ class Story:
     redact: Level = "none"
     harm: Harm | None = None
     slug: str | None = None
+    precondition: str | None = None
     row: str | None = None
     notes: str | None = None

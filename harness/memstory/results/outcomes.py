@@ -138,7 +138,8 @@ class CaseResult:
     """One case, judged over all its trials. `id` is `S5[topics]`; `where` is the story's place in its file.
 
     `needs` are the capabilities that the story asks of its target, sorted. `harm` is the story's own word, except that
-    a memory that returned nothing lost and did not leak. `slug` is a readable name of the story.
+    a memory that returned nothing lost and did not leak. `slug` is a readable name of the story, and
+    `precondition` the id of one that says what it builds on.
     `control` and `control_because` are the story's own words on which controls are meant to pass or fail it. `redacted`
     counts the `secrets` and `texts` that were taken out after the case was judged, before it was written anywhere.
     `scores` are means over the trials; `metrics` are those over all categories, of the first level where there are
@@ -163,6 +164,7 @@ class CaseResult:
     seconds: float = 0.0
     harm: Harm | None = None
     slug: str | None = None
+    precondition: str | None = None
     control: Mapping[str, str] = field(default_factory=dict)
     control_because: str | None = None
     redacted: Mapping[str, int] = field(default_factory=dict)

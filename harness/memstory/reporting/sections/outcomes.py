@@ -201,7 +201,7 @@ def changes_in_words(changes: Sequence[Change], known: Sequence[bool]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Cases of one column that failed alike; `reason` is that of the first.
+    """Cases of one column that failed alike, or whose precondition failed; `reason` is that of the first.
 
     `harm` is `wrong` where the story names none, and `error` where a case did not show its harm.
 
@@ -220,19 +220,23 @@ def causes(columns: Sequence[Column]) -> list[Cause]:
 
     One fault of a memory often fails many stories, and a reader should see it once.
     """
-    groups: dict[tuple[str, str, Outcome, str], list[CaseResult]] = {}
+    groups: dict[tuple[str, ...], dict[str, CaseResult]] = {}
     seen: set[str] = set()
     for column in columns:
+        failed = {case.story: case for case in [*column.cases.values()][::-1] if case.outcome == "failed"}
         for case in column.cases.values():
             if case.outcome not in WRONG or (not case.target and case.id in seen):
                 continue
             seen.add(case.id)
-            harm = harm_of(case) if case.outcome == "failed" else "error"
-            groups.setdefault((harm, column.title, case.outcome, _kind(case)), []).append(case)
-    found = [
-        Cause(harm=harm, column=column, outcome=outcome, reason=short_reason(group[0]), cases=tuple(group))
-        for (harm, column, outcome, _), group in groups.items()
-    ]
+            root = _root(case, failed)
+            # What explains the others stands first.
+            groups.setdefault((column.title, root.outcome, *_kind(root)), {root.id: root})[case.id] = case
+    found = []
+    for (title, *_), group in groups.items():
+        first = next(iter(group.values()))
+        harm = harm_of(first) if first.outcome == "failed" else "error"
+        reason, cases = short_reason(first), tuple(group.values())
+        found.append(Cause(harm=harm, column=title, outcome=first.outcome, reason=reason, cases=cases))
     return sorted(found, key=lambda one: (one.cases[0].severity, -len(one.cases), one.column))
 
 
@@ -272,13 +276,28 @@ def short_reason(case: CaseResult) -> str:
     return _PLACE.sub("", case.reason or "no reason was given").partition("; the hits are: ")[0]
 
 
-def _kind(case: CaseResult) -> str:
-    """Return what is the same in the reasons of one cause: the step, and how the reason begins, values left out."""
+def _root(case: CaseResult, failed: Mapping[str, CaseResult]) -> CaseResult:
+    """Return the case whose failure explains that of `case`: its precondition's, and so on; else itself."""
+    seen = {case.story}
+    while (found := failed.get(case.precondition or "")) is not None and found.story not in seen:
+        seen.add(found.story)
+        case = found
+    return case
+
+
+def _kind(case: CaseResult) -> tuple[str, ...]:
+    """Return what is the same in all cases of one cause: the harm, what was asked for, the operation and the check.
+
+    Two losses by the same check are two causes where the one is of many writes at once and the other of forgetting. An
+    error has no check: what counts is how its message begins, values left out.
+    """
     verdict = next((one for trial in case.trials for one in trial.verdicts if not one.passed), None)
-    times = {tuple(one.path): one.op for trial in case.trials for one in trial.times}
-    operation = times.get(tuple(verdict.step), "") if verdict else ""
-    words = _VARIES.sub("…", short_reason(case)).split()
-    return " ".join([operation, *words[:_SAME_WORDS]])
+    if verdict is None or case.outcome != "failed":
+        return (*_VARIES.sub("…", short_reason(case)).split()[:_SAME_WORDS],)
+    operations = {tuple(one.path): one.op for trial in case.trials for one in trial.times}
+    about = next((name for name, group in GROUPS.items() if not group.tags.isdisjoint(case.tags)), OTHER)
+    operation = operations.get(tuple(verdict.step), "")
+    return harm_of(case), about, operation, verdict.field, verdict.check, verdict.kind or ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,8 @@ def test_the_first_screen_has_the_verdict_before_the_numbers_and_no_empty_column
 def test_all_causes_are_listed_and_changes_beyond_those_that_are_listed_are_counted(page, make_case, run_of):
     words = ["".join(chr(97 + int(digit)) for digit in f"{number:03}") for number in range(230)]
     last = run_of([make_case(f"S{word}") for word in words])
-    said = page([make_case(f"S{word}", outcome="failed", reason=f"broke in {word}") for word in words], last=last)
-    assert said.count('<span class="badge wrong">') == 230
+    said = page([make_case(f"S{word}", outcome="error", reason=f"broke in {word}") for word in words], last=last)
+    assert said.count('<span class="badge error">') == 230
     assert "and 30 more changes" in said
 
 
