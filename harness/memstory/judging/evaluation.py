@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from memstory.case import Case
@@ -94,9 +95,8 @@ def _outcome(
         # What was seen counts, however the case went on.
         more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
         said = verdict_line(story, failing[0]) + more + _then(story, failure)
-        if all(is_unused(story, recording, verdict) for verdict in failing):
-            return "error", f"{UNUSED}: {said}"
-        return "failed", said
+        excuses = [_excuse(story, recording, verdict) for verdict in failing]
+        return ("error", f"{excuses[0]}: {said}") if all(excuses) else ("failed", said)
     is_measured = bool(story.measure and (scores or verdicts))
     if failure is not None and not (is_measured and failure.kind == "failed"):
         return failure.kind, _failure_reason(story, failure)
@@ -105,6 +105,25 @@ def _outcome(
     if story.retrieval is not None and not scores:
         return "error", f"{story.mark} retrieval: no question could be measured"
     return _by_judge(judged) if judged and not verdicts else ("passed", None)
+
+
+def _excuse(story: Story, recording: Recording, verdict: Verdict) -> str | None:
+    """Return what else than the memory explains a failure: the stand-in that talks, or a machine that is too slow."""
+    return UNUSED if is_unused(story, recording, verdict) else _outlasted_ttl(recording, verdict)
+
+
+def _outlasted_ttl(recording: Recording, verdict: Verdict) -> str | None:
+    """Return that a time to live was over before a step had ended which the story places within it; None if not so."""
+    steps = recording.steps
+    place = next((n for n, one in enumerate(steps) if tuple(one.path) == tuple(verdict.step)), 0)
+    for start, record in enumerate(steps[:place]):
+        items = [item for item in record.args.get("items") or () if isinstance(item, Mapping)]
+        for ttl in (float(item["ttl"]) for item in items if item.get("ttl")):
+            begun, asked = (datetime.fromisoformat(one.at) for one in (record, steps[place]))
+            taken = sum(one.seconds for one in steps[start : place + 1])
+            if (asked - begun).total_seconds() < ttl <= taken:
+                return f"too slow a machine, run it again: {taken:.1f} s of a ttl of {ttl:g} s had passed"
+    return None
 
 
 def _by_judge(judged: Sequence[Verdict]) -> tuple[Outcome, str]:

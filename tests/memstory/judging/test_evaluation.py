@@ -372,3 +372,43 @@ def test_searches_that_gave_more_than_k_fail_a_retrieval_story():
     assert (found.outcome, found.reason) == (
         "failed", "q.yaml:1:1: 2 of 3 searches gave more than k = 2, up to 3 more"
     )  # fmt: skip
+
+
+TTL = (
+    "  - add: {text: The code is 12., ttl: 1s, save: code}\n  - list:\n    expect: {hits: {includes: code}}\n"
+    "  - wait: 2s\n  - list:\n    expect: {hits: {empty: true}}\n"
+)
+CODE = {"id": "7", "text": "The code is 12.", "score": None, "key": None, "kind": None, "created_at": None,
+        "metadata": {}, "explain": None}  # fmt: skip
+
+
+def listed_within_and_after_a_ttl(*, first, second, seconds):
+    """Return the judgement of a ttl of one second: what two lists gave, the first of which took so long."""
+
+    def step(place, op, at, took, result=None, **args):
+        names = {"code": {"id": "7", "text": "The code is 12."}}
+        return StepRecord(path=(place,), op=op, args=args, user="u", session=None, at=f"2026-01-01T12:00:0{at}+00:00",
+                          result=result, seconds=took, names=names)  # fmt: skip
+
+    added = step(
+        0,
+        "add",
+        0,
+        0.1,
+        {"items": [{"id": "7", "text": "The code is 12."}]},
+        items=[{"text": "The code is 12.", "ttl": 1.0}],
+    )
+    reads = [step(1, "list", 0, seconds, first), step(2, "wait", 0, 2.0), step(3, "list", 2, 0.1, second)]
+    return result(story(TTL), recorded(added, *reads))
+
+
+def test_a_step_that_outlasts_the_ttl_that_it_depends_on_is_no_failure_of_the_memory():
+    found = listed_within_and_after_a_ttl(first=[], second=[], seconds=1.5)
+    assert (found.outcome, "1.6 s of a ttl of 1 s had passed: stories/x.yaml" in found.reason) == ("error", True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "seconds"), [([], [], 0.2), ([CODE], [CODE], 0.2), ([], [CODE], 1.5), ([CODE], [CODE], 1.5)]
+)
+def test_what_is_lost_within_a_ttl_or_found_behind_it_is_a_failure(first, second, seconds):
+    assert listed_within_and_after_a_ttl(first=first, second=second, seconds=seconds).outcome == "failed"
