@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from math import ceil
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
@@ -74,6 +75,11 @@ TEXT_LIMIT: Final = 1_500
 FOLDED: Final = 30
 """A table of more rows is folded, where it says that it may be."""
 
+MOST_CASES: Final = 20_000
+"""A page of more cases shows some of them: each takes about 4 kB, and a browser shall not wait."""
+
+SHOWN_CASES: Final = 4_000
+
 _TOP: Final = 2
 """The level of a section that the page leads to."""
 
@@ -124,6 +130,7 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415  (a start of pytest must not pay for it)
 
     columns = columns_of(runs)
+    stories, left_out = _shown_stories(columns)
     script, style = _own("page.js"), _own("page.css")
     templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     templates.filters.update(counted=counted, id=_id)
@@ -133,10 +140,10 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
         "script_hash": _hashed(script), "style_hash": _hashed(style), "signs": SIGNS, "outcomes": OUTCOMES,
         "harms": HARMS, "columns": [visible(one.title) for one in columns], "groups": _groups(columns),
         "first": [one for one in _first_sections(runs, columns, given.last) if one.parts],
-        "rows": list(_rows(columns)),
+        "rows": list(_rows(columns, stories)), "left_out": left_out,
         "draw": templates.from_string(_own("plot.svg")).render, "plots": list(plots(columns, latencies(columns))),
         "sections": [one for one in given.sections if one.parts],
-        "chunks": _chunks(columns, given),
+        "chunks": _chunks(columns, stories, given),
     }  # fmt: skip
     return templates.from_string(_own("page.html")).render(context)
 
@@ -259,10 +266,10 @@ def _groups(columns: Sequence[Column]) -> list[str]:
     return sorted({name for column in columns for case in column.cases.values() for name in groups_of(case)})
 
 
-def _rows(columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
+def _rows(columns: Sequence[Column], stories: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield each story: its name, title, groups, harm, and its outcome in each column."""
     groups = {name: number for number, name in enumerate(_groups(columns))}
-    for story in _stories(columns):
+    for story in stories:
         cases = [one.cases.get(story) for one in columns]
         case = next(one for one in cases if one is not None)
         yield {
@@ -274,6 +281,25 @@ def _rows(columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
             "tags": " ".join(case.tags),
             "outcomes": [one.outcome if one else "" for one in cases],
         }
+
+
+def _shown_stories(columns: Sequence[Column]) -> tuple[Sequence[str], str]:
+    """Return the stories of the page, and in words which are left out where there are too many."""
+    stories, cases = _stories(columns), sum(len(one.cases) for one in columns)
+    if cases <= MOST_CASES:
+        return stories, ""
+    most = max(1, SHOWN_CASES * len(stories) // cases)
+    bad = [
+        story for story in stories if any(one.cases[story].outcome in WRONG for one in columns if story in one.cases)
+    ]
+    good = stories[len(bad) :]
+    shown = bad[:most]
+    sample = good[:: max(1, ceil(len(good) / max(1, most - len(shown))))]
+    return [*shown, *sample], (
+        f"{cases:,} cases are more than a page can hold. Of {counted(len(bad), 'story')} in which something went wrong "
+        f"{len(shown):,} are here, of the {len(good):,} others a sample of {len(sample):,}. The totals above are of all; "
+        "results.json beside this page has each case, and `memstory show RESULTS CASE` shows one."
+    )
 
 
 def _stories(columns: Sequence[Column]) -> list[str]:
@@ -289,10 +315,10 @@ def _stories(columns: Sequence[Column]) -> list[str]:
     )
 
 
-def _chunks(columns: Sequence[Column], given: PageInput) -> Iterator[str]:
+def _chunks(columns: Sequence[Column], stories: Sequence[str], given: PageInput) -> Iterator[str]:
     """Yield all that is known of one story after the other, packed."""
     before = {case.id: case for case in given.last.cases} if given.last else {}
-    for story in _stories(columns):
+    for story in stories:
         cases = {one.title: one.cases[story] for one in columns if story in one.cases}
         first = next(iter(cases.values()))
         lines = given.lines_of(first)

@@ -115,6 +115,19 @@ def test_rows_begin_with_what_went_wrong_and_then_with_what_most_targets_ran(pag
     assert re.findall(r'<th scope="row"><b>(\w+)</b>', page(cases)) == ["C1", "B1", "A1"]
 
 
+def test_a_page_of_too_many_cases_has_what_went_wrong_and_a_sample_and_says_so(page, make_case, monkeypatch):
+    monkeypatch.setattr("memstory.reporting.page.html.MOST_CASES", 100)
+    monkeypatch.setattr("memstory.reporting.page.html.SHOWN_CASES", 20)
+    cases = [make_case(f"S{n}", outcome="failed" if n % 10 == 0 else "passed") for n in range(100)]
+    assert "more than a page can hold" not in page(cases)
+    html = page([*cases, make_case("S100", outcome="error")])
+    rows = re.findall(r'<th scope="row"><b>(\w+)</b>', html)
+    assert len(rows) == len(chunks(html)) == 20
+    assert rows[:11] == ["S0", "S10", "S20", "S30", "S40", "S50", "S60", "S70", "S80", "S90", "S100"]
+    assert "Of 11 stories in which something went wrong 11 are here, of the 90 others a sample of 9." in html
+    assert "<td>90</td>" in html or ">90<" in html  # the totals are of all cases
+
+
 def test_characters_that_would_hide_or_reorder_a_cell_are_shown_as_their_codes(run):
     hidden = run.case("S1", "unsupported", target="one", reason="it\u202e does not")
     sections = comparison_sections(compare([run("a", hidden, run.case("S1", target="two"))]))
