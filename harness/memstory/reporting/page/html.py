@@ -297,8 +297,8 @@ def _shown_stories(columns: Sequence[Column]) -> tuple[Sequence[str], str]:
     sample = good[:: max(1, ceil(len(good) / max(1, most - len(shown))))]
     return [*shown, *sample], (
         f"{cases:,} cases are more than a page can hold. Of {counted(len(bad), 'story')} in which something went wrong "
-        f"{len(shown):,} are here, of the {len(good):,} others a sample of {len(sample):,}. The totals above are of all; "
-        "results.json beside this page has each case, and `memstory show RESULTS CASE` shows one."
+        f"{len(shown):,} are here, of the {len(good):,} others a sample of {len(sample):,}. The totals above are "
+        "of all; results.json beside this page has each case, and `memstory show RESULTS CASE` shows one."
     )
 
 

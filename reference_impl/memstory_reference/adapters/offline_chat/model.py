@@ -122,7 +122,11 @@ def _closing(talk: _Conversation, answer: str) -> str:
     """Return what is said at the end: what was kept or not, what was forgotten, and the answer."""
     reading = talk.reading
     parts = [*_on_saves(talk), *([_on_forgetting(talk)] if reading.forget else [])]
-    parts += [f'I have not saved this: "{said}".' if said else "I have not saved anything." for said in reading.unsaved]
+    # By a tool, for many memories take each turn in by themselves.
+    parts += [
+        f'I have not saved this by a tool: "{said}".' if said else "I have not saved anything."
+        for said in reading.unsaved
+    ]
     if reading.lists:
         told = [finding for finding in talk.findings if not finding.topic]
         named = {finding.topic: finding.text for finding in talk.findings if finding.topic}
