@@ -216,14 +216,14 @@ class Model:
                 state: State = "refused"
             else:
                 state = "unknown" if is_merged or item.outcome == "held" else "kept"
+            # A memory may keep a key in a form of its own, which its receipt has to say.
+            is_renamed = memo.item.key is not None and item.key is not None
+            own = replace(memo, item=replace(memo.item, key=item.key)) if is_renamed else memo
             if is_merged:
                 for other in self._of(user):
                     other.state = "unknown"
             elif state == "kept":
-                taken = taken or self._taken_id(operation, user, memo, item.id)
-            # A memory may keep a key in a form of its own, which its receipt has to say.
-            is_renamed = memo.item.key is not None and item.key is not None
-            own = replace(memo, item=replace(memo.item, key=item.key)) if is_renamed else memo
+                taken = taken or self._taken_id(operation, user, own, item.id)
             self._put(operation, own, user, item.id, now, state=state)
         return taken
 
@@ -398,7 +398,9 @@ class Model:
             return self._violation(gone.state, says, {"hits": {"excludes": which}})
         if one is None and (other := self._other_with(hit.id, operation.user)) is not None:
             return self._of_other_session(operation, hit, other)
-        one = one or next((one for one in own if self._same(hit.text, one.item.text)), None)
+        unknown = (other for other in self._with_id(hit.id, operation.user) if other.state == "unknown")
+        alike = (other for other in own if self._same(hit.text, other.item.text))
+        one = one or next(unknown, None) or next(alike, None)
         if one is None:
             return next(self._explanations(operation, hit))
         if one.state == "unknown":

@@ -123,6 +123,15 @@ def test_an_id_is_given_to_one_memory(model):
     assert added(model, "m4", milk, ReceiptItem(id="4", text=milk.text)) is None
 
 
+def test_a_key_that_is_kept_in_another_form_may_leave_its_id_to_what_replaces_it(model):
+    model.able |= {"get.id", "add.key"}
+    tea, milk = Item(text="Note 3: tea", key="drink"), Item(text="Note 4: milk", key=" drink")
+    assert added(model, "m3", tea, ReceiptItem(id="drink", text=tea.text, key="drink")) is None
+    assert added(model, "m4", milk, ReceiptItem(id="drink", text=milk.text, key="drink")) is None
+    other = Item(text="Note 5: juice", key="drinks")
+    assert added(model, "m5", other, ReceiptItem(id="drink", text=other.text, key="drinks")).promise == "ids"
+
+
 def test_an_id_means_a_users_own_memory_where_two_users_have_it(model):
     tea = Item(text="Note 3: green tea", key="1")
     assert added(model, "m3", tea, ReceiptItem(id="1", text=tea.text, key="1"), user="ben") is None
@@ -136,6 +145,7 @@ def test_an_id_means_a_users_own_memory_where_two_users_have_it(model):
 
 
 def test_a_hit_that_may_be_a_memory_of_which_nothing_is_known_is_not_called_deleted(model):
+    model.able |= {"add.key"}
     ferry, bread = (Item(text="Note 3: the window seat", key=key) for key in ("ferry", "bread"))
     added(model, "m3", ferry, ReceiptItem(id="3", text=ferry.text, key="ferry"), session="tuesday")
     added(model, "m4", bread, ReceiptItem(id="4", text=bread.text, key="bread"), session="tuesday")
@@ -145,6 +155,9 @@ def test_a_hit_that_may_be_a_memory_of_which_nothing_is_known_is_not_called_dele
     added(model, "m7", milk, ReceiptItem(id="3", text=milk.text, key="ferry"), session="tuesday")
     listing = Action(op="list", session="monday")
     assert model.judge(listing, [hit("4", bread, key="bread")], NOW) is None
+    tea = Item(text=bread.text, key="tea")
+    added(model, "m8", tea, ReceiptItem(id="8", text=tea.text, key="tea"), session="monday")
+    assert model.judge(listing, [hit("4", bread, key="bread"), hit("8", tea, key="tea")], NOW) is None
 
 
 def test_a_plain_text_must_be_taken_and_an_odd_one_can_be_refused(model):
