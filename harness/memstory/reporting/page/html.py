@@ -175,7 +175,7 @@ def _first_sections(runs: Sequence[NamedRun], columns: Sequence[Column], last: R
         causes_section(found),
         changes_section(changes),
         Section("What a memory owes", where_any(Note(OBLIGATIONS_NOTE), owed)),
-        Section("By capability", [Note(_SHARES_NOTE), shares]),
+        Section("By capability", where_any(Note(_SHARES_NOTE), shares)),
     ]
 
 

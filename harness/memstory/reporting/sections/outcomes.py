@@ -123,7 +123,8 @@ def shown_outcomes(columns: Sequence[Column], always: Sequence[Outcome] = JUDGED
 
 def totals_table(columns: Sequence[Column], changes: Mapping[str, str]) -> Table:
     """Return the totals by target; `changes` in words, if any."""
-    outcomes = shown_outcomes(columns)
+    is_judged = any(one.counts[name] for one in columns for name in JUDGED)
+    outcomes = shown_outcomes(columns, JUDGED if is_judged else ())
     has_recall = any(one.recall is not None for one in columns)
     header = ["Target", *outcomes, *([Markup("R@5")] if has_recall else []), *(["since last run"] if changes else [])]
     rows = [
@@ -381,7 +382,7 @@ def groups_of(case: CaseResult) -> list[str]:
 
 
 def capability_table(scores: Sequence[CapabilityScore], titles: Sequence[str], first: str, *, in_full: bool) -> Table:
-    """Return passed of judged for each group of stories; `in_full` adds the percentage and what was not judged."""
+    """Return passed of judged for each group of stories of which some were judged; `in_full` adds the percentage and what was not judged."""
     rows: list[Sequence[Words]] = [
         [
             score.name,
@@ -390,7 +391,8 @@ def capability_table(scores: Sequence[CapabilityScore], titles: Sequence[str], f
         ]
         for score in scores
     ]
-    return Table([first, "stories", *titles], rows, numbers=slice(1, None))
+    said = [row for row in rows if any(cell not in ("", DASH) for cell in row[2:])]
+    return Table([first, "stories", *titles], said, numbers=slice(1, None))
 
 
 def _share_cell(counts: Mapping[Outcome, int], *, in_full: bool) -> str:
