@@ -382,7 +382,10 @@ def groups_of(case: CaseResult) -> list[str]:
 
 
 def capability_table(scores: Sequence[CapabilityScore], titles: Sequence[str], first: str, *, in_full: bool) -> Table:
-    """Return passed of judged for each group of stories of which some were judged; `in_full` adds the percentage and what was not judged."""
+    """Return passed of judged for each group of stories of which some were judged.
+
+    `in_full` adds the percentage and what was not judged.
+    """
     rows: list[Sequence[Words]] = [
         [
             score.name,
