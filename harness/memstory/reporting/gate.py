@@ -11,7 +11,8 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from memstory.language.matchers.means import metric_of
-from memstory.reporting.sections.columns import JUDGED, shard_name
+from memstory.reporting.sections.columns import JUDGED, columns_of, shard_name
+from memstory.reporting.sections.costs import latencies
 from memstory.reporting.sections.differences import Difference, differences, lost_and_won
 from memstory.reporting.sections.outcomes import obligation_changes
 from memstory.results.likeness import differing_stories, run_differences
@@ -24,6 +25,10 @@ REGRESSION: Final = 1
 UNMEASURED: Final = 2
 _UNLIKELY: Final = 0.05
 _VERY_UNLIKELY: Final = 0.01
+_LEAST_CALLS: Final = 20
+"""The slow end of fewer calls is that of a single one."""
+
+_NOISE_MS: Final = 1.0
 
 _Lists: TypeAlias = dict[str, list[str]]
 
@@ -59,12 +64,22 @@ class Gate:
         return UNMEASURED if self.unmeasured else PASS
 
 
-def gate(baseline: NamedRun, current: NamedRun, *, least_cases: int = 1) -> Gate:
+def slow_ends(named: NamedRun) -> Mapping[str, Mapping[str, float]]:
+    """Return by target and operation the p95 of its calls in ms, without the embedder where the target can tell."""
+    found: dict[str, dict[str, float]] = {}
+    for one in latencies(columns_of([named])):
+        if one.count >= _LEAST_CALLS:
+            found.setdefault(one.column, {})[one.operation] = (one.memory or one.whole).p95_ms
+    return found
+
+
+def gate(baseline: NamedRun, current: NamedRun, *, least_cases: int = 1, slower: float | None = None) -> Gate:
     """Return how `current` compares with `baseline`, of which it is to be another run of the same targets.
 
     A case that passed and now fails, or is no longer supported, is a regression; so is a metric that fell by more than
     chance, which is all that counts of cases that only took measures. What broke, is missing, or is another story or
-    other data could not be measured: a line for each cause.
+    other data could not be measured: a line for each cause. With `slower`, so is a p95 that is more than so many times
+    that of the baseline.
     """
     old, new = _by_id(baseline), _by_id(current)
     found: _Lists = {"regressions": [], "unmeasured": list(_unlike(baseline, current)), "improvements": [], "notes": []}
@@ -81,6 +96,8 @@ def gate(baseline: NamedRun, current: NamedRun, *, least_cases: int = 1) -> Gate
     for (kind, text), names in alike.items():
         if names:
             found[kind].append(f"{some(names)}: {text}")
+    for kind, text in _of_times(baseline, current, slower) if slower else ():
+        found[kind].append(text)
     found["notes"] += obligation_changes(baseline.run, current.run)
     found["notes"] += _not_in_baseline([case for name, case in new.items() if name not in old], len(new))
     judged = sum(name in new and {was.outcome, new[name].outcome} <= set(JUDGED) for name, was in comparable.items())
@@ -88,6 +105,20 @@ def gate(baseline: NamedRun, current: NamedRun, *, least_cases: int = 1) -> Gate
     if judged < least_cases and (comparable or not found["unmeasured"]):
         found["unmeasured"].append(f"too few cases were judged in both runs: {judged}, wanted are {least_cases}")
     return Gate(judged=judged, **found)
+
+
+def _of_times(baseline: NamedRun, current: NamedRun, slower: float) -> Iterator[tuple[str, str]]:
+    now = slow_ends(current)
+    if not baseline.run.p95_ms:
+        yield "unmeasured", "the baseline has no times: '--update' writes them"
+    for target, operations in baseline.run.p95_ms.items():
+        for name, was in operations.items():
+            later = now.get(target, {}).get(name, 0.0)
+            if later > was * slower and later - was > _NOISE_MS:
+                yield (
+                    "regressions",
+                    f"{target}: p95 of {name} {later:.1f} ms, was {was:.1f} ms ({later / was:.1f} times)",
+                )
 
 
 def _by_id(named: NamedRun) -> Mapping[str, CaseResult]:

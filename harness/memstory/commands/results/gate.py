@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from memstory.commands.command import OK, Command, add_json
@@ -13,7 +13,7 @@ from memstory.commands.results.results_files import run_at, runs_at
 from memstory.contract.errors import SetupError
 from memstory.exploring.record import RECORD_NAME, new_findings, read_record, record_text
 from memstory.reporting.document import visible
-from memstory.reporting.gate import Gate, gate
+from memstory.reporting.gate import Gate, gate, slow_ends
 from memstory.reporting.sections.columns import shard_name
 from memstory.results.folder.results_file import RESULTS_NAME, write_results
 from memstory.results.folder.whole_files import write_text
@@ -38,15 +38,26 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--least-cases", type=_count, default=1, metavar="N", help="fewer cases that both runs were "
                         "judged on cannot decide (default: 1)")  # fmt: skip
+    parser.add_argument("--slower", type=_factor, metavar="FACTOR", help="a p95 that is more than so many times that "
+                        "of the baseline, such as 2, is a regression too: for runs of one machine")  # fmt: skip
     parser.add_argument("--update", action="store_true", help="make RESULTS the baseline, and say what "
                         "changed by it")  # fmt: skip
     add_json(parser)
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("allowed is 1 or more")
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 1 or more")
+    return int(text)
+
+
+def _factor(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 1 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 1")
     return number
 
 
@@ -67,7 +78,8 @@ def _run(chosen: argparse.Namespace) -> int:
         baseline = NamedRun(name="the baseline", run=run_at(chosen.baseline))
     except SetupError as error:
         raise SetupError(f"{error}. Where the file can go, delete it: '--update' then writes a new one") from None
-    found = gate(baseline, NamedRun(name="this run", run=current), least_cases=chosen.least_cases)
+    now = NamedRun(name="this run", run=current)
+    found = gate(baseline, now, least_cases=chosen.least_cases, slower=chosen.slower)
     if chosen.update:
         _check_varying(baseline.run, runs)
         _write(chosen.baseline, current)
@@ -157,7 +169,7 @@ def _repeated(current: Run, runs: Sequence[NamedRun]) -> list[str]:
 
 def _write(path: Path, current: Run) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_results(path, current)
+    write_results(path, replace(current, p95_ms=slow_ends(NamedRun(name="", run=current))))
 
 
 def _lines(found: Gate) -> list[str]:

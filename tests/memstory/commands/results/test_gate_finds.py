@@ -131,6 +131,26 @@ def test_one_run_is_no_new_baseline_of_a_memory_that_is_known_to_vary(run, playe
     assert gate(*(played.save(f"new-{seed}", noisy(run, seed)) for seed in range(4, 7)), "--update").code == 0
 
 
+def test_a_slow_end_that_grew_is_a_regression_where_it_is_asked_for(run, played, gate):
+    quick, slow = (0.01,) * 25, (0.01,) * 20 + (0.05,) * 5
+    assert gate(played.save("base", [run.case(seconds=quick)]), "--update").code == 0
+    now = played.save("now", [run.case(seconds=slow)])
+    assert gate(now).code == 0
+    found = gate(now, "--slower", "2")
+    assert (found.code, "mine: p95 of search 50.0 ms, was 10.0 ms (5.0 times)" in found.out) == (1, True), found.out
+    assert gate(now, "--slower", "6").code == 0
+    assert gate(played.save("few", [run.case(seconds=slow[-5:])]), "--slower", "2").code == 0
+    assert gate(played.save("tiny", [run.case(seconds=(0.0101,) * 25)]), "--slower", "1.001").code == 0
+    for odd in ("1", "nan", "inf", "twice"):
+        assert f"argument --slower: '{odd}' is not a number above 1" in gate(now, "--slower", odd).err
+
+
+def test_a_baseline_without_times_cannot_say_what_became_slower(run, played, gate):
+    gate(played.save("base", [run.case(seconds=(0.01,) * 5)]), "--update")
+    found = gate(played.save("now", [run.case(seconds=(0.05,) * 25)]), "--slower", "2")
+    assert (found.code, "the baseline has no times" in found.out) == (2, True), found.out
+
+
 def test_what_failed_in_one_of_the_runs_is_not_known_to_pass(run):
     runs = [run("one", run.case("S1", outcome)).run for outcome in ("passed", "failed", "passed")]
     joint = worst_of(runs)
