@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 
 _CAPABILITIES: Final = ROWS | EMBEDS | {"add.metadata.lists", "search.where", "option.page_size", "option.sentences"}
-TIME_TO_LIVE: Final = {"refresh_on_read": False, "omit_expired": True}
-"""How the stores that are databases treat what is over: as gone, before a sweep removes it."""
+OMIT_EXPIRED: Final = "omit_expired"
+"""The option of Postgres by which what is over is gone before a sweep removes it; it is off, as the vendor has it."""
 
 FACTORY: Final = "factory"
 PERSISTENT: Final = "persistent"
@@ -334,7 +334,6 @@ class LanggraphSqliteTarget(LanggraphTarget):
 
     _driver: Any
     _connection: aiosqlite.Connection
-    _sweeping: AsyncSqliteStore
 
     async def open_store(self, index: IndexConfig, env: Environment) -> BaseStore:
         import aiosqlite  # noqa: PLC0415  (a vendor: only where it was chosen)
@@ -345,14 +344,9 @@ class LanggraphSqliteTarget(LanggraphTarget):
         # As the store's own `from_conn_string` opens it, except for the driver.
         connect = partial(self._driver.connect, path, isolation_level=None)
         self._connection = await aiosqlite.Connection(connect, _ROWS_AT_ONCE)
-        store = AsyncSqliteStore(self._connection, index=index, ttl=cast("TTLConfig", TIME_TO_LIVE))
+        store = AsyncSqliteStore(self._connection, index=index)
         await store.setup()
-        self._sweeping = store
         return store
-
-    async def settle(self) -> None:
-        # What its sweeper does by itself every few minutes: until then the store gives what is over.
-        await self._sweeping.sweep_ttl()
 
     async def close(self) -> None:
         await self._connection.close()
@@ -375,7 +369,9 @@ class LanggraphPostgresTarget(PostgresTarget, LanggraphTarget):
     """The asynchronous store on one connection, as its own `from_conn_string` makes it."""
 
     # A second process would start a second server.
-    capabilities = (LanggraphSqliteTarget.capabilities - {"other_process"}) | {"embedder.fixed", f"option.{OPTION}"}
+    capabilities = (LanggraphSqliteTarget.capabilities - {"other_process"}) | {
+        *("embedder.fixed", f"option.{OPTION}", f"option.{OMIT_EXPIRED}")
+    }
 
     def __init__(self, embedders: Embedders, servers: PostgresServers) -> None:
         super().__init__(embedders, servers)
@@ -385,9 +381,8 @@ class LanggraphPostgresTarget(PostgresTarget, LanggraphTarget):
         from langgraph.store.postgres.aio import AsyncPostgresStore  # noqa: PLC0415  (a vendor: only where chosen)
 
         address = await self.schema_address(env)
-        connecting = AsyncPostgresStore.from_conn_string(
-            address, index=cast("PostgresIndexConfig", index), ttl=cast("TTLConfig", TIME_TO_LIVE)
-        )
+        ttl: TTLConfig | None = {"omit_expired": True} if env.options.get(OMIT_EXPIRED) else None
+        connecting = AsyncPostgresStore.from_conn_string(address, index=cast("PostgresIndexConfig", index), ttl=ttl)
         store = await self._stack.enter_async_context(connecting)
         await store.setup()
         return store
