@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore, IndexConfig, SearchItem, TTLConfig
     from langgraph.store.base import Item as StoredItem
     from langgraph.store.postgres.base import PostgresIndexConfig
-    from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 
 _CAPABILITIES: Final = ROWS | EMBEDS | {"add.metadata.lists", "search.where", "option.page_size", "option.sentences"}

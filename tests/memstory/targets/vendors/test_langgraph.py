@@ -1,5 +1,6 @@
 """LangGraph's stores on SQLite and Postgres: what they have beside the one in memory."""
 
+import asyncio
 import shutil
 from typing import ClassVar
 
@@ -38,6 +39,23 @@ async def test_equal_texts_in_one_list_are_all_kept(factory_and_options, opened)
     async with opened(factory, options=options) as target:
         await target.add([Item(text="same"), Item(text="same")], ANN)
         assert texts(await target.list(EVERYWHERE)) == ["same", "same"]
+
+
+async def test_what_has_expired_is_there_until_it_is_swept_as_the_vendor_has_it(factory_and_options, opened):
+    factory, options = factory_and_options
+    async with opened(factory, options=options) as target:
+        await target.add([Item(text="milk", ttl=0.05)], ANN)
+        await asyncio.sleep(0.1)
+        await target.settle()
+        assert texts(await target.list(EVERYWHERE)) == ["milk"]
+
+
+async def test_what_has_expired_is_gone_from_postgres_with_the_stores_own_option(opened, embedders, postgres_database):
+    options = {"postgres": postgres_database, "omit_expired": True}
+    async with opened(LanggraphPostgresFactory(embedders), options=options) as target:
+        await target.add([Item(text="milk", ttl=0.05), Item(text="bread")], ANN)
+        await asyncio.sleep(0.1)
+        assert texts(await target.list(EVERYWHERE)) == ["bread"]
 
 
 async def test_postgres_takes_the_vectors_of_a_story(opened, embedders, postgres_database):
