@@ -11,7 +11,10 @@ from typing import ClassVar
 from memstory.controls import Oracle, OracleFactory
 from memstory.language.stories import load_stories
 from memstory.language.story import Story
+from memstory.reporting.sections.columns import columns_of
+from memstory.reporting.sections.outcomes import causes
 from memstory.results.folder.results_file import read_results
+from memstory.results.runs import NamedRun
 
 ROOT = Path(__file__).parents[1]
 LONGEST_SLUG = 40
@@ -36,14 +39,39 @@ class SubstringFactory(OracleFactory):
         return Substring()
 
 
-def test_a_memory_that_finds_substrings_passes_the_fault_stories_that_are_not_about_questions(tmp_path):
-    stories = [f"stories/faults/{name}.yaml" for name in FILES]
-    command = [sys.executable, "-m", "pytest", *stories, "--target", SubstringFactory.spec, "--report", str(tmp_path)]
+def run_of_substrings(folder, *stories):
+    """Return the run of a memory that finds substrings alone, on some of the bundled stories."""
+    paths = [f"stories/{name}.yaml" for name in stories]
+    command = [sys.executable, "-m", "pytest", *paths, "--target", SubstringFactory.spec, "--report", str(folder)]
     command += ["-q", "-p", "no:cacheprovider"]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
     subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False)  # noqa: S603  (our own command)
-    cases = read_results(tmp_path / "results.json").cases
+    return read_results(folder / "results.json")
+
+
+def test_a_memory_that_finds_substrings_passes_the_fault_stories_that_are_not_about_questions(tmp_path):
+    cases = run_of_substrings(tmp_path, *(f"faults/{name}" for name in FILES)).cases
     assert {case.story for case in cases if case.outcome != "passed"} == OF_QUESTIONS
+
+
+def test_all_that_a_memory_of_substrings_fails_is_one_cause(tmp_path):
+    run = run_of_substrings(tmp_path, "faults/searching", "generic/recall", "generic/forget", "generic/isolation")
+    (cause,) = causes(columns_of([NamedRun(name="one", run=run)]))
+    assert (cause.cases[0].story, len(cause.cases) > len(OF_QUESTIONS)) == ("G1", True)
+
+
+def test_each_precondition_is_another_bundled_story_and_no_circle():
+    files = (ROOT / "stories").rglob("*.yaml")
+    stories = {one.id: one for path in files for one in load_stories(path) if isinstance(one, Story)}
+    on = {one.id: one.precondition for one in stories.values() if one.precondition}
+    assert len(on) >= 60
+    assert set(on.values()) <= set(stories)
+    for name in on:
+        seen = []
+        while name in on and name not in seen:
+            seen.append(name)
+            name = on[name]
+        assert name not in seen
 
 
 def test_every_bundled_story_has_a_short_slug_that_no_other_has():
