@@ -32,6 +32,21 @@ class OnPostgres(TargetContract):
         cls.options = {"postgres": postgres_url}
 
 
+class OmittingExpired(OnPostgres):
+    """LangGraph on Postgres: only with this setting of its own is what has expired gone before somebody sweeps."""
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def _server(cls, postgres_url):
+        cls.options = {"postgres": postgres_url, "omit_expired": True}
+
+
+class OfLanggraphSqlite(TargetContract):
+    def test_a_memory_is_gone_when_its_time_is_over(self):
+        with pytest.raises(AssertionError, match="still found when its 'ttl' is over"):
+            super().test_a_memory_is_gone_when_its_time_is_over()
+
+
 class OfManager(TargetContract):
     def test_sessions_are_apart_where_asked_to(self):
         self.kind = "conversation"  # a fact belongs to no session: it is known in all of them
@@ -43,7 +58,8 @@ class OfPipeline(TargetContract):
 
 
 PECULIAR = {
-    "langgraph-postgres": OnPostgres,
+    "langgraph-postgres": OmittingExpired,
+    "langgraph-sqlite": OfLanggraphSqlite,
     "manager": OfManager,
     "pgvector": OnPostgres,
     "pipeline": OfPipeline,
