@@ -15,7 +15,7 @@ from memstory.commands.story_files import story_files
 from memstory.commands.story_loading import LoadedStories, load
 from memstory.contract.errors import NotSupported, SetupError, StoryError
 from memstory.datasets import Bounds, load_task
-from memstory.language.registry import suggestion
+from memstory.language.registry import suggestion, unknown_name_message
 from memstory.language.story import CallPattern, Expectation, Matcher, Retrieval, Step, Story
 from memstory.results.runs import counted
 from memstory.targets.discovery import check_names
@@ -73,6 +73,7 @@ def _with_data(loaded: LoadedStories) -> tuple[Sequence[StoryError], Sequence[st
         *_unknown_targets(loaded.stories),
         *_without_expectations(loaded.stories),
         *_idle(loaded.stories),
+        *_unknown_preconditions(loaded.stories),
     ]
     errors += [error for story in loaded.stories for error in _options_outside(story, loaded)]
     read: set[tuple[object, ...]] = set()
@@ -134,6 +135,17 @@ def _unknown_targets(stories: Sequence[Story]) -> Iterator[str]:
                 check_names([name])
             except SetupError as error:
                 yield f"{story.mark}: under 'targets': {error}"
+
+
+def _unknown_preconditions(stories: Sequence[Story]) -> Iterator[str]:
+    """Yield where `precondition:` names no story that is validated or bundled: it would never explain a failure."""
+    named = {story.mark: story.precondition for story in stories if story.precondition}
+    known = {story.id for story in stories}
+    if set(named.values()) - known:
+        known |= {story.id for story in load(story_files(["."], bundled=True)).stories}
+    for mark, name in named.items():
+        if name not in known:
+            yield f"{mark}: under 'precondition': {unknown_name_message(name, 'story', known)}"
 
 
 def _without_expectations(stories: Sequence[Story]) -> Iterator[str]:

@@ -142,6 +142,16 @@ def test_bad_stories_are_one_message_without_a_traceback(terminal, story, messag
     assert said.err == ""
 
 
+def test_a_precondition_that_no_story_has_is_a_warning(terminal):
+    story = "story: A\ntitle: T\nprecondition: {}\nsteps:\n  - add: x\n  - list:\n    expect: {{hits: {{count: 1}}}}\n"
+    terminal.save(story.format("G111"), "a.story.yaml")
+    said = terminal.type("validate")
+    assert (said.code, "a.story.yaml:1:1: under 'precondition': unknown story 'G111'." in said.out) == (0, True)
+    for known in ("G1", "A"):  # a bundled one, and one that is validated too
+        terminal.save(story.format(known), "a.story.yaml")
+        assert "precondition" not in terminal.type("validate").out
+
+
 def test_a_story_that_expects_nothing_is_a_warning(terminal):
     terminal.save("story: A\ntitle: T\nsteps: [{add: x}]\n")
     said = terminal.type("validate")
