@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -13,6 +15,7 @@ from asyncio import StreamReader, StreamReaderProtocol, StreamWriter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 from typing import IO, Final
@@ -34,6 +37,7 @@ wait "$server"; status=$?
 kill "$reader" 2>/dev/null
 exit "$status"
 """
+_PACKAGE: Final = re.compile(r"(?P<package>(?:@[\w.-]+/)?(?P<name>\w[\w.-]*))(?:@[\w.^~-]+)?")
 _GRACE_SECONDS: Final = 2.0
 _LAST_SECONDS: Final = 0.5
 _LONGEST_TAIL: Final = 2000
@@ -77,8 +81,11 @@ class ChildServer:
         launch.cwd.mkdir(parents=True, exist_ok=True)
         # A file, not a pipe: nobody has to read it, and it outlives the server.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close)
+        command = launch.command
+        if not any(name == "PATH" or name.lower().startswith("npm_") for name in launch.env):
+            command = await asyncio.to_thread(program_of, tuple(command))
         try:
-            self._process = self._start(self._errors)
+            self._process = self._start(command, self._errors)
         except OSError as error:
             raise SetupError(f"'{launch.command[0]}' cannot be started: {error}") from error
         if launch.by_pipes:
@@ -157,9 +164,9 @@ class ChildServer:
             parts += [f"it last printed:\n{tail}"] if tail else []
         return "; ".join(parts)
 
-    def _start(self, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _start(self, words: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
         launch = self._launch
-        command = [_executable(launch.command[0], launch.env), *launch.command[1:]]
+        command = [_executable(words[0], launch.env), *words[1:]]
         return subprocess.Popen(  # noqa: S603  (the user's own command)
             command if launch.by_pipes else ["/bin/sh", "-c", _GUARD, "memstory-server", *command],
             cwd=launch.cwd,
@@ -184,6 +191,31 @@ class ChildServer:
         else:
             kill_group(process.pid)
         process.wait()
+
+
+@lru_cache
+def program_of(command: Sequence[str]) -> Sequence[str]:
+    """Return the program that `npx PACKAGE` would start, with its words; any other command, or npx at a loss, as it is.
+
+    Each start of npx takes a second of CPU and finds the same program, which a run starts hundreds of times.
+    """
+    asked = [word for word in command[1:2] if word in ("-y", "--yes")]
+    spec, *words = command[1 + len(asked) :] or ("",)
+    named = _PACKAGE.fullmatch(spec)
+    npm = shutil.which("npm")
+    if command[0] != "npx" or named is None or npm is None:
+        return command
+    found = subprocess.run(  # noqa: S603  (the package is the one of the user's own command)
+        [npm, "exec", "--yes", f"--package={spec}", "-c", 'echo "$PATH"'], capture_output=True, check=False, text=True
+    )
+    folder = Path(found.stdout.strip().partition(os.pathsep)[0])
+    try:
+        bins = json.loads((folder.parent / named["package"] / "package.json").read_text("utf-8"))["bin"]
+        names = [named["name"]] if isinstance(bins, str) or named["name"] in bins else [*bins]
+    except (OSError, ValueError, KeyError, TypeError):
+        return command
+    program = folder / names[0] if len(names) == 1 else None
+    return (str(program), *words) if program and os.access(program, os.X_OK) else command
 
 
 def free_port() -> int:
