@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from memstory.controls import Oracle, OracleFactory
 from memstory.language.stories import load_stories
 from memstory.language.story import Story
@@ -39,9 +41,12 @@ class SubstringFactory(OracleFactory):
         return Substring()
 
 
-def run_of_substrings(folder, *stories):
-    """Return the run of a memory that finds substrings alone, on some of the bundled stories."""
-    paths = [f"stories/{name}.yaml" for name in stories]
+@pytest.fixture(scope="module")
+def run_of_substrings(tmp_path_factory):
+    """The run of a memory that finds substrings alone, on some of the bundled stories."""
+    folder = tmp_path_factory.mktemp("substrings")
+    paths = [f"stories/faults/{name}.yaml" for name in FILES]
+    paths += [f"stories/generic/{name}.yaml" for name in ("recall", "forget", "isolation")]
     command = [sys.executable, "-m", "pytest", *paths, "--target", SubstringFactory.spec, "--report", str(folder)]
     command += ["-q", "-p", "no:cacheprovider"]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
@@ -49,14 +54,13 @@ def run_of_substrings(folder, *stories):
     return read_results(folder / "results.json")
 
 
-def test_a_memory_that_finds_substrings_passes_the_fault_stories_that_are_not_about_questions(tmp_path):
-    cases = run_of_substrings(tmp_path, *(f"faults/{name}" for name in FILES)).cases
+def test_a_memory_that_finds_substrings_passes_the_fault_stories_that_are_not_about_questions(run_of_substrings):
+    cases = [case for case in run_of_substrings.cases if "/faults/" in case.where]
     assert {case.story for case in cases if case.outcome != "passed"} == OF_QUESTIONS
 
 
-def test_all_that_a_memory_of_substrings_fails_is_one_cause(tmp_path):
-    run = run_of_substrings(tmp_path, "faults/searching", "generic/recall", "generic/forget", "generic/isolation")
-    (cause,) = causes(columns_of([NamedRun(name="one", run=run)]))
+def test_all_that_a_memory_of_substrings_fails_is_one_cause(run_of_substrings):
+    (cause,) = causes(columns_of([NamedRun(name="one", run=run_of_substrings)]))
     assert (cause.cases[0].story, len(cause.cases) > len(OF_QUESTIONS)) == ("G1", True)
 
 
