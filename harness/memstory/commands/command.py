@@ -74,6 +74,28 @@ def option_pair(text: str) -> tuple[str, Tree]:
         return name, value
 
 
+def whole_number(text: str) -> int:
+    """Return the number that an option has, 1 or more; anything else ends the command."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 1 or more")
+    return int(text)
+
+
+def number_above(least: float) -> Callable[[str], float]:
+    """Return what reads an option that is a finite number above `least`."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = least
+        if not least < number < float("inf"):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number above {least:g}")
+        return number
+
+    return read
+
+
 def add_story_paths(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which stories are meant."""
     parser.add_argument(

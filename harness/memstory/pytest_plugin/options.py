@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memstory.commands.command import option_pair
+from memstory.commands.command import number_above, option_pair, whole_number
 from memstory.commands.running.option_names import SHORT, spelled_out, values
 from memstory.pytest_plugin.shards import parse_shard
 from memstory.results.redaction import DEFAULT_LEVEL, LEVELS, Level
@@ -107,15 +106,15 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add(
         "--memstory-case-timeout",
-        type=_seconds,
+        type=number_above(0),
         metavar="SECONDS",
         help=f"how long one case may take (default: {DEFAULT_SECONDS:g}; {MODEL_SECONDS:g} with a language model); "
         "retrieval over real data may take an hour",
     )
-    add("--memstory-trials", type=_count, metavar="N", help="run every case N times")
+    add("--memstory-trials", type=whole_number, metavar="N", help="run every case N times")
     add(
         "--memstory-sample",
-        type=_count,
+        type=whole_number,
         metavar="N",
         help="of each retrieval story run N of its histories (conversations), the same in every run",
     )
@@ -257,19 +256,3 @@ def redaction_level(config: pytest.Config) -> Level:
     if level not in LEVELS:
         raise pytest.UsageError(f"memstory_redact is {level!r}; allowed: {', '.join(LEVELS)}")
     return level
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
-    return seconds
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-    return int(text)

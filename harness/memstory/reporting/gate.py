@@ -64,7 +64,7 @@ class Gate:
         return UNMEASURED if self.unmeasured else PASS
 
 
-def slow_ends(named: NamedRun) -> Mapping[str, Mapping[str, float]]:
+def _slow_ends(named: NamedRun) -> Mapping[str, Mapping[str, float]]:
     """Return by target and operation the p95 of its calls in ms, without the embedder where the target can tell."""
     found: dict[str, dict[str, float]] = {}
     for one in latencies(columns_of([named])):
@@ -108,10 +108,10 @@ def gate(baseline: NamedRun, current: NamedRun, *, least_cases: int = 1, slower:
 
 
 def _of_times(baseline: NamedRun, current: NamedRun, slower: float) -> Iterator[tuple[str, str]]:
-    now = slow_ends(current)
-    if not baseline.run.p95_ms:
-        yield "unmeasured", "the baseline has no times: '--update' writes them"
-    for target, operations in baseline.run.p95_ms.items():
+    before, now = _slow_ends(baseline), _slow_ends(current)
+    if not before:
+        yield "unmeasured", f"no operation has {_LEAST_CALLS} calls in the baseline, which tell its slow end"
+    for target, operations in before.items():
         for name, was in operations.items():
             later = now.get(target, {}).get(name, 0.0)
             if later > was * slower and later - was > _NOISE_MS:

@@ -21,23 +21,8 @@ LEVELS: Final[Sequence[Level]] = get_args(Level)
 DEFAULT_LEVEL: Final[Level] = "secrets"
 
 _PLAIN: Final = frozenset(
-    {
-        "id",
-        "story",
-        "slug",
-        "precondition",
-        "harm",
-        "target",
-        "row",
-        "where",
-        "digest",
-        "outcome",
-        "tags",
-        "covers",
-        "control",
-        "op",
-    }
-    | {"at", "user", "session", "path", "field", "check", "relevant", "retrieved", "kind"}
+    {"id", "story", "slug", "precondition", "harm", "target", "row", "where", "digest", "outcome", "tags", "covers"}
+    | {"control", "op", "at", "user", "session", "path", "field", "check", "relevant", "retrieved", "kind"}
 )
 """Fields of results that are ids or words of ours, in which nothing is looked for."""
 

@@ -63,7 +63,7 @@ class Run:
 
     `complete` is false for a run that was cut short: cases that had not ended are errors without trials. `redacted`
     counts what was taken out before anything was written. `steady` is in a baseline of several runs only: of each
-    target, whether all of them found the same. `p95_ms` is in a baseline only: of each target and operation.
+    target, whether all of them found the same.
     """
 
     schema: Schema
@@ -73,7 +73,6 @@ class Run:
     redacted: Mapping[str, int]
     cases: Sequence[CaseResult]
     steady: Mapping[str, bool] = field(default_factory=dict)
-    p95_ms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,9 @@ kill "$reader" 2>/dev/null
 exit "$status"
 """
 _PACKAGE: Final = re.compile(r"(?P<package>(?:@[\w.-]+/)?(?P<name>\w[\w.-]*))(?:@[\w.^~-]+)?")
+_INSTALL_SECONDS: Final = 60.0
+"""How long npm may take to install a package; then npx is left to say itself what is wrong."""
+
 _GRACE_SECONDS: Final = 2.0
 _LAST_SECONDS: Final = 0.5
 _LONGEST_TAIL: Final = 2000
@@ -205,14 +208,15 @@ def program_of(command: Sequence[str]) -> Sequence[str]:
     npm = shutil.which("npm")
     if command[0] != "npx" or named is None or npm is None:
         return command
-    found = subprocess.run(  # noqa: S603  (the package is the one of the user's own command)
-        [npm, "exec", "--yes", f"--package={spec}", "-c", 'echo "$PATH"'], capture_output=True, check=False, text=True
-    )
-    folder = Path(found.stdout.strip().partition(os.pathsep)[0])
     try:
+        found = subprocess.run(  # noqa: S603  (the package is the one of the user's own command)
+            [npm, "exec", "--yes", f"--package={spec}", "-c", 'echo "$PATH"'],
+            stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True, timeout=_INSTALL_SECONDS,
+        )  # fmt: skip
+        folder = Path(found.stdout.strip().partition(os.pathsep)[0])
         bins = json.loads((folder.parent / named["package"] / "package.json").read_text("utf-8"))["bin"]
         names = [named["name"]] if isinstance(bins, str) or named["name"] in bins else [*bins]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired):
         return command
     program = folder / names[0] if len(names) == 1 else None
     return (str(program), *words) if program and os.access(program, os.X_OK) else command

@@ -146,8 +146,8 @@ def test_a_report_folder_that_cannot_be_is_a_usage_error(project):
         (["--target-option", "kk=1"], "*no option 'kk'*Did you mean 'k'?*"),
         (["--embedder", "x"], "*no option 'embedder'*Known: chat, k.*"),
         (["--target-option", "k"], "*'k' is not NAME=VALUE*"),
-        (["--trials", "0"], "*'0' is not a whole number of at least 1*"),
-        (["--case-timeout", "nan"], "*'nan' is not a number of seconds above 0*"),
+        (["--trials", "0"], "*'0' is not a whole number of 1 or more*"),
+        (["--case-timeout", "nan"], "*'nan' is not a number above 0*"),
     ],
 )
 def test_what_was_typed_wrong_is_one_line_and_exit_4(project, arguments, message):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
-from memstory.commands.command import OK, Command, add_json
+from memstory.commands.command import OK, Command, add_json, number_above, whole_number
 from memstory.commands.output import say, say_json
 from memstory.commands.results.results_files import run_at, runs_at
 from memstory.contract.errors import SetupError
 from memstory.exploring.record import RECORD_NAME, new_findings, read_record, record_text
 from memstory.reporting.document import visible
-from memstory.reporting.gate import Gate, gate, slow_ends
+from memstory.reporting.gate import Gate, gate
 from memstory.reporting.sections.columns import shard_name
 from memstory.results.folder.results_file import RESULTS_NAME, write_results
 from memstory.results.folder.whole_files import write_text
@@ -36,29 +36,13 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", type=Path, required=True, metavar="FILE", help="the results to compare the run with"
     )
-    parser.add_argument("--least-cases", type=_count, default=1, metavar="N", help="fewer cases that both runs were "
-                        "judged on cannot decide (default: 1)")  # fmt: skip
-    parser.add_argument("--slower", type=_factor, metavar="FACTOR", help="a p95 that is more than so many times that "
-                        "of the baseline, such as 2, is a regression too: for runs of one machine")  # fmt: skip
+    parser.add_argument("--least-cases", type=whole_number, default=1, metavar="N", help="fewer cases that both runs "
+                        "were judged on cannot decide (default: 1)")  # fmt: skip
+    parser.add_argument("--slower", type=number_above(1), metavar="FACTOR", help="a p95 that is more than so many times "
+                        "that of the baseline, such as 2, is a regression too: for runs of one machine")  # fmt: skip
     parser.add_argument("--update", action="store_true", help="make RESULTS the baseline, and say what "
                         "changed by it")  # fmt: skip
     add_json(parser)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 1 or more")
-    return int(text)
-
-
-def _factor(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 1 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 1")
-    return number
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -169,7 +153,7 @@ def _repeated(current: Run, runs: Sequence[NamedRun]) -> list[str]:
 
 def _write(path: Path, current: Run) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_results(path, replace(current, p95_ms=slow_ends(NamedRun(name="", run=current))))
+    write_results(path, current)
 
 
 def _lines(found: Gate) -> list[str]:

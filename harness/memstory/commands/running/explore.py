@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Final
 
-from memstory.commands.command import FINDINGS, OK, Command, add_target_options
+from memstory.commands.command import FINDINGS, OK, Command, add_target_options, number_above, whole_number
 from memstory.commands.output import FIRST_SIGN_SECONDS, say
 from memstory.contract.errors import SetupError
 from memstory.contract.target import TargetFactory, Tree
@@ -41,10 +41,10 @@ def _options(parser: argparse.ArgumentParser) -> None:
     for words, more in (
         ("--target", {"action": "append", "metavar": "NAME", "required": True,
                       "help": "memory to explore: a name, a group, control:oracle, or module:Class; can be repeated"}),
-        ("--seconds", {"type": _positive, "default": _SECONDS, "metavar": "N",
+        ("--seconds", {"type": number_above(0), "default": _SECONDS, "metavar": "N",
                        "help": f"for how long, each target (default: {_SECONDS:g})"}),
-        ("--examples", {"type": _count, "metavar": "N", "help": "end after so many programs, if not earlier"}),
-        ("--findings", {"type": _count, "metavar": "N", "help": "end after so many causes, if not earlier"}),
+        ("--examples", {"type": whole_number, "metavar": "N", "help": "end after so many programs, if not earlier"}),
+        ("--findings", {"type": whole_number, "metavar": "N", "help": "end after so many causes, if not earlier"}),
         ("--seed", {"type": int, "default": 0, "metavar": "N",
                     "help": "draws other programs (default: 0); the same seed draws the same"}),
         ("--known", {"type": Path, "metavar": "FILE",
@@ -57,22 +57,6 @@ def _options(parser: argparse.ArgumentParser) -> None:
     ):  # fmt: skip
         parser.add_argument(words, **more)
     add_target_options(parser)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
-
-
-def _positive(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
 
 
 def _run(chosen: argparse.Namespace) -> int:

@@ -229,7 +229,7 @@ def causes(columns: Sequence[Column]) -> list[Cause]:
             if case.outcome not in WRONG or (not case.target and case.id in seen):
                 continue
             seen.add(case.id)
-            root = _root(case, failed)
+            root = _root(case, failed) if case.outcome == "failed" else case
             # What explains the others stands first.
             groups.setdefault((column.title, root.outcome, *_kind(root)), {root.id: root})[case.id] = case
     found = []
@@ -278,9 +278,14 @@ def short_reason(case: CaseResult) -> str:
 
 
 def _root(case: CaseResult, failed: Mapping[str, CaseResult]) -> CaseResult:
-    """Return the case whose failure explains that of `case`: its precondition's, and so on; else itself."""
+    """Return the case whose failure explains that of `case`: its precondition's, and so on; else itself.
+
+    A leak is explained by nothing milder: a memory that hardly finds anything may give away what it finds.
+    """
     seen = {case.story}
     while (found := failed.get(case.precondition or "")) is not None and found.story not in seen:
+        if harm_of(case) == "leak" != harm_of(found):
+            break
         seen.add(found.story)
         case = found
     return case

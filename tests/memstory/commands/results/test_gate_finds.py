@@ -145,10 +145,10 @@ def test_a_slow_end_that_grew_is_a_regression_where_it_is_asked_for(run, played,
         assert f"argument --slower: '{odd}' is not a number above 1" in gate(now, "--slower", odd).err
 
 
-def test_a_baseline_without_times_cannot_say_what_became_slower(run, played, gate):
+def test_a_baseline_of_few_calls_cannot_say_what_became_slower(run, played, gate):
     gate(played.save("base", [run.case(seconds=(0.01,) * 5)]), "--update")
     found = gate(played.save("now", [run.case(seconds=(0.05,) * 25)]), "--slower", "2")
-    assert (found.code, "the baseline has no times" in found.out) == (2, True), found.out
+    assert (found.code, "no operation has 20 calls in the baseline" in found.out) == (2, True), found.out
 
 
 def test_what_failed_in_one_of_the_runs_is_not_known_to_pass(run):

@@ -27,11 +27,18 @@ def depends(case, story):
 
 def test_what_fails_where_its_precondition_fails_is_one_cause_with_it_and_counted_once(run):
     first = failed(run, "G1", "first", harm="wrong", reason="hits do not have 'allergy' first")
-    others = [depends(failed(run, f"F{n}", harm=harm), "G1") for n, harm in enumerate(("leak", "loss", "rank"))]
+    others = [depends(failed(run, f"F{n}", harm=harm), "G1") for n, harm in enumerate(("wrong", "loss", "rank"))]
     (cause,) = causes_of(run, *others, first)
     assert (cause.harm, cause.reason) == ("wrong", "hits do not have 'allergy' first")
     assert [case.story for case in cause.cases] == ["G1", "F0", "F1", "F2"]
     assert {case.outcome for case in cause.cases} == {"failed"}
+
+
+def test_a_leak_is_put_under_no_milder_cause_and_an_error_under_none(run):
+    weak, broken = failed(run, "G1", "first", harm="wrong"), depends(run.case("F2", "error"), "G1")
+    leaks = [depends(failed(run, "G30", "excludes", harm="leak"), "G1"), depends(failed(run, "F1", harm="leak"), "G30")]
+    found = [(one.harm, [case.story for case in one.cases]) for one in causes_of(run, weak, *leaks, broken)]
+    assert found == [("leak", ["G30", "F1"]), ("wrong", ["G1"]), ("error", ["F2"])]
 
 
 def test_a_precondition_of_a_precondition_explains_too_and_a_circle_ends(run):
