@@ -38,7 +38,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--least-cases", type=whole_number, default=1, metavar="N", help="fewer cases that both runs "
                         "were judged on cannot decide (default: 1)")  # fmt: skip
-    parser.add_argument("--slower", type=number_above(1), metavar="FACTOR", help="a p95 that is more than so many times "
+    parser.add_argument("--slower", type=number_above(1), metavar="FACTOR", help="a p95 of more than so many times "
                         "that of the baseline, such as 2, is a regression too: for runs of one machine")  # fmt: skip
     parser.add_argument("--update", action="store_true", help="make RESULTS the baseline, and say what "
                         "changed by it")  # fmt: skip
