@@ -25,8 +25,8 @@ def opened(chromium, tmp_path, run_of):
     def opening(results, *, dark=False, size=(1280, 900), **more):
         path = tmp_path / "report.html"
         given = PageInput(title="t", facts={"When": HOSTILE}, lines_of=lambda _: LINES, **more)
-        run = results if isinstance(results, NamedRun) else NamedRun(name="latest", run=run_of(results))
-        path.write_text(render_page([run], given), encoding="utf-8")
+        runs = results if isinstance(results[0], NamedRun) else [NamedRun(name="latest", run=run_of(results))]
+        path.write_text(render_page(runs, given), encoding="utf-8")
         viewport = {"width": size[0], "height": size[1]}
         context = chromium.new_context(viewport=viewport, offline=True, color_scheme="dark" if dark else "light")
         contexts.append(context)
@@ -84,6 +84,27 @@ def test_filters_leave_the_rows_that_fit_all_of_them(opened, six):
     page.uncheck("[name=column][value='0']")
     assert shown(page) == []
     assert page.locator("#matrix thead th").nth(1).is_hidden()
+
+
+def test_a_comparison_folds_what_all_pass_and_says_how_many(opened, six, run_of):
+    page = opened([NamedRun(name="a", run=run_of(six)), NamedRun(name="b", run=run_of(six[2:4]))])
+    assert shown(page) == ["S5", "S7"]
+    assert page.inner_text("#f-count") == "2 stories, and 1 that all pass, folded"
+    page.check("#f-alike")
+    assert shown(page) == ["S5", "S7", "S6"]
+
+
+def test_the_plots_draw_the_targets_that_the_reader_picks(opened, make_case):
+    page = opened([make_case("S1", target=f"t{number:02}") for number in range(14)])
+    drawn = page.locator("#plots .plot [data-column]:visible")
+    assert (drawn.count(), page.locator("#picks :disabled[name=drawn]").count()) == (12, 2)
+    whole = drawn.first.bounding_box()["width"]
+    for number in range(11):
+        page.uncheck(f"#picks [value='{number}']")
+    page.check("#picks [value='13']")
+    assert [one.get_attribute("data-column") for one in drawn.all()] == ["11", "13"]
+    assert [one.get_attribute("class") for one in drawn.all()] == ["color-0", "color-1"]
+    assert drawn.first.bounding_box()["width"] > 5 * whole
 
 
 def test_a_click_shows_lines_steps_expected_and_actual_and_another_target_beside_it(opened, six):

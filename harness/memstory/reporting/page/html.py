@@ -41,7 +41,7 @@ from memstory.reporting.document import (
     visible,
     where_any,
 )
-from memstory.reporting.page.plots import plots
+from memstory.reporting.page.plots import MOST_SERIES, plots
 from memstory.reporting.sections.case_steps import case_steps, failed_lines
 from memstory.reporting.sections.columns import UNREADABLE, Column, columns_of, stand_in_words
 from memstory.reporting.sections.costs import latencies
@@ -142,6 +142,7 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
         "first": [one for one in _first_sections(runs, columns, given.last) if one.parts],
         "rows": list(_rows(columns, stories)), "left_out": left_out,
         "draw": templates.from_string(_own("plot.svg")).render, "plots": list(plots(columns, latencies(columns))),
+        "most_series": MOST_SERIES, "is_comparison": len(runs) > 1,
         "sections": [one for one in given.sections if one.parts],
         "chunks": _chunks(columns, stories, given),
     }  # fmt: skip

@@ -22,14 +22,15 @@
   const filter = () => {
     const words = byId("f-text").value.toLowerCase().split(/\s+/).filter(Boolean);
     const group = byId("f-group").value, outcome = byId("f-outcome").value, harm = byId("f-harm").value;
-    const differ = byId("f-differ").checked;
+    const differ = byId("f-differ").checked, folds = byId("f-alike") && !byId("f-alike").checked;
     const shown = [...document.getElementsByName("column")].filter((box) => box.checked).map((box) => +box.value);
-    let count = 0;
+    let count = 0, folded = 0;
     rows.forEach((row, at) => {
       const fact = facts[at], found = shown.map((column) => fact.outcomes[column]).filter(Boolean);
-      const fits = found.length > 0 && words.every((word) => fact.text.includes(word))
+      let fits = found.length > 0 && words.every((word) => fact.text.includes(word))
         && (!group || fact.groups.includes(group)) && (!harm || row.dataset.h === harm)
         && (!outcome || found.includes(outcome)) && (!differ || new Set(found).size > 1);
+      if (fits && folds && found.every((one) => one === "passed")) { fits = false; folded += 1; }
       count += fits;
       row.hidden = !fits || count > limit;
     });
@@ -37,14 +38,40 @@
     columns.forEach((_, column) => {
       if (!shown.includes(column)) sheet.insertRule(`#matrix tr>:nth-child(${column + 2}){display:none}`, own);
     });
-    byId("f-count").textContent = (count === 1 ? "1 story" : `${count} stories`) + (count > limit ? `, the first ${limit} shown` : "");
+    byId("f-count").textContent = (count === 1 ? "1 story" : `${count} stories`) + (count > limit ? `, the first ${limit} shown` : "")
+      + (folded ? `, and ${folded} that all pass, folded` : "");
     byId("f-more").hidden = count <= limit;
   };
   byId("f-more").addEventListener("click", () => { limit = Infinity; filter(); });
-  if (rows.length > MOST) filter();
+  if (rows.length > MOST || byId("f-alike")) filter();
   byId("filters").addEventListener("input", filter);
   byId("filters").addEventListener("reset", () => setTimeout(filter));
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
+
+  // Plots: a target has one colour in all of them, and the bars at a label share its room among those that are picked.
+  const picks = [...document.getElementsByName("drawn")], COLOURS = 12;
+  const draw = () => {
+    const picked = picks.filter((box) => box.checked).map((box) => box.value);
+    for (const box of picks) {
+      box.disabled = !box.checked && picked.length >= COLOURS;
+      box.parentElement.querySelector(".key").className = box.checked ? `key color-${picked.indexOf(box.value)}` : "key";
+    }
+    for (const plot of document.querySelectorAll(".plot")) {
+      const series = [...plot.querySelectorAll("[data-column]")], drawn = series.filter((one) => picked.includes(one.dataset.column));
+      for (const one of series) one.style.display = drawn.includes(one) ? "" : "none";
+      drawn.forEach((one, at) => {
+        one.setAttribute("class", `color-${picked.indexOf(one.dataset.column)}`);
+        for (const bar of one.querySelectorAll("[data-room]")) {
+          const width = bar.dataset.room / drawn.length;
+          bar.setAttribute("transform", `translate(${+bar.dataset.x + width * at}) scale(${width} 1)`);
+        }
+      });
+    }
+  };
+  if (picks.length) {
+    byId("picks").addEventListener("input", draw);
+    draw();
+  }
 
   // Keyboard: one cell can be reached by Tab, the arrow keys move from there.
   let current = null;

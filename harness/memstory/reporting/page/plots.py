@@ -20,7 +20,7 @@ from memstory.scoring.metrics import mean, recall_at_k
 from memstory.tasks.perturbation import level_name
 
 MOST_SERIES: Final = 12
-"""Colours that the style sheet has: only the first targets are drawn, and the tables have the others."""
+"""Colours that the style sheet has: so many targets are drawn at once, and the reader picks which."""
 
 _LABEL: Final = 40
 _LEAST_MS: Final = 0.01
@@ -57,21 +57,25 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A dot, or a bar if it has a width; `whisker` is the path of its interval, empty for none."""
+    """A dot, or a bar if it has a height; `whisker` is the path of its interval, empty for none.
+
+    The bars of all targets at one label share the `room` that begins at `x`: how wide each is depends on how many the
+    reader picked, so a bar and its whisker are drawn one unit wide, and the page's script gives them their share.
+    """
 
     x: float
     y: float
     text: str
-    width: float = 0.0
+    room: float = 0.0
     height: float = 0.0
     whisker: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The marks of one target; `line` are the points of the line through its dots, empty for bars."""
+    """The marks of the target with this number; `line` are the points of the line through its dots, empty for bars."""
 
-    colour: int
+    column: int
     marks: Sequence[Mark]
     line: str = ""
 
@@ -129,10 +133,7 @@ def powers_around(values: Sequence[float]) -> Scale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot with its title and what it shows in a sentence, in one drawing or several.
-
-    The colour of a target is its place among the columns.
-    """
+    """A plot with its title and what it shows in a sentence, in one drawing or several."""
 
     title: str
     note: str
@@ -141,17 +142,17 @@ class Plot:
 
 def plots(columns: Sequence[Column], times: Sequence[Latency]) -> Iterator[Plot]:
     """Yield the plots of all retrieval stories of the columns, then that of latency."""
-    drawn = list(enumerate(columns[:MOST_SERIES]))
-    for story in dict.fromkeys(name for _, column in drawn for name, case in column.cases.items() if case.retrieval):
-        cases = {at: one.cases[story] for at, one in drawn if story in one.cases and one.cases[story].retrieval}
+    for story in dict.fromkeys(name for column in columns for name, case in column.cases.items() if case.retrieval):
+        asked = [(at, one.cases[story]) for at, one in enumerate(columns) if story in one.cases]
+        cases = {at: case for at, case in asked if case.retrieval}
         if GROWTH in next(iter(cases.values())).tags:
             continue
         title = visible(f"{story}: {next(iter(cases.values())).title}")
         yield from _over_k(title, cases)
         yield from _over_distractors(title, cases)
         yield from _by_category(title, cases)
-    yield from _growth([column for _, column in drawn])
-    yield from _latency({column.title: at for at, column in drawn}, times)
+    yield from _growth(columns)
+    yield from _latency({column.title: at for at, column in enumerate(columns)}, times)
 
 
 def _over_k(title: str, cases: Mapping[int, CaseResult]) -> Iterator[Plot]:
@@ -224,14 +225,13 @@ def _growth(columns: Sequence[Column]) -> Iterator[Plot]:
             yield Plot(title=f"Growth – {what}", note=note, plans=[plan])
 
 
-def _latency(colours: Mapping[str, int], times: Sequence[Latency]) -> Iterator[Plot]:
-    shown = [one for one in times if one.column in colours]
-    operations = sorted({one.operation for one in shown})
+def _latency(places: Mapping[str, int], times: Sequence[Latency]) -> Iterator[Plot]:
+    operations = sorted({one.operation for one in times})
     if not operations:
         return
-    series: dict[int, list[Value | None]] = {at: [None] * len(operations) for at in sorted(colours.values())}
-    for one in shown:
-        series[colours[one.column]][operations.index(one.operation)] = Value(max(one.whole.p95_ms, _LEAST_MS))
+    series: dict[int, list[Value | None]] = {at: [None] * len(operations) for at in places.values()}
+    for one in times:
+        series[places[one.column]][operations.index(one.operation)] = Value(max(one.whole.p95_ms, _LEAST_MS))
     scale = powers_around([one.value for values in series.values() for one in values if one])
     note = "Milliseconds of one call that 95% of the calls do not exceed; the axis is logarithmic."
     drawings = panels([_label(one) for one in operations], series, scale)
@@ -243,14 +243,14 @@ def _label(text: str) -> str:
 
 
 def lines(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], scale: Scale) -> Plan:
-    """Return a line for each colour in `series`, with a value for each label, None for a gap.
+    """Return a line for each target in `series`, with a value for each label, None for a gap.
 
     Of more labels than there is room for, every second, third … is written.
     """
     room = (RIGHT - LEFT) / len(labels)
     step = ceil((max(map(len, labels)) + 1) * _CHARACTER / room)
     drawn = []
-    for colour, values in series.items():
+    for column, values in series.items():
         marks = [
             Mark(
                 x=round(LEFT + room * (place + 0.5), 1), y=scale.y(one.value), text=f"{labels[place]}: {one.value:.3f}"
@@ -258,7 +258,7 @@ def lines(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], s
             for place, one in enumerate(values)
             if one is not None
         ]
-        drawn.append(Series(colour=colour, marks=marks, line=" ".join(f"{mark.x},{mark.y}" for mark in marks)))
+        drawn.append(Series(column=column, marks=marks, line=" ".join(f"{mark.x},{mark.y}" for mark in marks)))
     return _plan(labels, drawn, scale, step)
 
 
@@ -266,31 +266,30 @@ def panels(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], 
     """Return bars in as many drawings as their labels need, which stand side by side where there is room."""
     size = ceil(len(labels) / ceil(len(labels) / MOST_GROUPS))
     return [
-        bars(labels[at : at + size], {colour: values[at : at + size] for colour, values in series.items()}, scale)
+        bars(labels[at : at + size], {column: values[at : at + size] for column, values in series.items()}, scale)
         for at in range(0, len(labels), size)
     ]
 
 
 def bars(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], scale: Scale) -> Plan:
-    """Return a group of bars for each label, one for each colour in `series`, with the whiskers of intervals."""
+    """Return a group of bars for each label, one for each target in `series`, with the whiskers of intervals."""
     room = (RIGHT - LEFT) / len(labels)
-    width = room * _BARS / max(1, len(series))
     drawn = []
-    for number, (colour, values) in enumerate(series.items()):
+    for column, values in series.items():
         marks = []
         for place, one in enumerate(values):
             if one is None:
                 continue
-            x, y = LEFT + room * (place + (1 - _BARS) / 2) + width * number, scale.y(one.value)
+            x, y = LEFT + room * (place + (1 - _BARS) / 2), scale.y(one.value)
             whisker = (
-                f"M{x + width / 2:.1f} {scale.y(one.low)}V{scale.y(one.high)}"
+                f"M.5 {scale.y(one.low)}V{scale.y(one.high)}"
                 if one.low is not None and one.high is not None
                 else ""
             )
             interval = f" [{one.low:.2f}, {one.high:.2f}]" if one.low is not None else ""
-            marks.append(Mark(x=round(x, 1), y=y, width=round(width * 0.92, 2), height=round(BOTTOM - y, 1),
+            marks.append(Mark(x=round(x, 1), y=y, room=round(room * _BARS, 1), height=round(BOTTOM - y, 1),
                               text=f"{labels[place]}: {one.value:.3g}{interval}", whisker=whisker))  # fmt: skip
-        drawn.append(Series(colour=colour, marks=marks))
+        drawn.append(Series(column=column, marks=marks))
     return _plan(labels, drawn, scale)
 
 

@@ -3,6 +3,7 @@ import pytest
 from memstory.reporting.page.plots import (
     BOTTOM,
     MOST_GROUPS,
+    MOST_SERIES,
     RIGHT,
     SHARES,
     TOP,
@@ -33,9 +34,14 @@ def test_recall_over_k_has_a_line_for_each_target(run, drawn):
     assert "Latency by operation" in found
 
 
-def test_a_target_has_the_same_colour_in_every_plot(run, drawn):
+def test_a_series_has_the_number_of_its_target(run, drawn):
     found = drawn(run.case(target="a"), run.retrieval([1], target="b"))
-    assert [one.colour for one in found["Q1: Title of Q1 – recall over k"].series] == [1]
+    assert [one.column for one in found["Q1: Title of Q1 – recall over k"].series] == [1]
+
+
+def test_more_targets_than_colours_are_all_in_the_plots(run, drawn):
+    cases = [run.retrieval([1], target=f"t{number}") for number in range(MOST_SERIES + 2)]
+    assert len(drawn(*cases)["Latency by operation"].series) == MOST_SERIES + 2
 
 
 def test_a_gap_has_no_mark():
