@@ -282,9 +282,7 @@ def bars(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], sc
                 continue
             x, y = LEFT + room * (place + (1 - _BARS) / 2), scale.y(one.value)
             whisker = (
-                f"M.5 {scale.y(one.low)}V{scale.y(one.high)}"
-                if one.low is not None and one.high is not None
-                else ""
+                f"M.5 {scale.y(one.low)}V{scale.y(one.high)}" if one.low is not None and one.high is not None else ""
             )
             interval = f" [{one.low:.2f}, {one.high:.2f}]" if one.low is not None else ""
             marks.append(Mark(x=round(x, 1), y=y, room=round(room * _BARS, 1), height=round(BOTTOM - y, 1),

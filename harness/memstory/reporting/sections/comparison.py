@@ -429,13 +429,11 @@ def comparison_document(comparison: Comparison, columns: Sequence[Column], page:
     return [
         Section(
             "Comparison",
-            [
-                Note(join_words([summary(comparison), *map(Markup, filter(None, words))], " ")),
-                totals_table(columns, {}),
-            ],
+            [Note(join_words([summary(comparison), *map(Markup, filter(None, words))], " "))],
             level=1,
         ),
         memories_section(columns, found, comparison.latencies),
+        Section("Totals", [totals_table(columns, {})]),
         causes_section(found),
         *(one for one in every if one.title not in APPENDIX),
         *(one for one in every if one.title in APPENDIX),
