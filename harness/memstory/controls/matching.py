@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
+from operator import mul
 from typing import Final
 
 from memstory.contract.target import Json
@@ -28,6 +31,12 @@ _LATIN: Final = {
 def words_of(text: str) -> frozenset[str]:
     """Return the words of `text`, whatever their case and however their accents are encoded."""
     return frozenset(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return how like two vectors are, from -1 to 1; one without direction is like nothing."""
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return sum(map(mul, one, other)) / lengths if lengths else 0.0
 
 
 def is_about(text: str, about: str) -> bool:

@@ -1,8 +1,9 @@
 """The oracle: a perfect small memory that every story must allow.
 
-It keeps everything in one JSON file of its workspace, so that it survives restart and crash, and ranks by shared words;
-in a retrieval task it knows the right answers. A memory whose metadata has `expires_at` is gone when that time comes.
-What a user said comes before what others said, and what repeats a few words comes last.
+It keeps everything in one JSON file of its workspace, so that it survives restart and crash, and ranks by shared words,
+or by the vectors of a story that gives some; in a retrieval task it knows the right answers. A memory whose metadata
+has `expires_at` is gone when that time comes. What a user said comes before what others said, and what repeats a few
+words comes last.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import fcntl
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -65,7 +66,7 @@ class Past:
 _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
 context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
-add.by_model fault.model rank.newest rank.unstuffed delete.durable integrity
+add.by_model embedder.fixed fault.model rank.newest rank.unstuffed delete.durable integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
 restart restart.embedder crash other_process clock persistent scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope delete.erases identifiers.spellings identifiers.scripts
@@ -92,6 +93,7 @@ class Oracle(Target):
         self._clock: Clock | None = None
         self._seed, self._embedder = 0, "words"
         self._gold: dict[str, set[str]] = {}
+        self._vectors: Mapping[str, Sequence[float]] = {}
 
     def take_gold(self, collection: Collection) -> None:
         """Learn which documents answer which question, so that retrieval has a ceiling to be measured against."""
@@ -100,6 +102,7 @@ class Oracle(Target):
             self._gold.setdefault(question.text, set()).update(texts[gold] for gold in question.relevant)
 
     async def open(self, env: Environment, clock: Clock) -> None:
+        self._vectors = env.vectors
         self._clock, self._seed, self._embedder = clock, env.seed, "other words" if env.other_embedder else "words"
         self._path = Path(env.workspace) / "oracle.json"
         self._turns = Turns(self._path)
@@ -147,9 +150,9 @@ class Oracle(Target):
         if query.text in self._gold:
             gold = self._gold[query.text]
             return [replace(one.hit, score=1.0) for one in self._in(scope) if one.hit.text in gold][: query.top_k]
-        asked = matching.words_of(query.text)
+        score_of = self._score_of(query.text)
         scored = [
-            replace(one.hit, score=len(asked & matching.words_of(self._index_text(one.hit))) / max(1, len(asked)))
+            replace(one.hit, score=score_of(self._index_text(one.hit)))
             for one in (self._searchable(scope) if query.as_of is None else self._as_of(query.as_of, scope))
             if not query.kinds or one.hit.kind in query.kinds
         ]
@@ -157,6 +160,13 @@ class Oracle(Target):
         found = [hit for hit in scored if (hit.score or 0.0) >= least and self._fits(hit, query.where)]
         known = {one.hit.id: one for one in self._memories}
         return sorted(found, key=lambda hit: self._place(hit, known.get(hit.id)))[: query.top_k]
+
+    def _score_of(self, asked: str) -> Callable[[str], float]:
+        """Return what says how like the question a text is: by the vectors of the story, else by shared words."""
+        if self._vectors:
+            return lambda text: matching.cosine(self._vectors[asked], self._vectors[text])
+        words = matching.words_of(asked)
+        return lambda text: len(words & matching.words_of(text)) / max(1, len(words))
 
     async def context(self, query: Query, scope: Scope) -> str:
         self._refuse_undeclared(query)

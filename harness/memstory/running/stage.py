@@ -156,7 +156,8 @@ class Stage:
 
     def scope(self, user: str | None, session: str | None, *, in_session: bool) -> Scope:
         """Return whose memory a step touches; where others share it, a user of the story is made this case's own."""
-        owner = f"{self.env.owner}.{user}" if user and self.is_shared else user or self.env.owner
+        own = self.env.owner
+        owner = own if user is None else f"{own}.{user}" if user and self.is_shared else user
         if session is None and in_session:
             session = self.sessions.of(owner)
         return Scope(user=owner, session=session)

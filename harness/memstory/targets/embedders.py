@@ -55,7 +55,8 @@ class StoryVectors:
         missing = [text for text in texts if text not in self._vectors]
         if missing:
             raise StoryError(f"the story has no vector for {missing[0]!r:.80}: give it one, as it has for other texts")
-        return [self._vectors[text] for text in texts]
+        # Lists, as every model answers: Chroma refuses tuples, and Postgres reads them as something else.
+        return [[*self._vectors[text]] for text in texts]
 
 
 class TimedEmbedder:

@@ -36,7 +36,7 @@ class EnvironmentPorts:
     """What a system runs on in a case.
 
     `switches` are the parts that the story can make fail; `embedding` runs while something is embedded, `counted`
-    counts what the language model is asked.
+    counts what the language model is asked. `has_zero_vector` is whether the story scripts an embedder that answers so.
     """
 
     embedder: WatchedEmbedder
@@ -45,6 +45,7 @@ class EnvironmentPorts:
     chat: WatchedModel
     new_id: NewId
     switches: dict[str, FaultSwitch]
+    has_zero_vector: bool = False
 
     def with_faults(self, store: VectorStore) -> VectorStore:
         """Return `store` as one that the story can make fail."""
@@ -61,7 +62,7 @@ class EnvironmentPorts:
     @property
     def is_fault_injected(self) -> bool:
         """Whether the story has made some part fail."""
-        return any(switch.mode != "ok" for switch in self.switches.values())
+        return self.has_zero_vector or any(switch.mode != "ok" for switch in self.switches.values())
 
 
 class OtherModel:
@@ -126,6 +127,7 @@ def environment_ports(
         chat=WatchedModel(counted, switches["model"], after_reply=switches.get(after_reply or "")),
         new_id=new_id or seeded_ids(Path(env.workspace), env.seed),
         switches=switches,
+        has_zero_vector=not all(map(any, env.vectors.values())),
     )
 
 

@@ -12,6 +12,7 @@ from memstory.controls.faults import (
     changes,
     correcting,
     durability,
+    edges,
     forgetting,
     owners,
     resisting,
@@ -25,5 +26,5 @@ from memstory.controls.mutants import MutantFactory, factories_in
 __all__ = ["FAULTS"]
 
 FAULTS: Mapping[str, type[MutantFactory]] = factories_in(
-    owners, writes, changes, texts, searching, durability, forgetting, returning, correcting, resisting
+    owners, writes, changes, texts, searching, durability, forgetting, returning, correcting, resisting, edges
 )

@@ -11,10 +11,10 @@ from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading, TreePath
 from memstory.language.story import Expectation, Step
 from memstory.language.words.times import span_of
-from memstory.language.words.word import NAME, WORDS, Args, Schema, Word, free_mapping, list_of, name_of
+from memstory.language.words.word import NAME, WORDS, Args, Schema, Word, free_mapping, list_of, name_of, text
 
 MODIFIERS: Final[Mapping[str, Schema]] = {
-    "as": name_of("The user who acts (default: the story's user)."),
+    "as": text("The user who acts (default: the story's user); an empty text is a user without a name."),
     "session": name_of("The session in which it happens."),
     "save": free_mapping(
         "Names for parts of the result, {name: field}, such as {near: id}; later steps use ${near}.",

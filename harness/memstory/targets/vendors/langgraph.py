@@ -18,6 +18,7 @@ from urllib.parse import quote
 from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported, Refused, SetupError
 from memstory.contract.target import (
+    Answer,
     Capability,
     Environment,
     Hit,
@@ -26,6 +27,7 @@ from memstory.contract.target import (
     Query,
     Receipt,
     Ref,
+    Request,
     Scope,
     Tree,
 )
@@ -109,6 +111,15 @@ class LanggraphTarget(EmbeddingTarget):
             ]
         )
         return stored_receipt(items, ids)
+
+    async def perform(self, request: Request[Answer]) -> Answer:
+        from langgraph.store.base import InvalidNamespaceError  # noqa: PLC0415  (a vendor: only where it was chosen)
+
+        try:
+            return await super().perform(request)
+        except InvalidNamespaceError as error:
+            # Its own way to decline a name, such as an empty one.
+            raise Refused(str(error)) from error
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         found = await self._store.aget(self._namespace(scope), _name(ref))

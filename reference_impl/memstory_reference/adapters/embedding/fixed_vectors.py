@@ -84,8 +84,9 @@ class CountedWords:
 
 def _unit(text: str, numbers: Sequence[float]) -> NDArray[np.float32]:
     length = math.hypot(*numbers)
-    if not numbers or not math.isfinite(length) or length == 0:
-        raise InputError(f"`vectors:` {text!r} needs finite numbers that are not all 0, found {list(numbers)}")
-    # Numbers that have length 1 already stay as typed, so that what a story says is what it gets.
-    scale = 1.0 if abs(length - 1) <= UNIT_TOLERANCE else length
+    if not numbers or not math.isfinite(length):
+        raise InputError(f"`vectors:` {text!r} needs finite numbers, found {list(numbers)}")
+    # Numbers that have length 1 already stay as typed, so that what a story says is what it gets; zeros stay, too, for
+    # a model may answer with them.
+    scale = 1.0 if abs(length - 1) <= UNIT_TOLERANCE or length == 0 else length
     return np.array([number / scale for number in numbers], dtype=np.float32)
