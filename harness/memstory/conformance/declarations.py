@@ -20,7 +20,7 @@ from memstory.conformance.target_tests import (
 )
 from memstory.contract.codec import encode
 from memstory.contract.errors import NotSupported, Refused, StoryError
-from memstory.contract.target import OPERATIONS, Capability, Item, Query, Ref, Target
+from memstory.contract.target import OPERATIONS, OPERATORS, Capability, Item, Query, Ref, Target
 from memstory.language.capabilities import is_known
 from memstory.language.json_schemas import faulty_schemas
 from memstory.language.words import WORDS
@@ -66,6 +66,9 @@ ELSEWHERE: Final[Mapping[Capability, str]] = {
     "search.archived": _OWN,
     "search.hybrid": _RANK,
     "search.lexical": _RANK,
+    **dict.fromkeys(
+        sorted({*OPERATORS.values()}), "stories of the tag `conditions` show it, each with values near the bound"
+    ),
     "session": "what the end of a session does is the target's own; its stories show it",
     "supersede": _OWN,
     "unicode_lexical": _RANK,

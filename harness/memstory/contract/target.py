@@ -27,6 +27,7 @@ from typing import (
 
 from memstory.contract.errors import NotSupported, TargetError
 from memstory.contract.values import (
+    OPERATORS,
     Capability,
     Environment,
     Hit,
@@ -42,6 +43,7 @@ from memstory.contract.values import (
     ToolSchema,
     Tree,
     Turn,
+    operators_of,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPERATIONS",
+    "OPERATORS",
     "Capability",
     "Connection",
     "Environment",
@@ -71,6 +74,7 @@ __all__ = [
     "Tree",
     "Turn",
     "Usage",
+    "operators_of",
 ]
 
 Answer = TypeVar("Answer")

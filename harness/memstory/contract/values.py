@@ -140,10 +140,28 @@ class Ref:
     durable: bool = False
 
 
+OPERATORS: Final[Mapping[str, Capability]] = {
+    **dict.fromkeys(("gt", "ge", "lt", "le"), "search.where.order"),
+    **{name: f"search.where.{name}" for name in ("ne", "in", "exists")},
+}
+"""What a condition may say instead of a value, and the capability that takes it."""
+
+
+def operators_of(condition: Json) -> Mapping[str, Json]:
+    """Return what a condition says with operators, all of which must hold; empty for a value that must be equal.
+
+    >>> operators_of({"ge": 3, "lt": 5}), operators_of({"city": "Oslo"}), operators_of(3)
+    ({'ge': 3, 'lt': 5}, {}, {})
+    """
+    return condition if isinstance(condition, Mapping) and condition and OPERATORS.keys() >= condition.keys() else {}
+
+
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A ranked retrieval; the backend's default applies to everything that is None or empty.
+
+    `where` has for each name of the metadata the value, or a mapping of `OPERATORS`.
 
     `as_of` is a moment, ISO 8601 in UTC: the search sees what was known then and has not been forgotten since.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator as operators
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -82,6 +83,12 @@ def text_digest(text: str) -> str:
 def is_same_json(one: Json, other: Json) -> bool:
     """Return whether two values are equal and of one kind: `1` is not `true`."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def is_in_order(one: Json, operator: str, bound: Json) -> bool:
+    """Return whether a number is on that side of another (`gt`, `ge`, `lt`, `le`); nothing else has an order."""
+    numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in (one, bound))
+    return numbers and bool(getattr(operators, operator)(one, bound))
 
 
 def is_past(written: Json, now: datetime) -> bool:

@@ -37,6 +37,7 @@ from memstory.contract.target import (
     Scope,
     Target,
     TargetFactory,
+    operators_of,
 )
 from memstory.controls import matching
 from memstory.tasks.retrieval import Collection
@@ -67,7 +68,8 @@ _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
 context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
 add.by_model embedder.fixed fault.model rank.newest rank.unstuffed delete.durable integrity
-add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
+add.verbatim add.exact get.id get.key search search.scores search.min_score list update
+search.where search.where.order search.where.ne search.where.in search.where.exists
 restart restart.embedder crash other_process clock persistent scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope delete.erases identifiers.spellings identifiers.scripts
 """
@@ -325,7 +327,23 @@ class Oracle(Target):
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
         own = hit.metadata
-        return all(name in own and matching.is_same_json(own[name], value) for name, value in where.items())
+        return all(self._meets(name in own, own.get(name), condition) for name, condition in where.items())
+
+    def _meets(self, is_there: bool, own: Json, condition: Json) -> bool:  # noqa: FBT001  (a value may be None)
+        operators = operators_of(condition)
+        if not operators:
+            return is_there and matching.is_same_json(own, condition)
+        return all(self._holds(is_there, own, *one) for one in operators.items())
+
+    def _holds(self, is_there: bool, own: Json, operator: str, bound: Json) -> bool:  # noqa: FBT001  (see above)
+        if operator == "exists":
+            return is_there == bound
+        if operator == "ne":
+            return not (is_there and matching.is_same_json(own, bound))
+        if operator == "in":
+            several = bound if isinstance(bound, Sequence) else [bound]
+            return is_there and any(matching.is_same_json(own, one) for one in several)
+        return is_there and matching.is_in_order(own, operator, bound)
 
     def _in(self, scope: Scope) -> Sequence[Memory]:
         return [

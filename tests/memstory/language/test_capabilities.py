@@ -26,6 +26,8 @@ from memstory.language.stories import parse_stories
         ("{get: {id: k}}", {"get.id"}),
         ("{search: {query: q, min_score: .3, where: {a: 1}, token_budget: 9}}",
          {"search", "search.min_score", "search.where", "search.budget"}),
+        ("{search: {query: q, where: {a: {ge: 1, lt: 9}, b: {in: [x, y]}, c: {ne: z}, d: {exists: true}, e: {f: 1}}}}",
+         {"search", "search.where", *(f"search.where.{name}" for name in ("order", "in", "ne", "exists"))}),
         ("{search: q, expect: {hits: {scores: {all: {ge: 0}}}}}", {"search", "search.scores"}),
         ("{search: q, expect: {hits: {first: {score: 1, explain: {a: 1}}}}}",
          {"search", "search.scores", "search.explain"}),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from memstory.controls.faults import (
     changes,
+    conditions,
     correcting,
     durability,
     edges,
@@ -26,5 +27,16 @@ from memstory.controls.mutants import MutantFactory, factories_in
 __all__ = ["FAULTS"]
 
 FAULTS: Mapping[str, type[MutantFactory]] = factories_in(
-    owners, writes, changes, texts, searching, durability, forgetting, returning, correcting, resisting, edges
+    owners,
+    writes,
+    changes,
+    texts,
+    searching,
+    durability,
+    forgetting,
+    returning,
+    correcting,
+    resisting,
+    edges,
+    conditions,
 )

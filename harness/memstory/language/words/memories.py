@@ -6,7 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from memstory.contract.target import Capability, Item, Query, Receipt, Ref, Request, Scope, Target, ToolSchema, Tree
+from memstory.contract.target import (
+    OPERATORS,
+    Capability,
+    Item,
+    Query,
+    Receipt,
+    Ref,
+    Request,
+    Scope,
+    Target,
+    ToolSchema,
+    Tree,
+    operators_of,
+)
 from memstory.language.matchers.expectable import context_tokens
 from memstory.language.matchers.hits import needs_of_hit_checks
 from memstory.language.reading import Reading, TreePath
@@ -214,7 +227,9 @@ _QUERY = mapping_of(
         "top_k": count("At most so many hits."),
         "min_score": number("No hit below this score."),
         "token_budget": count("At most so many tokens in all."),
-        "where": free_mapping("Only memories with this metadata."),
+        "where": free_mapping(
+            "Only memories with this metadata: a value for each name, or `{gt: 3, le: 9}`, `ne`, `in`, `exists`."
+        ),
         "as_of": text('As it was known at this moment, such as "2026-05-31T10:00:00Z".', title="moment"),
         "options": free_mapping("The target's own options."),
     },
@@ -237,7 +252,9 @@ def _query(args: Mapping[str, Tree]) -> Query:
 
 def _needs_of_query(operation: Capability) -> Needs:
     def needs(args: Any) -> list[Capability]:
-        return [operation, *(need for name, need in CONDITIONS.items() if name in args)]
+        said = {one for condition in (args.get("where") or {}).values() for one in operators_of(condition)}
+        operators = sorted({OPERATORS[one] for one in said})
+        return [operation, *(need for name, need in CONDITIONS.items() if name in args), *operators]
 
     return needs
 
@@ -417,6 +434,10 @@ STEPS: Final = (
             "search.min_score": "leaves out hits below a score",
             "search.scores": "gives scores with hits",
             "search.where": "searches by metadata",
+            "search.where.exists": "searches by whether metadata have a name (`exists`)",
+            "search.where.in": "searches by metadata with one of several values (`in`)",
+            "search.where.ne": "searches by metadata with any but one value (`ne`)",
+            "search.where.order": "searches by metadata above or below a number (`gt`, `ge`, `lt`, `le`)",
         },
         needs=_needs_of_query("search"),
         needs_to_judge={"hits": needs_of_hit_checks},

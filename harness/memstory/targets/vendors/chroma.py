@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import SetupError
-from memstory.contract.target import Environment, Target, Tree
+from memstory.contract.target import Environment, Target, Tree, operators_of
 from memstory.targets.adapter import is_gone, owner_of
 from memstory.targets.child_server import HOST, ChildServer, Launch, free_port
 from memstory.targets.embedders import Embedders, EmbeddingFactory
@@ -22,6 +22,7 @@ from memstory.targets.rows import EMBEDS, ROWS, Row, RowQuery, VectorRowsTarget
 
 _OWN = "memstory:"
 _SESSION, _KEY, _KIND, _CREATED = (f"{_OWN}{name}" for name in ("session", "key", "kind", "created_at"))
+_OPERATORS: Final = {"gt": "$gt", "ge": "$gte", "lt": "$lt", "le": "$lte", "ne": "$ne", "in": "$in"}
 _INCLUDED = ["documents", "metadatas"]
 
 
@@ -31,7 +32,10 @@ class ChromaTarget(VectorRowsTarget):
     A subclass says in `connect` and `disconnect` where its collections are, and in `collection` which one is next.
     """
 
-    capabilities = ROWS | EMBEDS | {"search.where", "restart", "crash", "other_process", "clock", "persistent"}
+    capabilities = ROWS | {
+        *(*EMBEDS, "search.where", "search.where.order", "search.where.ne", "search.where.in"),
+        *("restart", "crash", "other_process", "clock", "persistent"),
+    }
     name = "chroma"
     has_fixed_length = False
     usual_count = None
@@ -144,7 +148,10 @@ def _where(query: RowQuery) -> Any:
     """Return conditions as Chroma takes them: several need an operator, and none is None, not an empty object."""
     equal = {_KEY: query.key, _SESSION: query.session, _KIND: {"$in": list(query.kinds)} if query.kinds else None}
     given = {name: value for name, value in equal.items() if value is not None}
-    conditions = [{name: value} for part in (given, query.where) for name, value in part.items()]
+    conditions: list[dict[str, Tree]] = [{name: value} for name, value in given.items()]
+    for name, value in query.where.items():
+        said = operators_of(value)
+        conditions += [{name: {_OPERATORS[one]: bound}} for one, bound in said.items()] if said else [{name: value}]
     if len(conditions) > 1:
         return {"$and": conditions}
     return conditions[0] if conditions else None

@@ -30,6 +30,7 @@ from memstory.contract.target import (
     Request,
     Scope,
     Tree,
+    operators_of,
 )
 from memstory.targets.adapter import IdSequence, receipt_item, refuse_undeclared, stored_receipt, unknown_refusal
 from memstory.targets.embedders import (
@@ -51,7 +52,11 @@ if TYPE_CHECKING:
     from langgraph.store.postgres.base import PostgresIndexConfig
 
 
-_CAPABILITIES: Final = ROWS | EMBEDS | {"add.metadata.lists", "search.where", "option.page_size", "option.sentences"}
+_OPERATORS: Final = {"gt": "$gt", "ge": "$gte", "lt": "$lt", "le": "$lte", "ne": "$ne"}
+_CAPABILITIES: Final = ROWS | {
+    *(*EMBEDS, "add.metadata.lists", "search.where", "search.where.order", "search.where.ne"),
+    *("option.page_size", "option.sentences"),
+}
 OMIT_EXPIRED: Final = "omit_expired"
 """The option of Postgres by which what is over is gone before a sweep removes it; it is off, as the vendor has it."""
 
@@ -316,7 +321,11 @@ def _filter(scope: Scope, kinds: Sequence[str], where: Mapping[str, Json]) -> di
         raise NotSupported("search.kinds", "the filter of a LangGraph store takes one kind at a time")
     session = {_SESSION: scope.session} if scope.session is not None else {}
     kind = {_KIND: kinds[0]} if kinds else {}
-    return {**where, **session, **kind} or None
+    conditions = {
+        name: {_OPERATORS[one]: bound for one, bound in said.items()} if (said := operators_of(value)) else value
+        for name, value in where.items()
+    }
+    return {**conditions, **session, **kind} or None
 
 
 def _metadata(item: StoredItem) -> dict[str, Json]:

@@ -30,6 +30,7 @@ from memstory.contract.target import (
     Ref,
     Scope,
     Tree,
+    operators_of,
 )
 from memstory.models.counted_model import CountedModel
 from memstory.models.openai_server import NO_KEY
@@ -52,10 +53,12 @@ from memstory.targets.vendors.postgres import OPTION, PostgresFactory, PostgresS
 CONFIG: Final = "config"
 INFER: Final = "infer"
 
+_OPERATORS: Final = {"ge": "gte", "le": "lte"}
 _CAPABILITIES: Final[frozenset[Capability]] = frozenset(
     {
         *("add", "add.metadata", "get.id", "list", "update"),
         *("search", "search.scores", "search.explain", "search.min_score", "search.where"),
+        *("search.where.order", "search.where.ne", "search.where.in"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder", "option.llm", "option.llm_url", "option.ollama_host"),
@@ -418,7 +421,13 @@ def _ids(scope: Scope) -> dict[str, str]:
 
 
 def _filters(scope: Scope, kinds: Sequence[str], where: Mapping[str, Tree]) -> dict[str, Tree]:
-    return {**where, **({_KIND: {"in": list(kinds)}} if kinds else {}), **_ids(scope)}
+    conditions = {
+        name: {_OPERATORS.get(one, one): bound for one, bound in said.items()}
+        if (said := operators_of(value))
+        else value
+        for name, value in where.items()
+    }
+    return {**conditions, **({_KIND: {"in": list(kinds)}} if kinds else {}), **_ids(scope)}
 
 
 def _metadata(item: Item) -> dict[str, Tree]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from memstory.contract.errors import Refused
-from memstory.contract.target import Environment, Json
+from memstory.contract.target import OPERATORS, Environment, Json, operators_of
 from memstory.targets.embedders import EmbeddingFactory
 from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget
 
@@ -20,7 +20,7 @@ _PAGE: Final = 1_000
 class QdrantTarget(VectorRowsTarget):
     """A local client in the workspace."""
 
-    capabilities = VECTORS | {"search.where"}
+    capabilities = VECTORS | {"search.where", *OPERATORS.values()}
     name = "qdrant"
     _client: Any
     _models: Any
@@ -71,7 +71,10 @@ class QdrantTarget(VectorRowsTarget):
         models = self._models
         equal = {"user": query.user, "key": query.key, "session": query.session}
         must = [_equal(models, name, value) for name, value in equal.items() if value is not None]
-        must += [_equal(models, f"metadata.{name}", value) for name, value in query.where.items()]
+        for name, value in query.where.items():
+            said = operators_of(value)
+            conditions = [_compared(models, f"metadata.{name}", *one) for one in said.items()]
+            must += conditions if said else [_equal(models, f"metadata.{name}", value)]
         if query.id is not None:
             must.append(models.HasIdCondition(has_id=[query.id]))
         if query.kinds:
@@ -92,6 +95,18 @@ def _equal(models: Any, name: str, value: Json) -> Any:
     if not isinstance(value, (str, int)):
         raise Refused(f"where: {name} is {value!r:.80}; Qdrant compares texts, numbers and booleans")
     return models.FieldCondition(key=name, match=models.MatchValue(value=value))
+
+
+def _compared(models: Any, name: str, operator: str, bound: Any) -> Any:
+    if operator == "exists":
+        missing = models.IsEmptyCondition(is_empty=models.PayloadField(key=name))
+        return models.Filter(must_not=[missing]) if bound else missing
+    if operator == "ne":
+        return models.Filter(must_not=[_equal(models, name, bound)])
+    if operator == "in":
+        return models.FieldCondition(key=name, match=models.MatchAny(any=list(bound)))
+    side = {"ge": "gte", "le": "lte"}.get(operator, operator)
+    return models.FieldCondition(key=name, range=models.Range(**{side: bound}))
 
 
 def _payload(row: Row) -> Mapping[str, Json]:
