@@ -153,6 +153,13 @@ def baseline(session: nox.Session) -> None:
 
 
 @nox.session
+def faults(session: nox.Session) -> None:
+    """Show each bug of reports/baseline/faults.md again, by a few lines without memstory on the pinned versions."""
+    install(session, "backends")
+    session.run("python", "docs/make_faults.py", "run")
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests of memstory itself; `nox -s tests -- -m slow` runs the long ones."""
     install(session, "test")

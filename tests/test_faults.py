@@ -1,6 +1,7 @@
 """The published faults: what failed in the published run is in faults.yaml, and the page shows what that says."""
 
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def named(fault):
     return [case for name, found in rows.items() for case in (found if name.endswith("*]") and found else [name])]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one["cases"][0])
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one["what"][:60])
 def test_each_case_of_a_fault_failed_in_the_published_run_or_says_why_it_is_not_in_it(fault):
     seen = {case: PUBLISHED.get(case) for case in named(fault)}
     if "needs" in fault:
@@ -48,13 +49,34 @@ def test_each_failure_of_the_published_run_is_explained():
     assert [case for case, outcome in PUBLISHED.items() if outcome in FAILED and case not in explained] == []
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one["cases"][0])
-def test_each_fault_names_a_version_a_harm_a_date_and_its_lines_by_hand(fault):
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one["what"][:60])
+def test_each_fault_names_a_part_a_version_a_harm_a_date_and_what_shows_it(fault):
     assert any(char.isdigit() for char in fault["backend"])
     assert fault["harm"] in MADE.HARMS
     assert fault["seen"].year >= 2026
-    if not fault.get("design"):
-        assert f"### {fault['by_hand']}\n" in PAGE
+    assert fault["part"] in MADE.PARTS
+    assert fault["cases"] or fault["part"] == "bug"
+    assert ("script" in fault) == (fault["part"] == "bug")
+    assert f"### {fault['by_hand']}\n" in PAGE if "by_hand" in fault else True
+
+
+def test_each_bug_has_a_script_of_its_own_of_at_most_fifteen_lines_that_says_what_is_seen():
+    bugs = [one["script"] for one in FAULTS if one["part"] == "bug"]
+    assert sorted(bugs) == sorted(path.stem for path in MADE.SCRIPTS.glob("*.py"))
+    assert len(bugs) >= 20
+    for name in bugs:
+        lines = (MADE.SCRIPTS / f"{name}.py").read_text("utf-8").splitlines()
+        assert len([line for line in lines if line.strip() and not line.startswith("#")]) <= 15, name
+        assert "memstory" not in "\n".join(lines), name
+        assert MADE.said_of(name, "expected") != MADE.said_of(name, "seen")
+
+
+def test_a_script_that_prints_something_else_is_not_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(MADE, "SCRIPTS", tmp_path)
+    for name, seen in (("right", "1 2"), ("wrong", "1 3")):
+        (tmp_path / f"{name}.py").write_text(f"print(1)\nprint(2)\n# expected: 1 1\n# seen: {seen}\n")
+        assert MADE._shows({"script": name}, dict(os.environ)) == (name == "right")
+    assert "NOT SHOWN wrong: it printed '1 2'" in capsys.readouterr().out
 
 
 UPSTREAM = {  # looked up in the trackers on 2026-11-23
@@ -78,7 +100,11 @@ def test_a_fault_that_nobody_reported_names_no_report_of_another():
 @pytest.mark.parametrize("case", ["FW11[chroma]", "FS17[bm25]", "FS17[mcp-server-memory]"])
 def test_what_is_documented_or_a_limitation_is_not_beyond_dispute(case):
     (fault,) = (one for one in FAULTS if case in one["cases"])
-    assert fault["design"]
+    assert fault["part"] != "bug"
+
+
+def test_what_nobody_reported_is_ready_to_be_filed():
+    assert (BASELINE / "upstream.md").read_text("utf-8") == MADE.upstream(), "run: python docs/make_faults.py"
 
 
 def test_the_page_shows_what_the_file_says():
