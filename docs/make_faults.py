@@ -55,8 +55,8 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
             "|---|---|---|---|---|---|",
         ]
         lines += [
-            f"| {one['harm'] if part != 'limit' else ''} | {one['what']} | {one['backend']} | {_stories(one)} | {_why(one)} | "
-            f"{_shown(one)} |"
+            f"| {one['harm'] if part != 'limit' else ''} | {one['what']} | {one['backend']} | {_stories(one)} | "
+            f"{_why(one)} | {_shown(one)} |"
             for one in rows
         ]
         parts.append("\n".join(lines))
