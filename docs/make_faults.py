@@ -93,9 +93,7 @@ def said_of(script: str, word: str) -> str:
 
 def upstream() -> str:
     """Return a report for each bug that nobody has reported, ready to be filed."""
-    parts = [
-        "# Ready to report\n\nBugs of [faults.md](faults.md) that no report describes; by `docs/make_faults.py`."
-    ]
+    parts = ["# Ready to report\n\nBugs of [faults.md](faults.md) that no report describes; by `docs/make_faults.py`."]
     for fault in faults():
         if fault["part"] != "bug" or "upstream" in fault:
             continue
