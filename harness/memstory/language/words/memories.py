@@ -20,10 +20,12 @@ from memstory.contract.target import (
     Tree,
     operators_of,
 )
+from memstory.contract.texts import nearest
 from memstory.language.matchers.expectable import context_tokens
 from memstory.language.matchers.hits import needs_of_hit_checks
 from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, unmark
+from memstory.language.registry import unknown_name_message
 from memstory.language.words.times import moment_of, span_of
 from memstory.language.words.word import (
     ABLE,
@@ -218,6 +220,13 @@ CONDITIONS: Mapping[str, Capability] = {
 }
 """The arguments of a query that a target must understand, or say that it does not."""
 
+_BOUNDS: Final[Mapping[str, tuple[Sequence[type], str]]] = {
+    **dict.fromkeys(("gt", "ge", "lt", "le"), ((int, float), "a number")),
+    "in": ((list,), "a list of values"),
+    "exists": ((bool,), "true or false"),
+}
+"""The types that the bound of an operator may have, and in words; `ne` takes any."""
+
 _QUERY = mapping_of(
     "key of a query",
     {
@@ -243,7 +252,20 @@ def _read_query(reading: Reading, value: Tree, path: TreePath) -> Args:
     args = dict(value) if isinstance(value, dict) else {"query": value}
     if "as_of" in args:
         args["as_of"] = moment_of(reading, args["as_of"], (*path, "as_of"))
+    for name, condition in args.get("where", {}).items():
+        _check_operators(reading, condition, (*path, "where", name))
     return list_kinds(take_vector(reading, args, "query", path))
+
+
+def _check_operators(reading: Reading, condition: Tree, path: TreePath) -> None:
+    """Refuse an operator that is misspelt, or beside a name that is none, and a bound of another type."""
+    said = condition if isinstance(condition, dict) else {}
+    is_meant = any(one in OPERATORS or (one.isalpha() and nearest(one, OPERATORS)) for one in said)
+    for operator, bound in said.items() if is_meant else ():
+        if operator not in OPERATORS:
+            reading.fault((*path, operator), unknown_name_message(operator, "operator", OPERATORS), at_key=True)
+        elif operator in _BOUNDS and type(bound) not in _BOUNDS[operator][0]:
+            reading.fault((*path, operator), f"'{operator}' takes {_BOUNDS[operator][1]}, found {bound!r:.60}")
 
 
 def _query(args: Mapping[str, Tree]) -> Query:
