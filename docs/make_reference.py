@@ -32,6 +32,7 @@ from memstory.pytest_plugin.options import add_options
 from memstory.reporting.document import SIGNS
 from memstory.results.derived_schema import results_schema
 from memstory.results.outcomes import HARMS, WORST_FIRST, Outcome
+from memstory.targets.adapter import AdapterFactory
 from memstory.targets.discovery import GROUP, known_names, load_targets
 from memstory.targets.embedders import EmbeddingFactory
 from memstory.targets.objects.names import ARGUMENTS, ENDINGS, FIELDS, GIVEN, LISTS, METHODS, PLACES
@@ -531,6 +532,11 @@ def _targets() -> Iterator[list[str]]:
         yield [code(name), about[0] if about else "", ", ".join(map(code, options))]
 
 
+def _adapters() -> Iterator[tuple[str, AdapterFactory]]:
+    for name in sorted(entry.name for entry in entry_points(group=GROUP) if entry.value.startswith("memstory.")):
+        yield name, load_targets([name])[name]
+
+
 def _backends() -> Iterator[list[str]]:
     """Yield a row for each adapter: its library at the version of the pins, and what follows from its capabilities."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -538,8 +544,7 @@ def _backends() -> Iterator[list[str]]:
     files = [(ROOT / place).read_text("utf-8") for place in ("constraints.txt", "tests/backends/constraints.txt")]
     pinned = "\n".join([*files, *project["dependency-groups"]["graph"]])
     pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", pinned, re.MULTILINE))
-    for name in sorted(entry.name for entry in entry_points(group=GROUP) if entry.value.startswith("memstory.")):
-        (factory,) = load_targets([name]).values()
+    for name, factory in _adapters():
         can = factory.capabilities({})
         extra = name if name in extras else "reference" if isinstance(factory, EmbeddingFactory) else None
         library = re.split(r"[^\w.-]", extras[extra][0])[0] if extra else ""
@@ -557,7 +562,13 @@ def backends_page() -> str:
     """Return the page on other people's backends with the table of adapters made again."""
     before, _, rest = BACKENDS.read_text("utf-8").partition(TABLE_BEGINS)
     after = rest.partition(TABLE_ENDS)[2]
-    return f"{before}{TABLE_BEGINS}\n\n{table(BACKENDS_HEAD, _backends())}\n\n{TABLE_ENDS}{after}"
+    differing = [
+        [code(name), setting, why]
+        for name, factory in _adapters()
+        for setting, why in getattr(factory.adapter, "not_default", {}).items()
+    ]
+    settings = table(["target", "setting that differs from the default", "default, and why"], differing)
+    return f"{before}{TABLE_BEGINS}\n\n{table(BACKENDS_HEAD, _backends())}\n\n{settings}\n\n{TABLE_ENDS}{after}"
 
 
 def cli_page() -> str:

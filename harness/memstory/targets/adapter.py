@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from socket import gethostname
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import (
@@ -22,14 +22,21 @@ from memstory.contract.target import (
     Tree,
 )
 
+NOT_DEFAULT: Final = "adapter settings that differ from the default"
+"""The fact of a target's `about` that lists them."""
+
 
 class Adapter(Target):
     """A target whose capabilities do not depend on its options: `capabilities` says what it can do."""
 
     capabilities: ClassVar[frozenset[Capability]]
 
+    not_default: ClassVar[Mapping[str, str]] = {}
+    """Settings of the library that are not its default here, each with the default and the reason, for reports."""
+
     async def about(self) -> Mapping[str, str]:
-        return {"store": self.store_name()}
+        settings = "; ".join(f"{setting} ({why})" for setting, why in self.not_default.items())
+        return {"store": self.store_name(), **({NOT_DEFAULT: settings} if settings else {})}
 
     def store_name(self) -> str:
         """Return what the backend is, with its version."""

@@ -1,11 +1,20 @@
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 
 from memstory.contract.errors import NotSupported
 from memstory.contract.target import Environment, Item, Query, Ref, Scope
-from memstory.targets.adapter import IdSequence, receipt_item, refuse_undeclared, stored_receipt, unknown_refusal
+from memstory.targets.adapter import (
+    NOT_DEFAULT,
+    Adapter,
+    IdSequence,
+    receipt_item,
+    refuse_undeclared,
+    stored_receipt,
+    unknown_refusal,
+)
 
 ANYWHERE, SESSION = Scope(user="ann"), Scope(user="ann", session="one")
 ASKED = [
@@ -27,6 +36,17 @@ def test_a_condition_is_refused_by_the_name_of_what_is_not_declared(capability, 
 @pytest.mark.parametrize(("capability", "query", "scope"), ASKED)
 def test_a_condition_that_is_declared_is_let_through(capability, query, scope):
     refuse_undeclared(query, scope, frozenset({capability}))
+
+
+class OfCosines(Adapter):
+    not_default: ClassVar = {"space cosine": "default l2"}
+
+    def store_name(self):
+        return "of cosines 1.0"
+
+
+async def test_an_adapter_says_which_settings_are_not_the_default_of_its_library():
+    assert await OfCosines().about() == {"store": "of cosines 1.0", NOT_DEFAULT: "space cosine (default l2)"}
 
 
 def test_a_search_without_conditions_asks_for_nothing():

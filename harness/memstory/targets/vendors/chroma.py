@@ -32,6 +32,11 @@ class ChromaTarget(VectorRowsTarget):
     A subclass says in `connect` and `disconnect` where its collections are, and in `collection` which one is next.
     """
 
+    not_default: ClassVar = {
+        "hnsw space cosine": "default l2; the score of a hit is a similarity",
+        "embedding function none": "default all-MiniLM-L6-v2; all adapters embed alike",
+        "anonymized_telemetry off": "default on",
+    }
     capabilities = ROWS | {
         *(*EMBEDS, "search.where", "search.where.order", "search.where.ne", "search.where.in"),
         *("restart", "crash", "other_process", "clock", "persistent"),

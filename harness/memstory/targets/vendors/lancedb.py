@@ -24,6 +24,9 @@ _EVERYTHING: Final = 10_000_000
 class LancedbTarget(VectorRowsTarget):
     """A database in the workspace; every write is a version of the table."""
 
+    not_default: ClassVar = {
+        "distance_type cosine": "default l2; the score of a hit is a similarity",
+    }
     capabilities = VECTORS | {"other_process"}
     name = "lancedb"
     _table: Any

@@ -74,6 +74,9 @@ _SENTENCES = f"{_OWN}sentences"
 class LanggraphTarget(EmbeddingTarget):
     """One of LangGraph's stores; a subclass says which, how it is opened and how it is closed."""
 
+    not_default: ClassVar = {
+        "index on the text": "default none, where a search goes by recency; all adapters embed alike",
+    }
     capabilities = _CAPABILITIES
     _store: BaseStore
     _ids: IdSequence

@@ -35,6 +35,11 @@ _MESSAGE: Final = re.compile(r"<message role='user'>(.*?)</message>(?=\n\n<messa
 class LlamaindexTarget(EmbeddingTarget):
     """One block for all users, each of whom is one session of LlamaIndex's: every call says which."""
 
+    not_default: ClassVar = {
+        "Chroma with the space cosine": "default l2; it is LlamaIndex's own integration otherwise",
+        "similarity_top_k as asked": "default 2, where a story asks for a number",
+        "anonymized_telemetry off": "default on, of Chroma",
+    }
     capabilities = frozenset(
         {
             *("add", "add.verbatim", "add.exact", "search", "context"),

@@ -122,6 +122,12 @@ class _ConfiguredEmbedder:
 class Mem0Target(PostgresTarget):
     """A Mem0 memory in the workspace, one collection for all users as Mem0 has it; a session is a run of Mem0's."""
 
+    not_default: ClassVar = {
+        "infer off": "default on; with a language model, `llm`, it infers as by default",
+        "top_k of a list": "default 20; a million where a story asks for everything",
+        "embedder replaced": "default OpenAI's; all adapters embed alike",
+        "telemetry off": "default on",
+    }
     capabilities = _CAPABILITIES
     _memory: Any
     _embedding: _Embedding

@@ -113,6 +113,9 @@ class SqliteTarget(RowsTarget):
 class Fts5Target(SqliteTarget):
     """Found by FTS5's bm25."""
 
+    not_default: ClassVar = {
+        "tokenize porter": "default unicode61 alone; words are stemmed",
+    }
     capabilities = ROWS | {
         *("add.metadata.lists", "add.batch_atomic", "search.where", "search.lexical"),
         *("restart", "crash", "other_process", "clock", "persistent"),
@@ -207,6 +210,9 @@ def z_scores(values: Sequence[float]) -> list[float]:
 class SqliteVecTarget(SqliteTarget, VectorRowsTarget):
     """Found by the extension sqlite-vec."""
 
+    not_default: ClassVar = {
+        "distance_metric cosine": "default l2; the score of a hit is a similarity",
+    }
     capabilities = VECTORS | {"add.batch_atomic", "search.where", "other_process"}
     name = "sqlite-vec"
     index = "vectors"

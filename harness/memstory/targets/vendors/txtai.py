@@ -21,6 +21,10 @@ _SELECT: Final = "SELECT id, text, data, score FROM txtai WHERE"
 class TxtaiTarget(RowsTarget, EmbeddingTarget):
     """One index for all users, which calls the embedder itself; who owns a memory is a column of it."""
 
+    not_default: ClassVar = {
+        "method external": "default a transformer of its own; all adapters embed alike",
+        "content on": "default off, where a search gives ids alone",
+    }
     capabilities = ROWS | EMBEDS | {"search.where", "restart", "persistent"}
     name = "txtai"
     usual_count = None
