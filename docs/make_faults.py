@@ -1,7 +1,8 @@
 # noqa: INP001  (a script, no package)
 """Write the tables of reports/baseline/faults.md and upstream.md from faults.yaml: `python docs/make_faults.py`.
 
-With `run`, show each bug again by its own script, without memstory, and compare what it prints with what it says.
+With `run`, show each bug again by its own script, without memstory, and compare what it prints with what it says. With
+`draw SEED`, draw 25 of the failed cases, each with what failed and the cause that it is counted under, to be judged.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -142,9 +144,29 @@ def _shows(fault: Mapping[str, Any], env: Mapping[str, str]) -> bool:
     return is_shown
 
 
+def draw(seed: int) -> Sequence[Sequence[str]]:
+    """Return 25 failed cases of the published run: each with what failed, how many count as its cause, and their first."""
+    from memstory.reporting.sections.columns import columns_of  # noqa: PLC0415  (tables are made without memstory)
+    from memstory.reporting.sections.outcomes import causes  # noqa: PLC0415  (the same)
+    from memstory.results.folder.results_file import read_results  # noqa: PLC0415  (the same)
+    from memstory.results.runs import NamedRun  # noqa: PLC0415  (the same)
+
+    published = NamedRun(name="backends", run=read_results(BASELINE / "backends.json.gz"))
+    rows = {
+        case.id: [case.id, f"{case.title}: {case.reason}".replace("\n", " "), str(len(cause.cases)), cause.cases[0].id]
+        for cause in causes(columns_of([published]))
+        for case in cause.cases
+    }
+    return [rows[name] for name in sorted(Random(seed).sample(sorted(rows), 25))]  # noqa: S311  (no secret)
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["run"]:
         sys.exit(bool(run()))
+    if sys.argv[1:2] == ["draw"]:
+        for row in draw(int(sys.argv[2])):
+            sys.stdout.write(" | ".join(row) + "\n")
+        sys.exit()
     written = BASELINE / "faults.md"
     written.write_text(with_table(written.read_text("utf-8")), "utf-8")
     (BASELINE / "upstream.md").write_text(upstream(), "utf-8")

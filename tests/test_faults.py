@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,11 @@ def test_a_fault_that_nobody_reported_names_no_report_of_another():
 def test_what_is_documented_or_a_limitation_is_not_beyond_dispute(case):
     (fault,) = (one for one in FAULTS if case in one["cases"])
     assert fault["part"] != "bug"
+
+
+def test_the_cases_that_were_judged_by_hand_are_those_that_are_drawn():
+    judged = re.findall(r"^\| `([^`]+)` \|", (BASELINE / "drawings.md").read_text("utf-8"), re.MULTILINE)
+    assert judged == [row[0] for seed in (1, 2) for row in MADE.draw(seed)]
 
 
 def test_what_nobody_reported_is_ready_to_be_filed():
