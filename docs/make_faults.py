@@ -145,7 +145,7 @@ def _shows(fault: Mapping[str, Any], env: Mapping[str, str]) -> bool:
 
 
 def draw(seed: int) -> Sequence[Sequence[str]]:
-    """Return 25 failed cases of the published run: each with what failed, how many count as its cause, and their first."""
+    """Return 25 failed cases of the published run: what failed, how many cases are the same cause, and their first."""
     from memstory.reporting.sections.columns import columns_of  # noqa: PLC0415  (tables are made without memstory)
     from memstory.reporting.sections.outcomes import causes  # noqa: PLC0415  (the same)
     from memstory.results.folder.results_file import read_results  # noqa: PLC0415  (the same)
