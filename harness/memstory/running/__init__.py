@@ -1,1 +1,13 @@
 """Runs a case: story and target in, recording out; nothing is judged here."""
+
+__all__ = [
+    "endings",
+    "hosting",
+    "own_folder",
+    "retrieval",
+    "runner",
+    "stage",
+    "supervision",
+    "watchdog",
+    "workspace_files",
+]
