@@ -47,10 +47,14 @@ async def test_model_says_the_dimension():
     assert (await fixed.embed([], Purpose.QUERY)).shape == (0, 3)
 
 
-@pytest.mark.parametrize("numbers", [[], [0, 0], [math.nan, 1], [math.inf, 1]])
-def test_numbers_without_a_direction_are_refused(numbers):
+@pytest.mark.parametrize("numbers", [[], [math.nan, 1], [math.inf, 1]])
+def test_what_is_no_finite_number_is_refused(numbers):
     with pytest.raises(InputError, match="'a' needs finite numbers"):
         FixedVectors({"a": numbers})
+
+
+async def test_zeros_stay_for_the_memory_to_judge_as_a_model_may_answer_with_them():
+    assert (await FixedVectors({"a": [0, 0]}).embed(["a"], Purpose.QUERY)).tolist() == [[0.0, 0.0]]
 
 
 def test_vectors_of_two_sizes_are_refused():
