@@ -149,6 +149,9 @@ def _of_steps(steps: Sequence[Step]) -> Iterator[tuple[Capability, str]]:
     users = {step.user for _, step in numbered if WORDS[step.op].has_user}
     if len(users) > 1 or any("${" in (user or "") for user in users):
         yield "scope.user", "steps of several users"
+    if "" in users:
+        # Elsewhere a user of the story is made this case's own, and nobody would be everybody's.
+        yield "scope.names", "a user without a name"
 
 
 def _numbered(steps: Sequence[Step], before: str) -> Iterator[tuple[str, Step]]:

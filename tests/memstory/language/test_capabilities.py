@@ -23,6 +23,7 @@ from memstory.language.stories import parse_stories
         ("{search: {query: q, as_of: '2026-01-01T00:00:00Z'}}", {"search", "search.as_of"}),
         ("{add: {text: a, twin: true}}, {wait: 1s, forbid: [tea]}", {"add", "search"}),
         ("{get: k}", {"get.key"}),
+        ("{add: a, as: ''}", {"add", "scope.names"}),
         ("{get: {id: k}}", {"get.id"}),
         ("{search: {query: q, min_score: .3, where: {a: 1}, token_budget: 9}}",
          {"search", "search.min_score", "search.where", "search.budget"}),
