@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from memstory.contract.clock import Clock
 from memstory.contract.target import Environment, Hit, Item, Json, Query, Receipt, ReceiptItem, Ref, Scope
+from memstory.controls.faults.writes import CutBatches
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
 
@@ -19,7 +20,6 @@ _RENEWED: Final = 2
 _SHOWN: Final = 500
 _TOLD_BY: Final = 100
 _FOUND: Final = 20
-_BATCH: Final = 50
 _INDEXED: Final = 1_000
 _CROWD: Final = 16
 _STRAIGHT: Final = str.maketrans(
@@ -148,13 +148,10 @@ class CappedAtTwenty(Mutant, hits=lambda hits: hits[:_FOUND]):
     """Finds twenty at most."""
 
 
-class CutAtFifty(Mutant):
+class CutAtFifty(CutBatches):
     """Acknowledges a whole batch and stores its first fifty items."""
 
-    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        stored = await super().add(items[:_BATCH], scope)
-        lost = [ReceiptItem(id=f"lost-{number}", text=item.text) for number, item in enumerate(items[_BATCH:])]
-        return Receipt(items=(*stored.items, *lost))
+    stored_items = 50
 
 
 class IndexOfThousand(Mutant):

@@ -6,14 +6,13 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import ClassVar, Final
 
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
 
-_BATCH: Final = 10
 _CONTRADICTION: Final = 0.6
 _NEGATIONS: Final = frozenset({"not", "no", "never"})
 
@@ -100,9 +99,12 @@ class DoubledRetries(Mutant):
 class CutBatches(Mutant):
     """Acknowledges a whole batch and stores its first ten items."""
 
+    stored_items: ClassVar[int] = 10
+
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        stored = await super().add(items[:_BATCH], scope)
-        lost = [ReceiptItem(id=f"lost-{number}", text=item.text) for number, item in enumerate(items[_BATCH:])]
+        kept = self.stored_items
+        stored = await super().add(items[:kept], scope)
+        lost = [ReceiptItem(id=f"lost-{number}", text=item.text) for number, item in enumerate(items[kept:])]
         return Receipt(items=(*stored.items, *lost))
 
 
