@@ -14,11 +14,16 @@ from memstory.language.matchers.calls import CALL
 from memstory.language.matchers.check import NUMBER, VALUE, Check
 from memstory.language.registry import Registry
 from memstory.language.words import WORDS
+from memstory.language.words.shapes import Schema, Vector, grammar_of
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.language.words.times import DURATION
-from memstory.language.words.word import VECTOR, Schema, mapping_of
 
 _WIDTH: Final = 150
+
+
+def mapping_of(title: str, properties: Schema, **more: Tree) -> Schema:
+    """Return the grammar of a mapping of these keys and no others."""
+    return {"title": title, **more, "additionalProperties": False, "properties": properties}
 
 
 def grammar_version() -> tuple[int, ...]:
@@ -49,20 +54,13 @@ def _metrics() -> Schema:
 
 
 def _step_parts() -> Schema:
-    words = {
-        word.name: {
-            "description": _sentence(word.summary, word.forms),
-            "title": f"argument of {word.name}",
-            **word.grammar,
-        }
-        for word in WORDS.values()
-    }
+    words = {word.name: {"description": _sentence(word.summary, word.forms), **word.grammar} for word in WORDS.values()}
     expected = {one.name: {"description": _sentence(one.summary), **one.grammar} for one in EXPECTABLE.values()}
     return {
         "name": {
             "title": "name", "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "examples": ["language", "top_k"],
         },
-        "vector": VECTOR,
+        "vector": grammar_of(Vector),
         "duration": DURATION,
         "step": mapping_of("step", {**MODIFIERS, **words}, description="One operation, with modifiers."),
         "expect": mapping_of("expected field", expected, type="object", minProperties=1),

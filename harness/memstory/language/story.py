@@ -59,7 +59,7 @@ class Expectation:
 class Step:
     """One step: an operation with its arguments, and what is said about its result.
 
-    `args` are the operation's own, in the one form that `Word.args` describes (`say: text` is `{"text": text}`,
+    `args` are the operation's own, in the one form that `Word.read` makes of them (`say: text` is `{"text": text}`,
     `add` is `{"items": [...]}`); `steps` are the inner steps of `parallel` and `repeat`, and what a `crash` falls into.
     `forbid` are texts that nothing may hold when it is done.
     `save` maps a name to a dotted path in `StepRecord.result` as it is recorded, where "" is the whole result.

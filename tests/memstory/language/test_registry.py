@@ -7,6 +7,7 @@ import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, TypedDict
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -44,6 +45,10 @@ steps:
   - recollect: {words: ferry}
     expect: {hits: {first: {id: "${best}"}}}
 """
+
+
+class Recollect(TypedDict):
+    words: Annotated[str, "What is asked."]
 
 
 class Declared(Target):
@@ -92,7 +97,7 @@ def recollect(monkeypatch):
             name="recollect",
             summary="ask for what fits some words best",
             forms="the words, or {words}",
-            grammar={"type": ["string", "object"], "properties": {"words": {"description": "What is asked."}}},
+            argument=str | Recollect,
             read=read_named("words"),
             request=lambda args, scope: Request("recollect", {"words": args["words"], "scope": scope}),
             able={"recollect": "finds what fits words best"},
@@ -195,16 +200,20 @@ def test_a_step_is_validated_where_it_is_written(tmp_path, capsys):
 @pytest.mark.usefixtures("recollect")
 def test_a_step_is_listed_and_documented(capsys):
     assert "ask for what fits some words best" in typed(capsys, "steps")[1]
-    assert typed(capsys, "steps", "recollect")[1].startswith(
-        "recollect: ask for what fits some words best\nexpect: hits"
-    )
+    shown = typed(capsys, "steps", "recollect")[1]
+    assert [line.split() for line in shown.splitlines() if line.startswith(("expect:", "words"))] == [
+        ["expect:", "hits,", "error,", "latency_ms,", "eventually,", "refusal"],
+        ["words", "What", "is", "asked."],
+    ]
     assert "Ask for what fits some words best: the words, or {words}." in page("steps")
     assert "| `recollect` | finds what fits words best |" in page("targets")
 
 
 @pytest.mark.usefixtures("recollect")
 def test_a_step_is_in_the_schema_for_editors():
-    assert grammar()["$defs"]["step"]["properties"]["recollect"]["type"] == ["string", "object"]
+    schema = grammar()["$defs"]["step"]["properties"]["recollect"]
+    assert (schema["type"], schema["additionalProperties"]) == (["string", "object"], False)
+    assert schema["properties"] == {"words": {"description": "What is asked.", "type": "string"}}
 
 
 def test_without_the_step_nothing_knows_it():
@@ -230,7 +239,7 @@ def test_a_name_is_taken_once():
 
 def test_a_step_whose_result_no_expectation_knows_is_refused_at_once():
     with pytest.raises(ValueError, match="'recount' has a result 'number', which is not an expected field"):
-        Word(name="recount", summary="x", example="x", grammar={}, results={"number": len})
+        Word(name="recount", summary="x", example="x", argument=str, results={"number": len})
 
 
 def test_the_schema_that_editors_read_is_what_the_words_say():

@@ -48,7 +48,7 @@ def messages(text):
         ("steps: [{serach: x}]", "f.yaml:3:10: unknown step 'serach'. Did you mean 'search'? Known: add, advance,"),
         ("steps: [{say: 5}]", "'say' must be a text or a mapping, but is the number 5; quote it to mean a text"),
         ("steps: [{search: {q: x}}]", "f.yaml:3:10: 'search' needs 'query' (what is asked)."),
-        ("steps: [{search: {query: x, topk: 5}}]", "unknown key of a query 'topk'. Did you mean 'top_k'?"),
+        ("steps: [{search: {query: x, topk: 5}}]", "unknown argument of search 'topk'. Did you mean 'top_k'?"),
         (
             "steps: [{advance: 30x}]",
             "'advance' is '30x', which is not a valid duration; write it like '2w' or '1h 5m' or '500ms', with the",

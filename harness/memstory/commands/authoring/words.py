@@ -34,13 +34,18 @@ def _steps(chosen: argparse.Namespace) -> int:
     words = [WORDS[chosen.step]] if chosen.step else list(WORDS.values())
     if chosen.json:
         say_json([
-            {"step": word.name, "summary": word.summary, "args": word.args, "expect": list(word.expectable),
-             "example": word.example.strip()}
+            {"step": word.name, "summary": word.summary, "forms": word.forms, "keys": word.keys,
+             "expect": list(word.expectable), "example": word.example.strip()}
             for word in words
         ])  # fmt: skip
     elif chosen.step:
         (word,) = words
-        say(f"{word.name}: {word.summary}\nexpect: {', '.join(word.expectable)}\n\n{word.example.strip()}")
+        forms = f"takes: {word.forms}\n" if word.forms else ""
+        say("\n\n".join(filter(None, [
+            f"{word.name}: {word.summary}\n{forms}expect: {', '.join(word.expectable)}",
+            _meanings("key", word.keys, 70),
+            word.example.strip(),
+        ])))  # fmt: skip
     else:
         beside = {f"{name}:": modifier["description"] for name, modifier in MODIFIERS.items()}
         expected = {f"{one.name}:": one.summary for one in EXPECTABLE.values() if one.is_everywhere or one.is_measure}

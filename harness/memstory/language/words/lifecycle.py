@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final, Literal, Required, TypeAlias, TypedDict
 
 from memstory.contract.target import Request, Target, Tree
 from memstory.language.reading import Reading, TreePath
-from memstory.language.words.word import (
-    NOTHING,
-    STEP,
-    Args,
-    Schema,
-    Word,
-    choice,
-    count,
-    free_mapping,
-    list_of,
-    mapping_of,
-    name_of,
-    needs_always,
-    read_nothing,
-)
+from memstory.language.words.shapes import InnerStep, Name, Nothing, Rule
+from memstory.language.words.word import Args, Word, needs_always, read_mapping
 
-_PARTS = ("embedder", "model", "store")
-_TEXTS: Schema = {"minProperties": 1, "additionalProperties": {"type": "string"}}
-_MODE = choice("How it behaves; `ok` heals it.", "down", "slow", "garbage", "ok")
+_Mode: TypeAlias = Annotated[Literal["down", "slow", "garbage", "ok"], "How it behaves; `ok` heals it."]
+
+
+class _Fault(TypedDict, total=False):
+    part: Annotated[Literal["embedder", "model", "store"], "Which part."]
+    mode: _Mode
+    embedder: _Mode
+    model: _Mode
+    store: _Mode
+
+
+class _Restart(TypedDict, total=False):
+    embedder: Annotated[Literal["other"], "Open it with another embedding model than before."]
+
+
+class _Tamper(TypedDict, total=False):
+    edit: Annotated[Mapping[str, str], "Each text in any file, and what is put in its place.", Rule(minProperties=1)]
+    remove: Annotated[Name, "Files that vanish, such as '*.idx'."]
+    cut: Annotated[Name, "Files that lose their second half."]
+
+
+class _Crash(TypedDict, total=False):
+    during: Annotated[InnerStep | list[InnerStep], "A step, or several.", Rule(minItems=1)]
+
+
+_InnerSteps: TypeAlias = Annotated[list[InnerStep], "The inner steps.", Rule(minItems=1)]
+
+
+class _OtherProcess(TypedDict, total=False):
+    steps: Required[_InnerSteps]
+
+
+class _Block(TypedDict, total=False):
+    times: Required[Annotated[int, "How often.", Rule(minimum=1, maximum=1000)]]
+    steps: Required[_InnerSteps]
 
 
 def _read_fault(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Args:
@@ -36,15 +55,6 @@ def _read_fault(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> 
         return {"part": part, "mode": mode}
     reading.fault(path, "one fault a step: {part: embedder, mode: down}, or {embedder: down}")
     return {}
-
-
-_BLOCK = mapping_of(
-    "key of a block of steps",
-    {"times": count("How often.", minimum=1, maximum=1000), "steps": list_of("The inner steps.", STEP, minItems=1)},
-    "times",
-    "steps",
-    type="object",
-)
 
 
 def _times(_reading: Reading, value: Tree, _path: TreePath) -> Args:
@@ -63,7 +73,7 @@ STEPS: Final = (
     Word(
         name="settle",
         summary="wait until all background work is done",
-        grammar=NOTHING,
+        argument=Nothing,
         request=lambda _args, _scope: Request.of(Target.settle),
         has_user=False,
         example="""
@@ -74,16 +84,8 @@ STEPS: Final = (
         name="restart",
         summary="close and reopen; a memory that refuses a changed embedding model is reopened with the old one",
         forms="nothing, or {embedder: other}",
-        grammar=mapping_of(
-            "argument of restart",
-            {"embedder": choice("Open it with another embedding model than before.", "other")},
-            type=["object", "null", "boolean"],
-        ),
-        read=lambda reading, value, path: {
-            **read_nothing(reading, value, path),
-            **(value if isinstance(value, dict) else {}),
-        },
-        args="embedder",
+        argument=_Restart | None | bool,
+        read=read_mapping,
         able={
             "restart": "can be closed and opened again",
             "restart.embedder": "can be opened again with another embedding model",
@@ -101,19 +103,8 @@ STEPS: Final = (
         name="tamper",
         summary="change the memory's files from outside, while it is closed; then reopen it",
         forms="{edit: {text: other text}}, {remove: file name or pattern} or {cut: file name or pattern}",
-        grammar=mapping_of(
-            "argument of tamper",
-            {
-                "edit": free_mapping("Each text in any file, and what is put in its place.", **_TEXTS),
-                "remove": name_of("Files that vanish, such as '*.idx'."),
-                "cut": name_of("Files that lose their second half."),
-            },
-            type="object",
-            minProperties=1,
-            maxProperties=1,
-        ),
-        read=lambda _reading, value, _path: dict(value),
-        args="edit, remove or cut",
+        argument=Annotated[_Tamper, Rule(minProperties=1, maxProperties=1)],
+        read=read_mapping,
         needs=needs_always("restart", "persistent"),
         barred_in=("parallel", "other_process"),
         has_user=False,
@@ -127,14 +118,8 @@ STEPS: Final = (
         name="fault",
         summary="make a component fail from now on",
         forms="{part: embedder, mode: down}, or {embedder: down}",
-        grammar=mapping_of(
-            "fault",
-            {"part": choice("Which part.", *_PARTS), "mode": _MODE, **dict.fromkeys(_PARTS, _MODE)},
-            type="object",
-            minProperties=1,
-        ),
+        argument=Annotated[_Fault, Rule(title="fault", minProperties=1)],
         read=_read_fault,
-        args="part, mode",
         request=lambda args, _scope: Request.of(Target.fault, args["part"], args["mode"]),
         able={"fault.": "a part that can be made to fail"},
         needs=lambda args: [f"fault.{args['part']}"],
@@ -151,9 +136,8 @@ STEPS: Final = (
         name="parallel",
         summary="run the inner steps several times concurrently, with ${i} from 0",
         forms="{times, steps}",
-        grammar=_BLOCK,
+        argument=_Block,
         read=_times,
-        args="times",
         inner=_steps,
         barred_in=("parallel", "crash"),
         counts=True,
@@ -170,9 +154,8 @@ STEPS: Final = (
         name="repeat",
         summary="run the inner steps several times, with ${i} from 0",
         forms="{times, steps}",
-        grammar=_BLOCK,
+        argument=_Block,
         read=_times,
-        args="times",
         inner=_steps,
         barred_in=("crash",),
         counts=True,
@@ -192,11 +175,7 @@ STEPS: Final = (
         name="crash",
         summary="kill and reopen; the `during` steps are in flight when it happens",
         forms="nothing, or {during: a step, or several}",
-        grammar=mapping_of(
-            "argument of crash",
-            {"during": {**list_of("A step, or several.", STEP, minItems=1), **STEP, "type": ["object", "array"]}},
-            type=["object", "null", "boolean"],
-        ),
+        argument=_Crash | None | bool,
         inner=_during,
         able={"crash": "can be killed and opened again"},
         barred_in=("parallel", "crash", "other_process"),
@@ -212,12 +191,7 @@ STEPS: Final = (
         name="other_process",
         summary="do the inner steps in a second process that has the same memory open, from its first steps to the end",
         forms="{steps}",
-        grammar=mapping_of(
-            "argument of other_process",
-            {"steps": list_of("The inner steps.", STEP, minItems=1)},
-            "steps",
-            type="object",
-        ),
+        argument=_OtherProcess,
         inner=_steps,
         able={"other_process": "can be open in several processes at once"},
         barred_in=("crash", "other_process"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, Required, TypeAlias, TypedDict
 
 from memstory.contract.target import (
     OPERATORS,
@@ -26,59 +26,101 @@ from memstory.language.matchers.hits import needs_of_hit_checks
 from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, unmark
 from memstory.language.registry import unknown_name_message
+from memstory.language.words.shapes import Count, Duration, Kind, Kinds, Name, Role, Rule, Vector
 from memstory.language.words.times import moment_of, span_of
-from memstory.language.words.word import (
-    ABLE,
-    ITEM_KEYS,
-    KIND,
-    KINDS,
-    NAME_PATTERN,
-    VECTOR,
-    Args,
-    Needs,
-    Schema,
-    Word,
-    as_value,
-    count,
-    free_mapping,
-    in_items,
-    in_list,
-    mapping_of,
-    name_of,
-    needs_of_item,
-    number,
-    text,
-    whole_record,
-)
+from memstory.language.words.word import LISTS, Args, Needs, Word, as_value, in_items, in_list, whole_record
 from memstory.results.recording import StepRecord
 
-_ITEM = mapping_of(
-    "key of an item",
-    {
-        "text": text("What to remember."),
-        "kind": KIND,
-        "vector": VECTOR,
-        **{name: one.grammar for name, one in ITEM_KEYS.items()},
-        "twin": {
-            "description": "Must stay: each later `forbid` checks that it, or this part of it, is still found.",
-            "type": ["boolean", "string"],
-            "minLength": 1,
-        },
-        "save": text("A name for the id that it gets.", title="saved name", **NAME_PATTERN),
-    },
-    "text",
-)
-_ID_OR_KEY: Schema = {"id": name_of("The id, as ${saved}."), "key": text("The key."), "kind": KIND}
-_TITLE = "key of a reference"
-_ONE = "id? or key?, kind?"
-_ABOUT: Schema = {
-    "description": "What the memories to change are about, in words; one text or several.",
-    "type": ["string", "array"],
-    "minLength": 1,
-    "minItems": 1,
-    "items": {"type": "string", "minLength": 1},
+
+class _Item(TypedDict, total=False):
+    text: Required[Annotated[str, "What to remember."]]
+    kind: Kind
+    vector: Vector
+    key: Annotated[str, "The key to find it by."]
+    metadata: Annotated[Mapping[str, Tree], "What else is kept with it."]
+    ttl: Annotated[Duration, "Time to live, such as 30d or 500ms."]
+    source: Annotated[Role, "Where it comes from, so how far it is trusted."]
+    role: Annotated[Role, "Who said it."]
+    twin: Annotated[
+        bool | str,
+        "Must stay: each later `forbid` checks that it, or this part of it, is still found.",
+        Rule(minLength=1),
+    ]
+    save: Annotated[
+        str,
+        "A name for the id that it gets.",
+        Rule(title="saved name", pattern="^[A-Za-z_][A-Za-z0-9_]*$", examples=["near", "first_fact"]),
+    ]
+
+
+_KeyedItem: TypeAlias = Annotated[_Item, Rule(title="key of an item")]
+
+
+class _Ref(TypedDict, total=False):
+    id: Annotated[Name, "The id, as ${saved}."]
+    key: Annotated[str, "The key."]
+    kind: Kind
+
+
+class _AnyRef(_Ref, total=False):
+    about: Annotated[
+        str | list[Name],
+        "What the memories to change are about, in words; one text or several.",
+        Rule(minLength=1, minItems=1),
+    ]
+
+
+class _Update(_AnyRef, total=False):
+    text: Required[Annotated[str, "The new text."]]
+    vector: Vector
+    metadata: Annotated[Mapping[str, Tree], "The new metadata."]
+
+
+class _Delete(_AnyRef, total=False):
+    durable: Annotated[Literal[True], "It stays forgotten when its source is added again."]
+    all: Annotated[Literal[True], "Everything of this user (and session)."]
+
+
+class _Feedback(_Ref, total=False):
+    value: Required[Annotated[float, "The rating."]]
+
+
+class _List(TypedDict, total=False):
+    kinds: Kinds
+    limit: Annotated[Count, "At most so many."]
+
+
+class _Query(TypedDict, total=False):
+    query: Required[Annotated[str, "What is asked."]]
+    vector: Vector
+    kinds: Kinds
+    top_k: Annotated[Count, "At most so many hits."]
+    min_score: Annotated[float, "No hit below this score."]
+    token_budget: Annotated[Count, "At most so many tokens in all."]
+    where: Annotated[
+        Mapping[str, Tree],
+        "Only memories with this metadata: a value for each name, or `{gt: 3, le: 9}`, `ne`, `in`, `exists`.",
+    ]
+    as_of: Annotated[str, 'As it was known at this moment, such as "2026-05-31T10:00:00Z".', Rule(title="moment")]
+    options: Annotated[Mapping[str, Tree], "The target's own options."]
+
+
+ITEM_CAPABILITIES: Final[Mapping[Capability, str]] = {
+    "add.key": "remembers a text under a key that the caller chose",
+    "add.metadata": "takes whatever is known of a text beside it, such as speaker, session and said_at of a turn",
+    "add.ttl": "forgets a text when the time is over that was given with it",
+    "add.source": "knows where a text comes from: what the user said is not outdone by a page that an agent read",
+    "add.role": "knows who said a text",
+    LISTS: "keeps lists and mappings in metadata",
 }
-_DURABLE: Schema = {"description": "It stays forgotten when its source is added again.", "enum": [True]}
+"""What the keys of an item call for, such as `add.key`, and what a target with the capability does."""
+
+
+def needs_of_item(item: Mapping[str, Tree]) -> Iterator[Capability]:
+    """Yield the capabilities that an item calls for."""
+    yield from (f"add.{key}" for key in item if f"add.{key}" in ITEM_CAPABILITIES)
+    if any(isinstance(value, (list, Mapping)) for value in (item.get("metadata") or {}).values()):
+        yield LISTS
 
 
 def take_vector(reading: Reading, value: Args, name: str, path: TreePath) -> Args:
@@ -120,6 +162,7 @@ def hit_faults(limit: str) -> Callable[[StepRecord, Sequence[ToolSchema]], Itera
 
 
 def _read_items(reading: Reading, value: Tree, path: TreePath) -> Args:
+    """Return {"items": [...]}, each with its `ttl` in seconds."""
     listed = (
         [(inner, (*path, index)) for index, inner in enumerate(value)] if isinstance(value, list) else [(value, path)]
     )
@@ -153,6 +196,7 @@ def _read_list(_reading: Reading, value: Tree, _path: TreePath) -> Args:
 
 
 def _read_ref(reading: Reading, value: Tree, path: TreePath) -> Args:
+    """Return the keys of a reference, with `about` as a list; none of them where everything is meant."""
     if isinstance(value, str):
         # A whole ${saved} is an id that the backend gave; any other text is a key that the caller chose.
         return {"id" if REFERENCE.fullmatch(value) else "key": value}
@@ -227,28 +271,9 @@ _BOUNDS: Final[Mapping[str, tuple[Sequence[type], str]]] = {
 }
 """The types that the bound of an operator may have, and in words; `ne` takes any."""
 
-_QUERY = mapping_of(
-    "key of a query",
-    {
-        "query": text("What is asked."),
-        "vector": VECTOR,
-        "kinds": KINDS,
-        "top_k": count("At most so many hits."),
-        "min_score": number("No hit below this score."),
-        "token_budget": count("At most so many tokens in all."),
-        "where": free_mapping(
-            "Only memories with this metadata: a value for each name, or `{gt: 3, le: 9}`, `ne`, `in`, `exists`."
-        ),
-        "as_of": text('As it was known at this moment, such as "2026-05-31T10:00:00Z".', title="moment"),
-        "options": free_mapping("The target's own options."),
-    },
-    "query",
-    type=["string", "object"],
-)
-_QUERY_ARGS = "query, kinds?, top_k?, min_score?, token_budget?, where?, options?, as_of? (ISO 8601, UTC)"
-
 
 def _read_query(reading: Reading, value: Tree, path: TreePath) -> Args:
+    """Return the keys of a query, with `kinds` as a list and `as_of` in UTC."""
     args = dict(value) if isinstance(value, dict) else {"query": value}
     if "as_of" in args:
         args["as_of"] = moment_of(reading, args["as_of"], (*path, "as_of"))
@@ -286,17 +311,11 @@ STEPS: Final = (
         name="add",
         summary="remember one text or several",
         forms="one text, one item, or a list of items in order",
-        grammar={
-            **_ITEM,
-            "type": ["string", "object", "array"],
-            "minItems": 1,
-            "items": {"type": ["string", "object"], **_ITEM},
-        },
+        argument=Annotated[str | _KeyedItem | list[str | _KeyedItem], Rule(minItems=1)],
         read=_read_items,
-        args="items: [{text, key?, kind?, metadata?, ttl? (seconds), source?, role?, twin?}]",
         saves=_saved_items,
         request=lambda args, scope: Request.of(Target.add, [as_value(Item, item) for item in args["items"]], scope),
-        able={"add": "remembers texts", **ABLE},
+        able={"add": "remembers texts", **ITEM_CAPABILITIES},
         needs=_needs_of_add,
         results={"receipt": _receipt},
         leads=in_items,
@@ -317,9 +336,8 @@ STEPS: Final = (
         name="get",
         summary="look up one memory by id or key",
         forms="a key, ${saved} for an id, or {id} or {key}",
-        grammar=mapping_of(_TITLE, _ID_OR_KEY, type=["string", "object"], minProperties=1),
+        argument=Annotated[str | _Ref, Rule(minProperties=1)],
         read=_read_ref,
-        args=_ONE,
         request=lambda args, scope: Request.of(Target.get, as_value(Ref, args), scope),
         able={"get.id": "looks a memory up by its id", "get.key": "looks a memory up by its key"},
         needs=lambda args: ["get.id" if "id" in args else "get.key"],
@@ -338,11 +356,8 @@ STEPS: Final = (
         name="list",
         summary="list memories",
         forms="nothing, a kind, or a mapping",
-        grammar=mapping_of(
-            "argument of list", {"kinds": KINDS, "limit": count("At most so many.")}, type=["string", "object", "null"]
-        ),
+        argument=str | _List | None,
         read=_read_list,
-        args="kinds?, limit?",
         request=lambda args, scope: Request.of(Target.list, scope, tuple(args.get("kinds") or ()), args.get("limit")),
         able={"list": "enumerates memories"},
         results={"hits": hits_of},
@@ -359,20 +374,8 @@ STEPS: Final = (
         name="update",
         summary="replace the text of a memory",
         forms="{id}, {key} or {about}, and the new text",
-        grammar=mapping_of(
-            "argument of update",
-            {
-                **_ID_OR_KEY,
-                "about": _ABOUT,
-                "text": text("The new text."),
-                "vector": VECTOR,
-                "metadata": free_mapping("The new metadata."),
-            },
-            "text",
-            type="object",
-        ),
+        argument=_Update,
         read=_read_update,
-        args="id? or key? or about? (a list), text, kind?, metadata?",
         request=_update,
         able={
             "update": "replaces what a memory says",
@@ -392,19 +395,8 @@ STEPS: Final = (
         name="delete",
         summary="forget one memory, or all of them with `all`",
         forms="a key, ${saved} for an id, {id}, {key} or {about}, or {all: true}; `durable: true` for good",
-        grammar=mapping_of(
-            _TITLE,
-            {
-                **_ID_OR_KEY,
-                "about": _ABOUT,
-                "durable": _DURABLE,
-                "all": {"description": "Everything of this user (and session).", "enum": [True]},
-            },
-            type=["string", "object"],
-            minProperties=1,
-        ),
+        argument=Annotated[str | _Delete, Rule(minProperties=1)],
         read=_read_ref,
-        args=f"{_ONE}, or about (a list); durable?",
         request=_delete,
         able={
             "delete": "forgets",
@@ -426,11 +418,8 @@ STEPS: Final = (
         name="feedback",
         summary="rate a memory",
         forms="{id} or {key}, and the value",
-        grammar=mapping_of(
-            "argument of feedback", {**_ID_OR_KEY, "value": number("The rating.")}, "value", type="object"
-        ),
+        argument=_Feedback,
         read=_read_ref,
-        args=f"{_ONE}, value",
         request=lambda args, scope: Request.of(Target.feedback, as_value(Ref, args), args["value"], scope),
         able={"feedback": "takes ratings"},
         results={"result": whole_record, "receipt": whole_record},
@@ -444,9 +433,8 @@ STEPS: Final = (
         name="search",
         summary="ranked retrieval",
         forms="the query, or a mapping",
-        grammar=_QUERY,
+        argument=str | _Query,
         read=_read_query,
-        args=_QUERY_ARGS,
         request=lambda args, scope: Request.of(Target.search, _query(args), scope),
         able={
             "search": "ranked retrieval",
@@ -476,9 +464,8 @@ STEPS: Final = (
         name="context",
         summary="the text that the memory would put into a prompt",
         forms="the query, or a mapping",
-        grammar=_QUERY,
+        argument=str | _Query,
         read=_read_query,
-        args=_QUERY_ARGS,
         request=lambda args, scope: Request.of(Target.context, _query(args), scope),
         able={"context": "gives the text that it would put into a prompt"},
         needs=_needs_of_query("context"),

@@ -10,32 +10,38 @@ from memstory.language.matchers.check import lacks_a_key
 from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading, TreePath
 from memstory.language.story import Expectation, Step
+from memstory.language.words.shapes import Schema
 from memstory.language.words.times import span_of
-from memstory.language.words.word import NAME, WORDS, Args, Schema, Word, free_mapping, list_of, name_of, text
+from memstory.language.words.word import WORDS, Args, Word
 
 MODIFIERS: Final[Mapping[str, Schema]] = {
-    "as": text("The user who acts (default: the story's user); an empty text is a user without a name."),
-    "session": name_of("The session in which it happens."),
-    "save": free_mapping(
-        "Names for parts of the result, {name: field}, such as {near: id}; later steps use ${near}.",
-        title="saved name",
-        minProperties=1,
-        propertyNames=NAME,
-        additionalProperties={
+    "as": {
+        "description": "The user who acts (default: the story's user); an empty text is a user without a name.",
+        "type": "string",
+    },
+    "session": {"description": "The session in which it happens.", "type": "string", "minLength": 1},
+    "save": {
+        "description": "Names for parts of the result, {name: field}, such as {near: id}; later steps use ${near}.",
+        "title": "saved name",
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {"$ref": "#/$defs/name"},
+        "additionalProperties": {
             "title": "field of a result",
             "type": "string",
             "pattern": r"^[^.\s]+(\.[^.\s]+)*$",
             "examples": ["id", "items.1.id", "hits.0.text"],
         },
-    ),
-    "forbid": list_of(
-        "Texts that must not appear anywhere after the step, in any spelling: in its result, in a search for each text "
-        "alone, in the list, the context or the log, or in the files if the story requires `delete.erases`. Each "
-        "`twin` must still be found.",
-        {"title": "forbidden text", "type": "string", "minLength": 2},
-        minItems=1,
-        uniqueItems=True,
-    ),
+    },
+    "forbid": {
+        "description": "Texts that must not appear anywhere after the step, in any spelling: in its result, in a "
+        "search for each text alone, in the list, the context or the log, or in the files if the story requires "
+        "`delete.erases`. Each `twin` must still be found.",
+        "type": "array",
+        "minItems": 1,
+        "uniqueItems": True,
+        "items": {"title": "forbidden text", "type": "string", "minLength": 2},
+    },
     "expect": {"description": "What the result must be.", "$ref": "#/$defs/expect"},
 }
 """The grammar of the keys beside a step word."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Final
+from typing import Annotated, Final
 
 from memstory.contract.target import Tree
 from memstory.language.reading import Reading, TreePath
-from memstory.language.words.word import Args, Schema, Word, mapping_of, needs_always, number
+from memstory.language.words.shapes import Duration, Rule, Schema
+from memstory.language.words.word import Args, Word, needs_always
 
 _UNITS = {
     "weeks": ("w", 604_800_000_000),
@@ -27,16 +28,17 @@ LONGEST_WAIT: Final = 3 * _MICROSECONDS["s"]
 
 _CLOCK = {"clock": "takes its time from the story's clock"}
 
-DURATION: Schema = mapping_of(
-    "duration",
-    {name: number(f"{name.capitalize()}.", minimum=0) for name in _UNITS},
-    description="A span of time: '30d', '1h 5m', '1us', or {days: 30}.",
-    type=["string", "object"],
-    pattern=r"^\s*([0-9]+(\.[0-9]+)?\s*(us|ms|s|m|h|d|w)\s*)+$",
-    examples=["2w", "1h 5m", "500ms"],
-    units=", ".join(f"{sign} ({name})" for name, (sign, _) in _UNITS.items()),
-    minProperties=1,
-)
+DURATION: Schema = {
+    "description": "A span of time: '30d', '1h 5m', '1us', or {days: 30}.",
+    "title": "duration",
+    "type": ["string", "object"],
+    "pattern": r"^\s*([0-9]+(\.[0-9]+)?\s*(us|ms|s|m|h|d|w)\s*)+$",
+    "examples": ["2w", "1h 5m", "500ms"],
+    "units": ", ".join(f"{sign} ({name})" for name, (sign, _) in _UNITS.items()),
+    "minProperties": 1,
+    "additionalProperties": False,
+    "properties": {name: {"description": f"{name.capitalize()}.", "type": "number", "minimum": 0} for name in _UNITS},
+}
 
 
 def microseconds(value: Tree) -> int:
@@ -96,9 +98,8 @@ STEPS: Final = (
         name="at",
         summary="set the clock",
         forms='such as "2026-05-31T10:00:00Z"',
-        grammar={"title": "moment", "type": "string"},
+        argument=Annotated[str, Rule(title="moment")],
         read=_moment,
-        args="moment (ISO 8601, UTC)",
         able=_CLOCK,
         barred_in=("parallel", "other_process"),
         has_user=False,
@@ -110,9 +111,8 @@ STEPS: Final = (
         name="advance",
         summary="let time pass",
         forms="a span of time such as 30d, 1h 5m, 1us or {days: 30}",
-        grammar={"$ref": "#/$defs/duration"},
+        argument=Duration,
         read=_span,
-        args="microseconds (integer)",
         able=_CLOCK,
         barred_in=("parallel", "other_process"),
         has_user=False,
@@ -125,9 +125,8 @@ STEPS: Final = (
         name="wait",
         summary="wait for a moment: on the story's clock if the target uses it, otherwise in real time",
         forms="a span of time such as 1.2s; 3 s in a story at most",
-        grammar={"$ref": "#/$defs/duration"},
+        argument=Duration,
         read=_waiting,
-        args="microseconds (integer)",
         barred_in=("parallel", "other_process"),
         has_user=False,
         needs=needs_always(),

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final, Required, TypedDict
 
 from memstory.contract.target import Json, Request, Scope, Target, ToolSchema, Tree
 from memstory.language.json_schemas import faulty_schemas
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Expectation
-from memstory.language.words.word import (
-    NOTHING,
-    Args,
-    Word,
-    free_mapping,
-    in_list,
-    mapping_of,
-    name_of,
-    read_named,
-    whole_record,
-)
+from memstory.language.words.shapes import Name, Nothing
+from memstory.language.words.word import Args, Word, in_list, read_named, whole_record
 from memstory.results.recording import StepRecord
 
 
@@ -65,24 +56,30 @@ def _look_for_texts(reading: Reading, args: Args, expected: Expectation, path: T
         args["search_for"] = texts
 
 
+class _Tool(TypedDict, total=False):
+    name: Required[Annotated[Name, "The tool."]]
+    args: Annotated[Mapping[str, Tree], "Its arguments, as they are."]
+    caller: Annotated[Name, "Which agent calls."]
+
+
+class _Run(TypedDict, total=False):
+    job: Required[Annotated[Name, "compress, cleanup, purge, reindex, backup, …"]]
+    args: Annotated[Mapping[str, Tree], "The job's arguments."]
+
+
+class _Inspect(TypedDict, total=False):
+    what: Required[Annotated[Name, "What to look at."]]
+    since: Annotated[Tree, "Only what is newer than this: a number, or ${saved}."]
+    args: Annotated[Mapping[str, Tree], "More arguments."]
+
+
 STEPS: Final = (
     Word(
         name="tool",
         summary="call a tool, as any agent could",
         forms="its name, or {name, args, caller}",
-        grammar=mapping_of(
-            "argument of tool",
-            {
-                "name": name_of("The tool."),
-                "args": free_mapping("Its arguments, as they are."),
-                "caller": name_of("Which agent calls."),
-            },
-            "name",
-            type=["string", "object"],
-            minLength=1,
-        ),
+        argument=Name | _Tool,
         read=read_named("name", args={}),
-        args="name, args, caller?",
         request=lambda args, scope: Request.of(
             Target.tool, args["name"], args.get("args") or {}, scope, args.get("caller")
         ),
@@ -101,7 +98,7 @@ STEPS: Final = (
     Word(
         name="tools",
         summary="the tools that are announced to a language model",
-        grammar=NOTHING,
+        argument=Nothing,
         request=lambda _args, _scope: Request.of(Target.tools),
         able={"tool.schema": "announces its tools with their schemas"},
         results={"tools": _announced},
@@ -117,18 +114,8 @@ STEPS: Final = (
         name="run",
         summary="run a maintenance job",
         forms="its name, or {job, args}",
-        grammar=mapping_of(
-            "argument of run",
-            {
-                "job": name_of("compress, cleanup, purge, reindex, backup, …"),
-                "args": free_mapping("The job's arguments."),
-            },
-            "job",
-            type=["string", "object"],
-            minLength=1,
-        ),
+        argument=Name | _Run,
         read=read_named("job", args={}),
-        args="job, args",
         request=lambda args, scope: Request.of(Target.run, args["job"], args.get("args") or {}, scope),
         able={"job.": "a maintenance job"},
         needs=lambda args: [f"job.{args['job']}"],
@@ -144,19 +131,8 @@ STEPS: Final = (
         name="inspect",
         summary="look inside the memory; `files` lists the workspace without asking the target",
         forms="embedder, model, bus, log, status, … or {what, since, args}",
-        grammar=mapping_of(
-            "argument of inspect",
-            {
-                "what": name_of("What to look at."),
-                "since": {"description": "Only what is newer than this: a number, or ${saved}."},
-                "args": free_mapping("More arguments."),
-            },
-            "what",
-            type=["string", "object"],
-            minLength=1,
-        ),
+        argument=Name | _Inspect,
         read=read_named("what"),
-        args="what, since?, args; for files: search_for (texts that no file may hold)",
         request=_inspection,
         able={"inspect.": "something that can be looked at"},
         needs=lambda args: [] if args["what"] == FILES else [f"inspect.{args['what']}"],

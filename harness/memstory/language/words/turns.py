@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final, Required, TypedDict
 
 from memstory.contract.target import Request, Target, ToolSchema, Tree
 from memstory.language.json_schemas import violations_of_schema
@@ -11,7 +11,8 @@ from memstory.language.matchers.expectable import View, context_tokens
 from memstory.language.matchers.talk import answer_and_memory
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.memories import read_text_or_mapping
-from memstory.language.words.word import VECTOR, Args, Word, mapping_of, needs_always, text
+from memstory.language.words.shapes import Name, Vector
+from memstory.language.words.word import Args, Word, needs_always
 from memstory.results.recording import StepRecord
 
 
@@ -34,19 +35,18 @@ def _worded(key: str, default: str | None = None) -> Callable[[Reading, Tree, Tr
     return read
 
 
+class _Say(TypedDict, total=False):
+    text: Required[Annotated[str, "What the user says."]]
+    vector: Vector
+
+
 STEPS: Final = (
     Word(
         name="say",
         summary="one conversational turn",
         forms="the text, or a mapping",
-        grammar=mapping_of(
-            "argument of say",
-            {"text": text("What the user says."), "vector": VECTOR},
-            "text",
-            type=["string", "object"],
-        ),
+        argument=str | _Say,
         read=read_text_or_mapping,
-        args="text",
         request=lambda args, scope: Request.of(Target.say, args["text"], scope),
         able={"chat": "takes conversational turns", "chat.tools": "reports the tool calls of a turn"},
         needs_to_judge={"tool_calls": needs_always("chat.tools"), "honest": needs_always("search")},
@@ -71,9 +71,8 @@ STEPS: Final = (
         name="new_session",
         summary="continue in a new session",
         forms="nothing, or its name",
-        grammar={"type": ["string", "null"], "minLength": 1},
+        argument=Name | None,
         read=_worded("name"),
-        args="name?",
         example="""
 - new_session:
 - new_session: evening
@@ -83,9 +82,8 @@ STEPS: Final = (
         name="end_session",
         summary="end the session",
         forms="nothing, or the reason",
-        grammar={"type": ["string", "null"], "minLength": 1},
+        argument=Name | None,
         read=_worded("reason", "explicit"),
-        args="reason",
         request=lambda args, scope: Request.of(Target.end_session, scope, args.get("reason") or "explicit"),
         able={"session": "takes the end of a session"},
         in_session=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -11,118 +11,11 @@ from memstory.language.matchers.expectable import EXPECTABLE, View
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Expectation
+from memstory.language.words.shapes import Schema, grammar_of
 from memstory.results.recording import StepRecord
 
-Schema: TypeAlias = dict[str, Tree]
-
-
-def text(description: str, **more: Tree) -> Schema:
-    """Return the grammar of a text."""
-    return {"description": description, "type": "string", **more}
-
-
-def name_of(description: str) -> Schema:
-    """Return the grammar of a text that must not be empty."""
-    return text(description, minLength=1)
-
-
-def number(description: str, **more: Tree) -> Schema:
-    """Return the grammar of a number."""
-    return {"description": description, "type": "number", **more}
-
-
-def count(description: str, **more: Tree) -> Schema:
-    """Return the grammar of a whole number, from 0 on unless `more` says otherwise."""
-    return {"description": description, "type": "integer", "minimum": 0, **more}
-
-
-def choice(description: str, *values: str) -> Schema:
-    """Return the grammar of one of some words."""
-    return {"description": description, "enum": list(values)}
-
-
-def free_mapping(description: str, **more: Tree) -> Schema:
-    """Return the grammar of a mapping of any keys."""
-    return {"description": description, "type": "object", **more}
-
-
-def list_of(description: str, items: Schema, **more: Tree) -> Schema:
-    """Return the grammar of a list."""
-    return {"description": description, "type": "array", **more, "items": items}
-
-
-def mapping_of(title: str, properties: Schema, *required: str, **more: Tree) -> Schema:
-    """Return the grammar of a mapping of these keys and no others."""
-    needed = {"required": list(required)} if required else {}
-    return {"title": title, **more, **needed, "additionalProperties": False, "properties": properties}
-
-
-NAME_PATTERN: Schema = {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "examples": ["near", "first_fact"]}
-NAME: Schema = {"$ref": "#/$defs/name"}
-STEP: Schema = {"type": "object", "$ref": "#/$defs/step"}
-NOTHING: Schema = {"type": ["null", "object", "boolean"], "maxProperties": 0}
-VECTOR = list_of("The numbers that stand for this text.", {"type": "number"}, minItems=1)
-KIND = text("The kind of memory.")
-KINDS: Schema = {
-    "description": "Kinds of memories, as the target calls them.",
-    "type": ["string", "array"],
-    "items": {"type": "string"},
-}
-
-
-ROLES: Final = ("user", "assistant", "tool", "web")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemKey:
-    """One key of an item: its grammar, and what a target is able to do that takes it."""
-
-    grammar: Schema
-    capability: Capability
-    able: str
-
-
-ITEM_KEYS: Final[Mapping[str, ItemKey]] = {
-    "key": ItemKey(
-        grammar=text("The key to find it by."),
-        capability="add.key",
-        able="remembers a text under a key that the caller chose",
-    ),
-    "metadata": ItemKey(
-        grammar=free_mapping("What else is kept with it."),
-        capability="add.metadata",
-        able="takes whatever is known of a text beside it, such as speaker, session and said_at of a turn",
-    ),
-    "ttl": ItemKey(
-        grammar={"description": "Time to live, such as 30d or 500ms.", "$ref": "#/$defs/duration"},
-        capability="add.ttl",
-        able="forgets a text when the time is over that was given with it",
-    ),
-    "source": ItemKey(
-        grammar=choice("Where it comes from, so how far it is trusted.", *ROLES),
-        capability="add.source",
-        able="knows where a text comes from: what the user said is not outdone by a page that an agent read",
-    ),
-    "role": ItemKey(
-        grammar=choice("Who said it.", *ROLES),
-        capability="add.role",
-        able="knows who said a text",
-    ),
-}
-
 LISTS: Final = "add.metadata.lists"
-ABLE: Final[Mapping[Capability, str]] = {
-    **{one.capability: one.able for one in ITEM_KEYS.values()},
-    LISTS: "keeps lists and mappings in metadata",
-}
-
-
-def needs_of_item(item: Mapping[str, Tree]) -> Iterator[Capability]:
-    """Yield the capabilities that an item calls for."""
-    yield from (ITEM_KEYS[name].capability for name in item if name in ITEM_KEYS)
-    if any(isinstance(value, (list, Mapping)) for value in (item.get("metadata") or {}).values()):
-        yield LISTS
-
+"""The capability that an item calls for whose metadata have lists or mappings."""
 
 Args: TypeAlias = dict[str, Tree]
 Value = TypeVar("Value", Item, Query, Ref)
@@ -139,6 +32,11 @@ def read_nothing(reading: Reading, value: Tree, path: TreePath) -> Args:
     if value is False:
         reading.fault(path, "'false' says nothing here; leave the step out, or leave its value empty")
     return {}
+
+
+def read_mapping(reading: Reading, value: Tree, path: TreePath) -> Args:
+    """Read an argument that is a mapping, or nothing."""
+    return {**read_nothing(reading, value, path), **(value if isinstance(value, dict) else {})}
 
 
 def read_named(key: str, **defaults: Tree) -> Callable[[Reading, Any, TreePath], Args]:
@@ -174,8 +72,9 @@ def in_items(path: str) -> str:
 class Word:
     """One step word.
 
-    What a story writes: `grammar` is the JSON Schema of its argument, of which `forms` says the ways to write it;
-    `read` makes one form of them (`args`), `inner` finds the steps within it, `saves` the names that it saves itself.
+    What a story writes: `argument` is the type of what stands beside the word, `forms` says in words how it can be
+    written; `read` makes a mapping of it, the `args` of a step. `inner` finds the steps within it, `saves` the names
+    that it saves itself.
 
     What is done: `request` makes of the arguments and the scope what the target is asked; a word without one is the
     harness's own. `able` describes the capabilities that the word calls for, a whole family where the name ends with
@@ -196,9 +95,8 @@ class Word:
     name: str
     summary: str
     example: str
-    grammar: Mapping[str, Tree]
+    argument: Any
     forms: str = ""
-    args: str = ""
     read: Callable[[Reading, Any, TreePath], Args] = read_nothing
     inner: Callable[[Tree], tuple[str, Tree] | None] = lambda _: None
     saves: Callable[[Tree], Mapping[str, str]] = lambda _: {}
@@ -226,6 +124,16 @@ class Word:
                 f"the step '{self.name}' has a result '{unknown[0]}', which is not an expected field. Known: "
                 f"{', '.join(sorted(EXPECTABLE))}; add it to EXPECTABLE in matchers/expectable.py, or take one of these"
             )
+
+    @property
+    def grammar(self) -> Schema:
+        """The JSON Schema of its argument."""
+        return {"title": f"argument of {self.name}", **grammar_of(self.argument)}
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """The keys of an argument that is a mapping, each with what it means."""
+        return {name: one.get("description", "") for name, one in self.grammar.get("properties", {}).items()}
 
     @property
     def fields(self) -> tuple[str, ...]:

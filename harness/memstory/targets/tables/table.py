@@ -10,8 +10,8 @@ from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.contract.target import Capability, Tree
-from memstory.language.words.memories import CONDITIONS
-from memstory.language.words.word import ITEM_KEYS, LISTS
+from memstory.language.words.memories import CONDITIONS, ITEM_CAPABILITIES
+from memstory.language.words.word import LISTS
 from memstory.targets.tables.replies import Path, Rows, ScoreKind
 from memstory.targets.tables.templates import Template, parse_template, placeholders, takes_items
 
@@ -155,7 +155,7 @@ def _derived(table: Table) -> Iterator[Capability]:
             yield "search.scores"
     if "add" in operations:
         given = operations["add"].names | ({"key"} if "own_id" in operations["add"].names else set())
-        yield from (key.capability for name, key in ITEM_KEYS.items() if name in given)
+        yield from (word for word in ITEM_CAPABILITIES if word.removeprefix("add.") in given)
         yield from [LISTS] if "metadata" in given else []
         yield from ["add.verbatim"] if "text" in given else []
     if "get" in operations:
