@@ -22,7 +22,7 @@ from memstory.contract.codec import encode
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import OPERATIONS, OPERATORS, Capability, Item, Query, Ref, Target
 from memstory.language.capabilities import is_known
-from memstory.language.json_schemas import faulty_schemas
+from memstory.language.json_schemas import tool_faults
 from memstory.language.words import WORDS
 from memstory.targets.discovery import load_spec
 
@@ -108,7 +108,7 @@ class Offers(TargetTests):
         async with self._open_target() as target:
             announced = await target.tools()
         claim(bool(announced), "'tool.schema' does not hold: no tool is announced")
-        faults = [*faulty_schemas(encode(announced))]
+        faults = [*tool_faults(encode(announced))]
         claim(not faults, "; ".join(faults))
 
     @shows("inspect.")
@@ -193,7 +193,7 @@ def _methods() -> Iterator[tuple[str, Sequence[str]]]:
     `add.key` only says more about `add`.
     """
     for method in OPERATIONS & WORDS.keys():
-        able = WORDS[method].able
+        able = WORDS[method].capabilities
         words = [name for name in able if not any(name.startswith(f"{other}.") for other in able)]
         if words:
             yield method, words

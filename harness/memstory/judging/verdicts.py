@@ -69,7 +69,7 @@ def locate(story: Story, path: Sequence[int]) -> StepPlace | None:
         if not rest:
             passed = f", pass {'.'.join(passes)}" if passes else ""
             return StepPlace(step=step, label=f"step {'.'.join(numbers)}{passed} ({step.op})")
-        if WORDS[step.op].counts:
+        if WORDS[step.op].is_loop:
             passes.append(str(rest[0] + 1))
             rest = rest[1:]
         steps = step.steps

@@ -63,18 +63,18 @@ FEATURES: Final[Mapping[Capability, str]] = {
 
 def operations() -> Mapping[Capability, str]:
     """Return the capabilities that steps and expectations call for, with their meanings."""
-    return {name: meaning for name, meaning in _called_for().items() if not name.endswith(".")}
+    return {name: meaning for name, meaning in _step_capabilities().items() if not name.endswith(".")}
 
 
 def families() -> Mapping[str, str]:
     """Return the words before the dot of `job.compress`, `inspect.embedder` …; what follows is the target's own."""
-    return {name.removesuffix("."): meaning for name, meaning in _called_for().items() if name.endswith(".")}
+    return {name.removesuffix("."): meaning for name, meaning in _step_capabilities().items() if name.endswith(".")}
 
 
-def _called_for() -> Mapping[str, str]:
+def _step_capabilities() -> Mapping[str, str]:
     found = dict(_OF_A_STORY)
     for word in WORDS.values():
-        found |= word.able
+        found |= word.capabilities
     return dict(sorted(found.items()))
 
 
@@ -142,7 +142,7 @@ def needs_of_story(story: Story) -> Mapping[Capability, Sequence[str]]:
 def _of_steps(steps: Sequence[Step]) -> Iterator[tuple[Capability, str]]:
     numbered = list(_numbered(steps, ""))
     for number, step in numbered:
-        for name in WORDS[step.op].needed(step.args, step.expect):
+        for name in WORDS[step.op].capabilities_for(step.args, step.expect):
             yield name, f"step {number} ({step.op}), line {step.mark.line}"
         if step.forbid:
             yield "search", f"forbid: of step {number} ({step.op}), line {step.mark.line}"

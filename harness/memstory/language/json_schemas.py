@@ -29,7 +29,7 @@ def invalid_schema_message(schema: Tree) -> str | None:
     return None
 
 
-def violations_of_schema(calls: Sequence[Mapping[str, Tree]], announced: Sequence[ToolSchema]) -> Iterator[str]:
+def call_faults(calls: Sequence[Mapping[str, Tree]], announced: Sequence[ToolSchema]) -> Iterator[str]:
     """Yield what each call violates of the schema of its tool; where nothing was announced, nothing is said."""
     schemas = {tool.name: tool.parameters for tool in announced}
     for call in calls if schemas else ():
@@ -42,7 +42,7 @@ def violations_of_schema(calls: Sequence[Mapping[str, Tree]], announced: Sequenc
             yield f"'{name}' was called against its schema: {f'{place}: ' if place else ''}{error.message:.160}"
 
 
-def faulty_schemas(tools: Sequence[Mapping[str, Tree]]) -> Iterator[str]:
+def tool_faults(tools: Sequence[Mapping[str, Tree]]) -> Iterator[str]:
     """Yield the announced tools whose parameters are not a JSON Schema."""
     for tool in tools:
         fault = invalid_schema_message(tool.get("parameters") or {})

@@ -27,7 +27,7 @@ from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.text import documents
 from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
-from memstory.language.words.times import LONGEST_WAIT, span_of
+from memstory.language.words.times import LONGEST_WAIT, read_duration
 
 _KEPT = frozenset({"vars", "defaults", "parametrize", "story", "tags", "covers"})
 _RUN = frozenset({"steps", "expect"})
@@ -280,7 +280,7 @@ def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
             reading.fault(
                 (*path, key), f"'{key}' belongs to a '{owner}', which this retrieval does not have", at_key=True
             )
-    within = span_of(reading, task["within"], (*path, "within")) / 1e6 if "within" in task else None
+    within = read_duration(reading, task["within"], (*path, "within")) / 1e6 if "within" in task else None
     cuts = tuple(map(int, task.get("cuts", ())))
     return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10)), "within": within, "cuts": cuts})
 

@@ -102,7 +102,7 @@ class Performer:
 
     async def _attempt(self, step: Step, path: tuple[int, ...], branch: Branch) -> StepRecord:
         word, args = WORDS[step.op], substitute(step.args, branch.names)
-        if word.names_paths:
+        if word.may_name_paths:
             self._bounds.check(f"{step.op}: args", args.get("args"), step.mark)
         user, session = substitute([step.user, step.session], branch.names)
         scope = self._stage.scope(user, session, in_session=word.in_session)
@@ -139,7 +139,7 @@ class Performer:
         )
         prober = Prober(stage=self._stage, able=self._able, scope=scope, in_files=self._in_files)
         try:
-            if word.is_settled and self._settles:
+            if word.settles and self._settles:
                 await self._stage.settle()
             after = await self._witnessed(step, args, scope) if before is not None else None
             branch.twins += _twins(args, scope.user) if step.op == "add" and error is None else []

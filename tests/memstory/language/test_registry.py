@@ -100,9 +100,9 @@ def recollect(monkeypatch):
             argument=str | Recollect,
             read=read_named("words"),
             request=lambda args, scope: Request("recollect", {"words": args["words"], "scope": scope}),
-            able={"recollect": "finds what fits words best"},
+            capabilities={"recollect": "finds what fits words best"},
             results={"hits": hits_of},
-            leads=in_list,
+            path_in_record=in_list,
             example="- recollect: the ferry",
         )
     )

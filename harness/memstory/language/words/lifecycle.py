@@ -1,4 +1,4 @@
-"""Steps on the memory as a program, and around other steps: settle, restart, tamper, fault, and the blocks."""
+"""Steps on the memory as a program (settle, restart, tamper, fault), and steps that hold others (parallel, crash …)."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ STEPS: Final = (
         forms="nothing, or {embedder: other}",
         argument=_Restart | None | bool,
         read=read_mapping,
-        able={
+        capabilities={
             "restart": "can be closed and opened again",
             "restart.embedder": "can be opened again with another embedding model",
         },
         needs=lambda args: ["restart", *(["restart.embedder", "persistent"] if args else [])],
-        barred_in=("parallel", "other_process"),
+        not_inside=("parallel", "other_process"),
         has_user=False,
         example="""
 - restart:
@@ -106,7 +106,7 @@ STEPS: Final = (
         argument=Annotated[_Tamper, Rule(minProperties=1, maxProperties=1)],
         read=read_mapping,
         needs=needs_always("restart", "persistent"),
-        barred_in=("parallel", "other_process"),
+        not_inside=("parallel", "other_process"),
         has_user=False,
         example="""
 - add: The ferry leaves at nine.
@@ -121,9 +121,9 @@ STEPS: Final = (
         argument=Annotated[_Fault, Rule(title="fault", minProperties=1)],
         read=_read_fault,
         request=lambda args, _scope: Request.of(Target.fault, args["part"], args["mode"]),
-        able={"fault.": "a part that can be made to fail"},
+        capabilities={"fault.": "a part that can be made to fail"},
         needs=lambda args: [f"fault.{args['part']}"],
-        barred_in=("parallel", "other_process"),
+        not_inside=("parallel", "other_process"),
         has_user=False,
         example="""
 - fault: {embedder: down}
@@ -138,9 +138,9 @@ STEPS: Final = (
         forms="{times, steps}",
         argument=_Block,
         read=_times,
-        inner=_steps,
-        barred_in=("parallel", "crash"),
-        counts=True,
+        inner_steps=_steps,
+        not_inside=("parallel", "crash"),
+        is_loop=True,
         has_user=False,
         example="""
 - parallel:
@@ -156,9 +156,9 @@ STEPS: Final = (
         forms="{times, steps}",
         argument=_Block,
         read=_times,
-        inner=_steps,
-        barred_in=("crash",),
-        counts=True,
+        inner_steps=_steps,
+        not_inside=("crash",),
+        is_loop=True,
         has_user=False,
         example="""
 - repeat:
@@ -176,9 +176,9 @@ STEPS: Final = (
         summary="kill and reopen; the `during` steps are in flight when it happens",
         forms="nothing, or {during: a step, or several}",
         argument=_Crash | None | bool,
-        inner=_during,
-        able={"crash": "can be killed and opened again"},
-        barred_in=("parallel", "crash", "other_process"),
+        inner_steps=_during,
+        capabilities={"crash": "can be killed and opened again"},
+        not_inside=("parallel", "crash", "other_process"),
         has_user=False,
         example="""
 - crash:
@@ -192,9 +192,9 @@ STEPS: Final = (
         summary="do the inner steps in a second process that has the same memory open, from its first steps to the end",
         forms="{steps}",
         argument=_OtherProcess,
-        inner=_steps,
-        able={"other_process": "can be open in several processes at once"},
-        barred_in=("crash", "other_process"),
+        inner_steps=_steps,
+        capabilities={"other_process": "can be open in several processes at once"},
+        not_inside=("crash", "other_process"),
         has_user=False,
         example="""
 - add: The ferry leaves at nine.

@@ -27,7 +27,7 @@ from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, unmark
 from memstory.language.registry import unknown_name_message
 from memstory.language.words.shapes import Count, Duration, Kind, Kinds, Name, Role, Rule, Vector
-from memstory.language.words.times import moment_of, span_of
+from memstory.language.words.times import read_duration, read_moment
 from memstory.language.words.word import LISTS, Args, Needs, Word, as_value, in_items, in_list, whole_record
 from memstory.results.recording import StepRecord
 
@@ -117,37 +117,37 @@ ITEM_CAPABILITIES: Final[Mapping[Capability, str]] = {
 
 
 def needs_of_item(item: Mapping[str, Tree]) -> Iterator[Capability]:
-    """Yield the capabilities that an item calls for."""
+    """Yield the capabilities that a target needs for an item."""
     yield from (f"add.{key}" for key in item if f"add.{key}" in ITEM_CAPABILITIES)
     if any(isinstance(value, (list, Mapping)) for value in (item.get("metadata") or {}).values()):
         yield LISTS
 
 
 def take_vector(reading: Reading, value: Args, name: str, path: TreePath) -> Args:
-    """Return `value` without its vector, which goes to `reading` as that of the text under `name`."""
+    """Return `value` without its vector, which `reading` keeps for the text under the key `name`."""
     if "vector" in value:
         reading.vector(unmark(value[name]), value["vector"], (*path, "vector"))
     return {key: inner for key, inner in value.items() if key != "vector"}
 
 
 def read_text_or_mapping(reading: Reading, value: Tree, path: TreePath) -> Args:
-    """Read a text, or a mapping with a text."""
+    """Return {"text": …} and more keys of a text or mapping, without its vector."""
     return take_vector(reading, value if isinstance(value, dict) else {"text": value}, "text", path)
 
 
 def list_kinds(args: Args) -> Args:
-    """Return `args` with a list of kinds where one was written."""
+    """Return `args` with `kinds` as a list."""
     return {**args, "kinds": [args["kinds"]]} if isinstance(args.get("kinds"), str) else args
 
 
 def hits_of(record: StepRecord) -> list[Tree]:
-    """Return the hits of a result that is a list, or one hit, or nothing."""
+    """Return the recorded hits, each a mapping, of a result that is a list, one hit or None."""
     found = record.result if isinstance(record.result, list) else [record.result]
     return [hit for hit in found if hit is not None]
 
 
 def hit_faults(limit: str) -> Callable[[StepRecord, Sequence[ToolSchema]], Iterator[tuple[str, str, str]]]:
-    """Return what finds hits beyond the argument `limit`, and hits that came twice."""
+    """Return a `faults` that finds more hits than the argument named `limit` allows, and hits that came twice."""
 
     def faults(record: StepRecord, _announced: Sequence[ToolSchema]) -> Iterator[tuple[str, str, str]]:
         hits, most = hits_of(record), record.args.get(limit)
@@ -174,13 +174,13 @@ def _read_item(reading: Reading, value: Tree, path: TreePath) -> Args:
     item = read_text_or_mapping(reading, value, path)
     reading.has_twin |= bool(item.get("twin"))
     if "ttl" in item:
-        item["ttl"] = span_of(reading, item["ttl"], (*path, "ttl")) / 1e6
+        item["ttl"] = read_duration(reading, item["ttl"], (*path, "ttl")) / 1e6
         if not item["ttl"]:
             reading.fault((*path, "ttl"), "a memory that is forgotten at once was never told; 'ttl' is 1us or more")
     return item
 
 
-def _saved_items(value: Tree) -> Mapping[str, str]:
+def _names_of_items(value: Tree) -> Mapping[str, str]:
     items = value if isinstance(value, list) else [value]
     return {
         item["save"]: f"items.{index}.id"
@@ -233,13 +233,13 @@ def _needs_of_add(args: Args) -> Iterator[str]:
         yield from needs_of_item(item)
 
 
-def _update(args: Mapping[str, Tree], scope: Scope) -> Request[Receipt]:
+def _update_request(args: Mapping[str, Tree], scope: Scope) -> Request[Receipt]:
     if "about" in args:
         return Request.of(Target.update_about, args["about"], as_value(Item, args), scope)
     return Request.of(Target.update, Ref(id=args.get("id"), key=args.get("key")), as_value(Item, args), scope)
 
 
-def _delete(args: Mapping[str, Tree], scope: Scope) -> Request[bool] | Request[int]:
+def _delete_request(args: Mapping[str, Tree], scope: Scope) -> Request[bool] | Request[int]:
     if "about" in args:
         return Request.of(Target.delete_about, args["about"], scope, durable=args.get("durable", False))
     return Request.of(Target.delete, as_value(Ref, args), scope)
@@ -276,7 +276,7 @@ def _read_query(reading: Reading, value: Tree, path: TreePath) -> Args:
     """Return the keys of a query, with `kinds` as a list and `as_of` in UTC."""
     args = dict(value) if isinstance(value, dict) else {"query": value}
     if "as_of" in args:
-        args["as_of"] = moment_of(reading, args["as_of"], (*path, "as_of"))
+        args["as_of"] = read_moment(reading, args["as_of"], (*path, "as_of"))
     for name, condition in args.get("where", {}).items():
         _check_operators(reading, condition, (*path, "where", name))
     return list_kinds(take_vector(reading, args, "query", path))
@@ -293,7 +293,7 @@ def _check_operators(reading: Reading, condition: Tree, path: TreePath) -> None:
             reading.fault((*path, operator), f"'{operator}' takes {_BOUNDS[operator][1]}, found {bound!r:.60}")
 
 
-def _query(args: Mapping[str, Tree]) -> Query:
+def _query_of(args: Mapping[str, Tree]) -> Query:
     return as_value(Query, {**args, "text": args["query"], "kinds": tuple(args.get("kinds") or ())})
 
 
@@ -313,14 +313,14 @@ STEPS: Final = (
         forms="one text, one item, or a list of items in order",
         argument=Annotated[str | _KeyedItem | list[str | _KeyedItem], Rule(minItems=1)],
         read=_read_items,
-        saves=_saved_items,
+        saved_names=_names_of_items,
         request=lambda args, scope: Request.of(Target.add, [as_value(Item, item) for item in args["items"]], scope),
-        able={"add": "remembers texts", **ITEM_CAPABILITIES},
+        capabilities={"add": "remembers texts", **ITEM_CAPABILITIES},
         needs=_needs_of_add,
         results={"receipt": _receipt},
-        leads=in_items,
+        path_in_record=in_items,
         in_session=True,
-        is_settled=True,
+        settles=True,
         example="""
 - add: The ferry leaves at nine.
   save: {ferry: id}
@@ -339,10 +339,10 @@ STEPS: Final = (
         argument=Annotated[str | _Ref, Rule(minProperties=1)],
         read=_read_ref,
         request=lambda args, scope: Request.of(Target.get, as_value(Ref, args), scope),
-        able={"get.id": "looks a memory up by its id", "get.key": "looks a memory up by its key"},
+        capabilities={"get.id": "looks a memory up by its id", "get.key": "looks a memory up by its key"},
         needs=lambda args: ["get.id" if "id" in args else "get.key"],
         results={"hits": hits_of},
-        leads=lambda path: path.removeprefix("0.") if path != "0" else "",
+        path_in_record=lambda path: path.removeprefix("0.") if path != "0" else "",
         example="""
 - add: {text: The ferry leaves at nine., key: ferry}
   save: {ferry: id}
@@ -359,10 +359,10 @@ STEPS: Final = (
         argument=str | _List | None,
         read=_read_list,
         request=lambda args, scope: Request.of(Target.list, scope, tuple(args.get("kinds") or ()), args.get("limit")),
-        able={"list": "enumerates memories"},
+        capabilities={"list": "enumerates memories"},
         results={"hits": hits_of},
         faults=hit_faults("limit"),
-        leads=in_list,
+        path_in_record=in_list,
         example="""
 - list:
   expect: {hits: {empty: true}}
@@ -376,14 +376,14 @@ STEPS: Final = (
         forms="{id}, {key} or {about}, and the new text",
         argument=_Update,
         read=_read_update,
-        request=_update,
-        able={
+        request=_update_request,
+        capabilities={
             "update": "replaces what a memory says",
             "update.about": "replaces what it remembers of a thing that is named in words",
         },
         needs=_needs_of_change("update"),
         results={"receipt": _receipt},
-        leads=in_items,
+        path_in_record=in_items,
         example="""
 - add: {text: The ferry leaves at nine., key: ferry}
 - update: {key: ferry, text: The ferry leaves at ten.}
@@ -397,8 +397,8 @@ STEPS: Final = (
         forms="a key, ${saved} for an id, {id}, {key} or {about}, or {all: true}; `durable: true` for good",
         argument=Annotated[str | _Delete, Rule(minProperties=1)],
         read=_read_ref,
-        request=_delete,
-        able={
+        request=_delete_request,
+        capabilities={
             "delete": "forgets",
             "delete.about": "forgets what it remembers of a thing that is named in words",
             "delete.durable": "can forget for good: what is deleted stays away when its source is added again",
@@ -421,7 +421,7 @@ STEPS: Final = (
         argument=_Feedback,
         read=_read_ref,
         request=lambda args, scope: Request.of(Target.feedback, as_value(Ref, args), args["value"], scope),
-        able={"feedback": "takes ratings"},
+        capabilities={"feedback": "takes ratings"},
         results={"result": whole_record, "receipt": whole_record},
         example="""
 - add: The ferry leaves at nine.
@@ -435,8 +435,8 @@ STEPS: Final = (
         forms="the query, or a mapping",
         argument=str | _Query,
         read=_read_query,
-        request=lambda args, scope: Request.of(Target.search, _query(args), scope),
-        able={
+        request=lambda args, scope: Request.of(Target.search, _query_of(args), scope),
+        capabilities={
             "search": "ranked retrieval",
             "search.as_of": "finds what it held at a given moment",
             "search.budget": "keeps a search within a number of tokens",
@@ -453,7 +453,7 @@ STEPS: Final = (
         needs_to_judge={"hits": needs_of_hit_checks},
         results={"hits": hits_of},
         faults=hit_faults("top_k"),
-        leads=in_list,
+        path_in_record=in_list,
         example="""
 - search: when does the ferry leave
   expect: {hits: {count: {ge: 1}}}
@@ -466,8 +466,8 @@ STEPS: Final = (
         forms="the query, or a mapping",
         argument=str | _Query,
         read=_read_query,
-        request=lambda args, scope: Request.of(Target.context, _query(args), scope),
-        able={"context": "gives the text that it would put into a prompt"},
+        request=lambda args, scope: Request.of(Target.context, _query_of(args), scope),
+        capabilities={"context": "gives the text that it would put into a prompt"},
         needs=_needs_of_query("context"),
         results={"text": whole_record, "context_tokens": context_tokens},
         example="""

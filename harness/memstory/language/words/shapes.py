@@ -1,4 +1,4 @@
-"""The types of what a story writes beside a word, and the grammar of such a type."""
+"""Types of what a story writes beside a word, and the grammar that follows from a type."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ _TYPES: Final[Mapping[Any, str]] = {
 
 
 def grammar_of(shape: Any) -> Schema:
-    """Return the JSON Schema of a type; that of a `TypedDict` is a mapping of its keys and no others.
+    """Return the JSON Schema of a type; a `TypedDict` is a mapping of its keys and no others.
+
+    A text in `Annotated` is the description; a key is required if it is marked as `Required`.
 
     >>> grammar_of(Annotated[str | list[str], "One text or several."])
     {'description': 'One text or several.', 'type': ['string', 'array'], 'items': {'type': 'string'}}

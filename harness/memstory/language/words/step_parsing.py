@@ -1,4 +1,4 @@
-"""Step trees -> Step: one operation each, its arguments in their one form, its expectations, its saved names."""
+"""Trees of steps -> `Step`s, each with one operation, its args in one form, its expectations and saved names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading, TreePath
 from memstory.language.story import Expectation, Step
 from memstory.language.words.shapes import Schema
-from memstory.language.words.times import span_of
+from memstory.language.words.times import read_duration
 from memstory.language.words.word import WORDS, Args, Word
 
 MODIFIERS: Final[Mapping[str, Schema]] = {
@@ -48,7 +48,7 @@ MODIFIERS: Final[Mapping[str, Schema]] = {
 
 
 def read_steps(reading: Reading, steps: Tree) -> tuple[Step, ...]:
-    """Return the steps; a step that the grammar refused is left out, but its saved names count as saved."""
+    """Return the steps of a story; one that the grammar refused is left out, but the names that it saves are known."""
     return _read(reading, steps, ("steps",), ()) if isinstance(steps, list) else ()
 
 
@@ -63,13 +63,13 @@ def _read_one(reading: Reading, tree: Tree, path: TreePath, around: tuple[Word, 
     word = _word(reading, tree, path)
     if word is not None and reading.sound(path):
         return _step(reading, word, tree, path, around)
-    reading.saved |= _saved_within(tree)
+    reading.saved |= _names_within(tree)
     if word is not None:
-        _read_what_is_left(reading, word, tree, path, around)
+        _read_sound_parts(reading, word, tree, path, around)
     return None
 
 
-def _read_what_is_left(
+def _read_sound_parts(
     reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath, around: tuple[Word, ...]
 ) -> None:
     """Read the sound parts of a broken step for further mistakes, so that all are reported at once."""
@@ -97,32 +97,32 @@ def _word(reading: Reading, tree: Mapping[str, Tree], path: TreePath) -> Word | 
     return None
 
 
-def _saved_within(tree: Tree) -> set[str]:
-    """Names that a broken step would have saved, so that one mistake is not reported at every later use."""
+def _names_within(tree: Tree) -> set[str]:
+    """Return the names that a broken step would save, so that its mistake is not reported at each of their uses."""
     if isinstance(tree, list):
-        return set().union(*map(_saved_within, tree))
+        return set().union(*map(_names_within, tree))
     if not isinstance(tree, dict):
         return set()
     save = tree.get("save")
     own = set(save) if isinstance(save, dict) else {save} if isinstance(save, str) else set()
-    return own.union(*map(_saved_within, tree.values()))
+    return own.union(*map(_names_within, tree.values()))
 
 
 def _step(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath, around: tuple[Word, ...]) -> Step:
     value, place = tree[word.name], (*path, word.name)
-    for block in {block.name for block in around}.intersection(word.barred_in):
+    for block in {block.name for block in around}.intersection(word.not_inside):
         message = f"'{word.name}' cannot be inside '{block}'; put it before or after"
         reading.fault(place, message, at_key=True)
-    inner = word.inner(value)
-    counting = any(block.counts for block in around)
+    inner = word.inner_steps(value)
+    counting = any(block.is_loop for block in around)
     outside = {key: one for key, one in tree.items() if key != "expect" and not (inner and key == word.name)}
     reading.known_references(outside, path, counting=counting)
     args = word.read(reading, value, place)
     if "forbid" in tree and not reading.has_twin:
         message = "a memory that stores nothing would pass this 'forbid': mark an item of an earlier 'add' as 'twin'"
         reading.fault((*path, "forbid"), message, at_key=True)
-    steps = _inner(reading, inner, place, (*around, word))
-    save = _saves(reading, word, tree, path)
+    steps = _read_inner(reading, inner, place, (*around, word))
+    save = _read_saved_names(reading, word, tree, path)
     reading.saved |= save.keys()
     # A step's expectations may speak of what the step itself has saved.
     reading.known_references(tree.get("expect"), (*path, "expect"), counting=counting)
@@ -131,7 +131,7 @@ def _step(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath
                 save=save, expect=expect, forbid=tuple(tree.get("forbid", ())), steps=steps)  # fmt: skip
 
 
-def _inner(
+def _read_inner(
     reading: Reading, inner: tuple[str, Tree] | None, path: TreePath, around: tuple[Word, ...]
 ) -> tuple[Step, ...]:
     if inner is None:
@@ -143,10 +143,10 @@ def _inner(
     return (step,) if step else ()
 
 
-def _saves(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath) -> dict[str, str]:
-    """Map names to paths in the recorded result, from `save:` beside the word and from within its argument."""
+def _read_saved_names(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath) -> dict[str, str]:
+    """Return the paths in the recorded result by name, of `save:` beside the word and within its argument."""
     found = {name: word.saved_path(field) for name, field in tree.get("save", {}).items()}
-    found |= word.saves(tree[word.name])
+    found |= word.saved_names(tree[word.name])
     if found and not word.fields:
         reading.fault((*path, "save"), f"'{word.name}' has no result to save from", at_key=True)
     for name in found.keys() & reading.given.keys():
@@ -161,7 +161,8 @@ def _saves(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePat
 def _expectations(
     reading: Reading, word: Word, args: Args, expect: Mapping[str, Tree], path: TreePath
 ) -> Iterator[Expectation]:
-    patience = span_of(reading, expect["eventually"], (*path, "eventually")) / 1e6 if "eventually" in expect else None
+    wait = expect.get("eventually")
+    seconds = None if wait is None else read_duration(reading, wait, (*path, "eventually")) / 1e6
     if expect.keys() == {"eventually"}:
         reading.fault((*path, "eventually"), "'eventually' says how long, but not what to wait for", at_key=True)
     if {"error", "refusal"} <= expect.keys():
@@ -175,6 +176,6 @@ def _expectations(
             reading.fault(place, f"'{word.name}' has no '{field}'; its result has: {known}", at_key=True)
         elif field != "eventually":
             matchers = EXPECTABLE[field].read(reading, value, place)
-            found = Expectation(field=field, matchers=matchers, mark=reading.mark(place), eventually_seconds=patience)
-            word.expecting(reading, args, found, place)
+            found = Expectation(field=field, matchers=matchers, mark=reading.mark(place), eventually_seconds=seconds)
+            word.check_expectation(reading, args, found, place)
             yield found

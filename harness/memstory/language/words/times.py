@@ -52,41 +52,36 @@ def microseconds(value: Tree) -> int:
     return sum(round(min(count * _MICROSECONDS[unit], 2 * _LONGEST)) for unit, count in parts)
 
 
-def span_of(reading: Reading, value: Tree, path: TreePath) -> int:
-    """Return a duration in whole microseconds; one that is longer than any clock can be set is noted."""
+def read_duration(reading: Reading, value: Tree, path: TreePath) -> int:
+    """Return a duration in whole microseconds; more than 200 years are a fault."""
     span = microseconds(value)
     if span > _LONGEST:
         reading.fault(path, "a span of time is 200 years at most")
     return span
 
 
-def _moment(reading: Reading, value: str, path: TreePath) -> Args:
+def read_moment(reading: Reading, value: str, path: TreePath) -> str | None:
+    """Return a moment as ISO 8601 in UTC; a text without a time zone, or that is no moment, is a fault."""
     example = 'write it like "2026-05-31T10:00:00Z"'
     try:
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
             reading.fault(path, f"the moment '{value:.40}' has no time zone; {example}")
-            return {}
-        return {"moment": moment.astimezone(UTC).isoformat()}
+            return None
+        return moment.astimezone(UTC).isoformat()
     except (ValueError, OverflowError):
         reading.fault(path, f"'{value:.40}' is not a moment; {example}")
-        return {}
+        return None
 
 
-def moment_of(reading: Reading, value: str, path: TreePath) -> str | None:
-    """Return a moment as ISO 8601 in UTC; None where it is none, which is noted."""
-    return _moment(reading, value, path).get("moment")
-
-
-def _waiting(reading: Reading, value: Tree, path: TreePath) -> Args:
+def _read_wait(reading: Reading, value: Tree, path: TreePath) -> Args:
     span = microseconds(value)
     if not 0 < span <= LONGEST_WAIT:
         reading.fault(path, f"a story waits for {LONGEST_WAIT / 1e6:g} s at most, in real time where it must")
-        return {}
     return {"microseconds": span}
 
 
-def _span(reading: Reading, value: Tree, path: TreePath) -> Args:
+def _read_advance(reading: Reading, value: Tree, path: TreePath) -> Args:
     span = microseconds(value)
     if not 0 < span <= _LONGEST:
         reading.fault(path, "the clock can be advanced by 1us at least and 200 years at most")
@@ -99,9 +94,9 @@ STEPS: Final = (
         summary="set the clock",
         forms='such as "2026-05-31T10:00:00Z"',
         argument=Annotated[str, Rule(title="moment")],
-        read=_moment,
-        able=_CLOCK,
-        barred_in=("parallel", "other_process"),
+        read=lambda reading, value, path: {"moment": read_moment(reading, value, path)},
+        capabilities=_CLOCK,
+        not_inside=("parallel", "other_process"),
         has_user=False,
         example="""
 - at: "2026-05-31T10:00:00Z"
@@ -112,9 +107,9 @@ STEPS: Final = (
         summary="let time pass",
         forms="a span of time such as 30d, 1h 5m, 1us or {days: 30}",
         argument=Duration,
-        read=_span,
-        able=_CLOCK,
-        barred_in=("parallel", "other_process"),
+        read=_read_advance,
+        capabilities=_CLOCK,
+        not_inside=("parallel", "other_process"),
         has_user=False,
         example="""
 - advance: 30d
@@ -126,8 +121,8 @@ STEPS: Final = (
         summary="wait for a moment: on the story's clock if the target uses it, otherwise in real time",
         forms="a span of time such as 1.2s; 3 s in a story at most",
         argument=Duration,
-        read=_waiting,
-        barred_in=("parallel", "other_process"),
+        read=_read_wait,
+        not_inside=("parallel", "other_process"),
         has_user=False,
         needs=needs_always(),
         example="""

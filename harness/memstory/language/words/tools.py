@@ -1,4 +1,4 @@
-"""Steps that reach into a memory, not through what it remembers: tool, tools, run, inspect."""
+"""Steps on tools, jobs and insides of a memory: tool, tools, run, inspect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, Required, TypedDict
 
 from memstory.contract.target import Json, Request, Scope, Target, ToolSchema, Tree
-from memstory.language.json_schemas import faulty_schemas
+from memstory.language.json_schemas import tool_faults
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Expectation
 from memstory.language.words.shapes import Name, Nothing
@@ -20,33 +20,33 @@ def _result(record: StepRecord) -> Tree:
 
 
 def _refusal(record: StepRecord) -> Tree:
-    """Return the text of a refusal; a tool refuses within its result."""
+    """Return the error of the step, or else the one that the tool itself returned."""
     is_within = record.error is None and isinstance(record.result, Mapping)
     return record.result.get("error") if is_within else record.error
 
 
-def _announced(record: StepRecord) -> Mapping[str, Tree]:
+def _tools_by_name(record: StepRecord) -> Mapping[str, Tree]:
     return {
         tool["name"]: {"description": tool.get("description"), "parameters": tool.get("parameters")}
         for tool in record.result or ()
     }
 
 
-def _faulty(record: StepRecord, _announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str, str]]:
-    return [("tools", "schema", fault) for fault in faulty_schemas(record.result or ())]
+def _tool_faults(record: StepRecord, _announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str, str]]:
+    return [("tools", "schema", fault) for fault in tool_faults(record.result or ())]
 
 
 FILES = "files"
-"""What the harness looks at itself: the workspace, without the target's help."""
+"""What `inspect` can name without asking the target: the files of the workspace."""
 
 
-def _inspection(args: Mapping[str, Tree], scope: Scope) -> Request[Json]:
+def _inspect_request(args: Mapping[str, Tree], scope: Scope) -> Request[Json]:
     since = {} if args.get("since") is None else {"since": args["since"]}
     return Request.of(Target.inspect, args["what"], {**(args.get("args") or {}), **since}, scope)
 
 
-def _look_for_texts(reading: Reading, args: Args, expected: Expectation, path: TreePath) -> None:
-    """Note which texts `none_contain` is about: the contents of files are not recorded."""
+def _note_search_texts(reading: Reading, args: Args, expected: Expectation, path: TreePath) -> None:
+    """Add the texts of `none_contain` to `args`, to be searched for: the contents of files are not recorded."""
     texts = [text for one in expected.matchers if one.name == "none_contain" for text in one.argument]
     if texts and args["what"] != FILES:
         reading.fault(
@@ -83,10 +83,10 @@ STEPS: Final = (
         request=lambda args, scope: Request.of(
             Target.tool, args["name"], args.get("args") or {}, scope, args.get("caller")
         ),
-        able={"tool": "lets any agent call its tools"},
+        capabilities={"tool": "lets any agent call its tools"},
         results={"result": _result},
         refusal=_refusal,
-        names_results=True,
+        has_named_results=True,
         in_session=True,
         example="""
 - tool: {name: recall_topic, args: {topic: user.name}, caller: another-agent}
@@ -100,10 +100,10 @@ STEPS: Final = (
         summary="the tools that are announced to a language model",
         argument=Nothing,
         request=lambda _args, _scope: Request.of(Target.tools),
-        able={"tool.schema": "announces its tools with their schemas"},
-        results={"tools": _announced},
-        leads=in_list,
-        faults=_faulty,
+        capabilities={"tool.schema": "announces its tools with their schemas"},
+        results={"tools": _tools_by_name},
+        path_in_record=in_list,
+        faults=_tool_faults,
         has_user=False,
         example="""
 - tools:
@@ -117,10 +117,10 @@ STEPS: Final = (
         argument=Name | _Run,
         read=read_named("job", args={}),
         request=lambda args, scope: Request.of(Target.run, args["job"], args.get("args") or {}, scope),
-        able={"job.": "a maintenance job"},
+        capabilities={"job.": "a maintenance job"},
         needs=lambda args: [f"job.{args['job']}"],
         results={"result": whole_record},
-        names_paths=True,
+        may_name_paths=True,
         example="""
 - run: cleanup
 - run: {job: compress, args: {older_than_days: 30}}
@@ -133,13 +133,13 @@ STEPS: Final = (
         forms="embedder, model, bus, log, status, … or {what, since, args}",
         argument=Name | _Inspect,
         read=read_named("what"),
-        request=_inspection,
-        able={"inspect.": "something that can be looked at"},
+        request=_inspect_request,
+        capabilities={"inspect.": "something that can be looked at"},
         needs=lambda args: [] if args["what"] == FILES else [f"inspect.{args['what']}"],
         results={"data": whole_record},
-        expecting=_look_for_texts,
+        check_expectation=_note_search_texts,
         has_user=False,
-        names_paths=True,
+        may_name_paths=True,
         example="""
 - inspect: embedder
   save: {calls: calls}

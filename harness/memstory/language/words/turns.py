@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Final, Required, TypedDict
 
 from memstory.contract.target import Request, Target, ToolSchema, Tree
-from memstory.language.json_schemas import violations_of_schema
+from memstory.language.json_schemas import call_faults
 from memstory.language.matchers.expectable import View, context_tokens
 from memstory.language.matchers.talk import answer_and_memory
 from memstory.language.reading import Reading, TreePath
@@ -16,18 +16,18 @@ from memstory.language.words.word import Args, Word, needs_always
 from memstory.results.recording import StepRecord
 
 
-def _part(name: str, default: Tree) -> View:
+def _part_of_turn(name: str, default: Tree) -> View:
     return lambda record: (record.result or {}).get(name, default)
 
 
-def _faulty_calls(record: StepRecord, announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str, str]]:
+def _call_faults(record: StepRecord, announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str, str]]:
     if not isinstance(record.result, Mapping):
         return ()
     called = record.result.get("tool_calls") or ()
-    return [("tool_calls", "schema", fault) for fault in violations_of_schema(called, announced)]
+    return [("tool_calls", "schema", fault) for fault in call_faults(called, announced)]
 
 
-def _worded(key: str, default: str | None = None) -> Callable[[Reading, Tree, TreePath], Args]:
+def _read_text(key: str, default: str | None = None) -> Callable[[Reading, Tree, TreePath], Args]:
     def read(_reading: Reading, value: Tree, _path: TreePath) -> Args:
         word = default if value is None else value
         return {} if word is None else {key: word}
@@ -48,18 +48,18 @@ STEPS: Final = (
         argument=str | _Say,
         read=read_text_or_mapping,
         request=lambda args, scope: Request.of(Target.say, args["text"], scope),
-        able={"chat": "takes conversational turns", "chat.tools": "reports the tool calls of a turn"},
+        capabilities={"chat": "takes conversational turns", "chat.tools": "reports the tool calls of a turn"},
         needs_to_judge={"tool_calls": needs_always("chat.tools"), "honest": needs_always("search")},
         results={
-            "answer": _part("answer", ""),
-            "tool_calls": _part("tool_calls", []),
+            "answer": _part_of_turn("answer", ""),
+            "tool_calls": _part_of_turn("tool_calls", []),
             "honest": answer_and_memory,
             "context_tokens": context_tokens,
         },
-        faults=_faulty_calls,
-        names_results=True,
+        faults=_call_faults,
+        has_named_results=True,
         in_session=True,
-        is_settled=True,
+        settles=True,
         example="""
 - say: What language do I prefer?
   expect:
@@ -72,7 +72,7 @@ STEPS: Final = (
         summary="continue in a new session",
         forms="nothing, or its name",
         argument=Name | None,
-        read=_worded("name"),
+        read=_read_text("name"),
         example="""
 - new_session:
 - new_session: evening
@@ -83,9 +83,9 @@ STEPS: Final = (
         summary="end the session",
         forms="nothing, or the reason",
         argument=Name | None,
-        read=_worded("reason", "explicit"),
+        read=_read_text("reason", "explicit"),
         request=lambda args, scope: Request.of(Target.end_session, scope, args.get("reason") or "explicit"),
-        able={"session": "takes the end of a session"},
+        capabilities={"session": "takes the end of a session"},
         in_session=True,
         example="""
 - end_session:

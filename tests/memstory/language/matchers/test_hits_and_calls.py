@@ -6,7 +6,7 @@ import pytest
 
 from memstory.contract.target import ToolSchema
 from memstory.judging.verdicts import step_verdicts
-from memstory.language.json_schemas import faulty_schemas, violations_of_schema
+from memstory.language.json_schemas import call_faults, tool_faults
 from memstory.language.matchers.expectable import estimated_tokens
 from memstory.language.stories import parse_stories
 from memstory.results.recording import Failure, Recording, StepRecord
@@ -243,17 +243,15 @@ def test_a_call_against_the_announced_schema_fails_a_story_that_expects_only_its
 
 
 def test_a_call_of_a_tool_that_was_never_announced_fails():
-    assert list(violations_of_schema([{"name": "x", "args": {}}], [SAVE])) == [
-        "'x' was called, but only save were announced"
-    ]
+    assert list(call_faults([{"name": "x", "args": {}}], [SAVE])) == ["'x' was called, but only save were announced"]
 
 
 def test_calls_are_not_held_against_schemas_that_nobody_announced():
-    assert list(violations_of_schema([{"name": "x", "args": {}}], [])) == []
+    assert list(call_faults([{"name": "x", "args": {}}], [])) == []
 
 
 def test_an_announced_schema_that_is_none_is_told():
-    (fault,) = faulty_schemas([{"name": "save", "parameters": {"type": "thing"}}])
+    (fault,) = tool_faults([{"name": "save", "parameters": {"type": "thing"}}])
     assert "'save' was announced with parameters that are not a JSON Schema" in fault
 
 
