@@ -62,12 +62,12 @@ FEATURES: Final[Mapping[Capability, str]] = {
 
 
 def operations() -> Mapping[Capability, str]:
-    """Return the capabilities that steps and expectations call for, with their meanings."""
+    """Return {capability: meaning} for what steps and expectations call for, without families."""
     return {name: meaning for name, meaning in _step_capabilities().items() if not name.endswith(".")}
 
 
 def families() -> Mapping[str, str]:
-    """Return the words before the dot of `job.compress`, `inspect.embedder` …; what follows is the target's own."""
+    """Return {family: meaning}, such as `job` and `inspect`: a target itself names what follows the dot."""
     return {name.removesuffix("."): meaning for name, meaning in _step_capabilities().items() if name.endswith(".")}
 
 
@@ -79,34 +79,34 @@ def _step_capabilities() -> Mapping[str, str]:
 
 
 def is_known(capability: Capability) -> bool:
-    """Return whether `requires:` may name `capability`."""
+    """Return whether `capability` exists, or belongs to a family."""
     family, dot, rest = capability.partition(".")
     return capability in operations() or capability in FEATURES or bool(family in families() and dot and rest)
 
 
 def meaning(capability: Capability) -> str:
-    """Return what a target can do that has `capability`."""
+    """Return what a target with `capability` does, as in "remembers texts"; KeyError if it is unknown."""
     family, _, rest = capability.partition(".")
     return operations().get(capability) or FEATURES.get(capability) or f"{families()[family]}: {rest}"
 
 
 LACKS: Final = " does not support "
-"""What is in the reason of a case between a target's name and the capabilities that it lacks."""
+"""The part of the reason of a case between the name of its target and the capabilities that it lacks."""
 
 IS_SHARED: Final = ", which other cases use too,"
-"""What stands before that where the target shares its server."""
+"""The part of the reason before `LACKS`, for a target that shares its server."""
 
 NEEDS_ITS_OWN: Final = frozenset(
     {"clock", "crash", "delete.erases", "integrity", "other_process", "restart", "restart.embedder", "scope.names"}
 )
-"""What no target can do that shares its server, whatever its adapter declares."""
+"""Capabilities that a target which shares its server never has, whatever its adapter declares."""
 
 _METHODS: Final = frozenset({"chat", "delete.scope", "get.id", "get.key"})
 _PARTS: Final = ("embedder.", "fault.", "inspect.", "job.", "llm.", "option.")
 
 
 def is_of_one_memory(capability: Capability) -> bool:
-    """Return whether `capability` speaks of a part that only the memory has for which its stories were written.
+    """Return whether `capability` is about parts, jobs or options that each memory has of its own.
 
     >>> is_of_one_memory("job.compress"), is_of_one_memory("list")
     (True, False)
@@ -115,7 +115,7 @@ def is_of_one_memory(capability: Capability) -> bool:
 
 
 def remedy(capability: Capability, parameters: Mapping[Capability, str]) -> str:
-    """Return what to do for a memory that lacks `capability`; `parameters` name what would promise it in signatures.
+    """Return what adds `capability` to an adapter; `parameters` are those that promise one, by capability.
 
     >>> [remedy(name, {"scope.user": "user_id"}) for name in ("list", "scope.user", "add.verbatim")]
     ['add a method', 'add a parameter user_id', 'declare it if it holds']
@@ -127,9 +127,9 @@ def remedy(capability: Capability, parameters: Mapping[Capability, str]) -> str:
 
 
 def needs_of_story(story: Story) -> Mapping[Capability, Sequence[str]]:
-    """Return each capability that `story` needs with the parts of the story that call for it.
+    """Return {capability: reasons} for all that `story` needs, such as "step 2 (search), line 5".
 
-    What `story.needs` has beside them is what somebody has typed.
+    The reason of what no step or key calls for is `requires:`.
     """
     found: dict[Capability, list[str]] = {}
     for name, reason in (*_of_steps(story.steps), *_of_keys(story)):

@@ -27,13 +27,13 @@ def mapping_of(title: str, properties: Schema, **more: Tree) -> Schema:
 
 
 def grammar_version() -> tuple[int, ...]:
-    """Return what tells whether the grammar is still as it was."""
+    """Return a key for caches of what is made from the grammar: it changes with each word and check."""
     registries: tuple[Registry[Any], ...] = (WORDS, MATCHERS, HIT_CHECKS, CALL_CHECKS, EXPECTABLE, METRICS)
     return tuple(registry.changes for registry in registries)
 
 
 def grammar() -> Mapping[str, Tree]:
-    """Return the JSON Schema of a story, with what the registries hold now."""
+    """Return the JSON Schema of a story (draft 2020-12), with the words and checks that are registered now."""
     return _grammar(grammar_version())
 
 
@@ -69,38 +69,38 @@ def _step_parts() -> Schema:
 
 def _expectation_parts() -> Schema:
     return {
-        "hits": mapping_of("check of hits", _described(HIT_CHECKS), type="object", minProperties=1),
+        "hits": mapping_of("check of hits", _grammar_of_checks(HIT_CHECKS), type="object", minProperties=1),
         "hit_fields": mapping_of("field of a hit", dict(HIT_FIELDS), minProperties=1),
         "tool_calls": mapping_of(
-            "check of tool calls", _described(CALL_CHECKS),
+            "check of tool calls", _grammar_of_checks(CALL_CHECKS),
             type=["array", "object"], minProperties=1, items={"$ref": "#/$defs/call"},
         ),
         "call": CALL,
         "textual": {"type": ["string", "object"], "$ref": "#/$defs/matchers"},
         "number": {"type": ["number", "object"], "$ref": "#/$defs/matchers"},
-        "value": {"properties": _described(MATCHERS), "additionalProperties": VALUE},
+        "value": {"properties": _grammar_of_checks(MATCHERS), "additionalProperties": VALUE},
         "matchers": {
             "minProperties": 1, "propertyNames": {"title": "matcher", "enum": list(MATCHERS)}, **VALUE,
         },
     }  # fmt: skip
 
 
-def _described(checks: Registry[Check]) -> Schema:
+def _grammar_of_checks(checks: Registry[Check]) -> Schema:
     return {one.name: {"description": _sentence(one.summary), **one.grammar} for one in checks.values()}
 
 
 def _sentence(summary: str, forms: str = "") -> str:
-    said = f"{summary}: {forms}" if forms else summary
-    return f"{said[0].upper()}{said[1:]}."
+    text = f"{summary}: {forms}" if forms else summary
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def schema_text() -> str:
-    """Return the grammar as the file that editors read."""
-    return f"{_written(grammar(), '')}\n"
+    """Return the grammar as the text of `story.schema.json`."""
+    return f"{_json_lines(grammar(), '')}\n"
 
 
-def _written(value: Tree, indent: str) -> str:
-    """Return JSON in lines that are filled, but never shared by parts that need several."""
+def _json_lines(value: Tree, indent: str) -> str:
+    """Return JSON in lines of at most `_WIDTH`; a part that needs several lines shares none."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or len(indent) + len(flat) <= _WIDTH:
         return flat
@@ -108,7 +108,7 @@ def _written(value: Tree, indent: str) -> str:
     pairs = value.items() if isinstance(value, dict) else (("", inner) for inner in value)
     lines: list[str] = []
     for key, inner in pairs:
-        part = f"{json.dumps(key)}: " * bool(key) + _written(inner, deeper)
+        part = f"{json.dumps(key)}: " * bool(key) + _json_lines(inner, deeper)
         if lines and "\n" not in lines[-1] + part and len(deeper) + len(lines[-1]) + len(part) < _WIDTH:
             lines[-1] += f", {part}"
         else:

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def schema_faults(value: Tree, schema: Mapping[str, Tree]) -> Iterator[ValidationError]:
-    """Yield all that `schema` has against `value`."""
+    """Yield an error of jsonschema for each violation of `schema` (draft 2020-12) by `value`."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415  (takes 0.1 s, and most runs need none)
 
     yield from Draft202012Validator(schema).iter_errors(value)
 
 
 def invalid_schema_message(schema: Tree) -> str | None:
-    """Return what keeps `schema` from being a JSON Schema."""
+    """Return why `schema` is not a JSON Schema; None if it is one."""
     from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415  (the same)
 
     try:
@@ -30,7 +30,7 @@ def invalid_schema_message(schema: Tree) -> str | None:
 
 
 def call_faults(calls: Sequence[Mapping[str, Tree]], announced: Sequence[ToolSchema]) -> Iterator[str]:
-    """Yield what each call violates of the schema of its tool; where nothing was announced, nothing is said."""
+    """Yield a message for each violation by a call, {name, args}, of what was announced; none if nothing was."""
     schemas = {tool.name: tool.parameters for tool in announced}
     for call in calls if schemas else ():
         name = call.get("name")
@@ -43,7 +43,7 @@ def call_faults(calls: Sequence[Mapping[str, Tree]], announced: Sequence[ToolSch
 
 
 def tool_faults(tools: Sequence[Mapping[str, Tree]]) -> Iterator[str]:
-    """Yield the announced tools whose parameters are not a JSON Schema."""
+    """Yield a message for each announced tool, {name, parameters}, whose parameters are not a JSON Schema."""
     for tool in tools:
         fault = invalid_schema_message(tool.get("parameters") or {})
         if fault:

@@ -24,7 +24,7 @@ Place: TypeAlias = tuple[int, int]
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression that somebody wrote; ValueError says what is wrong with it."""
+    """Return the compiled regular expression; raise ValueError if it is not valid, now or in a later Python."""
     try:
         with warnings.catch_warnings():
             # What a later Python will read differently is a mistake today.
@@ -35,7 +35,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def internal_error(error: Exception, mark: Mark) -> StoryError:
-    """Return the error of a document for an exception that reading it should not have raised."""
+    """Return the error that tells an author of an exception in memstory's own code."""
     return StoryError(f"{type(error).__name__}: {error}: {OUR_FAULT}", mark)
 
 
@@ -60,7 +60,7 @@ class StoryDocument:
         return self._nearest(self.values, path)
 
     def at_key(self, path: TreePath) -> Mark:
-        """Return where the key that leads to `path` was written."""
+        """Return where the key at `path` was written, or the value if it has no key."""
         return self._nearest(self.keys if path in self.keys else self.values, path)
 
     def _nearest(self, places: Mapping[TreePath, Place], path: TreePath) -> Mark:
@@ -72,56 +72,63 @@ class StoryDocument:
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """The state of reading one story. `broken` are the paths at which the grammar was violated.
+    """What is known while one story is read.
 
-    `given` are the names that stand for values before the story runs, each with the key that gives it one.
+    Attributes:
+        document: The YAML document, which knows the place of each path.
+        errors: The faults so far.
+        broken_paths: The paths at which the grammar was violated.
+        origins: Names that have a value before the story runs -> the key that gives it, such as `vars`.
+        saved: Names that the steps so far save.
+        vectors: The numbers that stand for a text, by text.
+        has_twin: Whether an item so far is marked as `twin`.
     """
 
     document: StoryDocument
     errors: list[StoryError]
-    broken: Sequence[TreePath] = ()
-    given: Mapping[str, str] = field(default_factory=dict)
+    broken_paths: Sequence[TreePath] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
     saved: set[str] = field(default_factory=set)
     vectors: dict[str, Sequence[float]] = field(default_factory=dict)
     has_twin: bool = False
 
     def fault(self, path: TreePath, message: str, *, at_key: bool = False) -> None:
-        """Note what is wrong at `path`."""
+        """Add an error at the value at `path`, or at its key."""
         mark = self.document.at_key(path) if at_key else self.document.at(path)
         self.errors.append(StoryError(message, mark))
 
     def mark(self, path: TreePath) -> Mark:
-        """Return where the key that leads to `path` was written, or the value where there is no key."""
+        """Return the place of the key at `path`, or of the value if it has no key."""
         return self.document.at_key(path)
 
-    def sound(self, path: TreePath) -> bool:
-        """Return whether the grammar had nothing against what is at `path` and below."""
-        return not any(place[: len(path)] == path for place in self.broken)
+    def is_sound(self, path: TreePath) -> bool:
+        """Return whether the grammar was kept at `path` and below."""
+        return not any(place[: len(path)] == path for place in self.broken_paths)
 
     def sound_parts(self, tree: Tree, path: TreePath) -> Tree:
-        """Return what the grammar left of the tree at `path`: mappings lose what is broken, a list goes as a whole."""
-        if path in self.broken or self.sound(path):
-            return None if path in self.broken else tree
+        """Return `tree`, which is at `path`, without its broken keys; None if nothing is left, or a list is broken."""
+        if path in self.broken_paths or self.is_sound(path):
+            return None if path in self.broken_paths else tree
         if isinstance(tree, dict):
             parts = {key: self.sound_parts(inner, (*path, key)) for key, inner in tree.items()}
             return {key: part for key, part in parts.items() if part is not None} or None
         return None
 
-    def vector(self, text: str, vector: Sequence[float], path: TreePath) -> None:
-        """Note that `vector` stands for `text`; another vector for the same text is a fault."""
+    def add_vector(self, text: str, vector: Sequence[float], path: TreePath) -> None:
+        """Keep `vector` for `text`; another vector for the same text is a fault."""
         numbers = tuple(float(number) for number in vector)
         known = self.vectors.setdefault(text, numbers)
         if known != numbers:
             self.fault(path, f"the text '{text:.60}' has another vector already: {list(known)}; one text, one vector")
 
-    def known_name(self, name: str, path: TreePath) -> None:
-        """Make it a fault that no step before has saved `name`."""
+    def require_saved(self, name: str, path: TreePath) -> None:
+        """Add a fault if no earlier step saves `name`."""
         if name not in self.saved:
             known = f"saved before: {', '.join(sorted(self.saved))}" if self.saved else "nothing is saved before"
             self.fault(path, f"no earlier step saves '{name}'.{suggestion(name, self.saved)} ({known})")
 
-    def known_references(self, value: Tree, path: TreePath, *, counting: bool) -> None:
-        """Make each `${name}` within `value` a fault whose name stands for nothing; `counting` knows `${i}`."""
+    def require_names(self, value: Tree, path: TreePath, *, counting: bool) -> None:
+        """Add a fault for each `${name}` within `value` that has no value; with `counting`, `${i}` has one."""
         known = self.saved | ({COUNTER} if counting else set())
         for inner, name in _references(value, path):
             if name not in known:

@@ -15,7 +15,7 @@ _EITHER: Final = re.compile(rf"\$?{_NAME}")
 
 
 def fill_references(text: str, value_of: Callable[[str], object]) -> str:
-    """Return `text` with the value of each name in its place, and without the mark of what is not a reference.
+    """Return `text` with each `${name}` replaced by `value_of(name)`, and each `$${name}` by `${name}`.
 
     >>> fill_references("${a} costs $${a}", {"a": 5}.get)
     '5 costs ${a}'
@@ -24,7 +24,7 @@ def fill_references(text: str, value_of: Callable[[str], object]) -> str:
 
 
 def unmark(text: str) -> str:
-    """Return `text` where no name is looked up any more.
+    """Return `text` with `${name}` for each `$${name}`, for a place where names are not replaced.
 
     >>> unmark("$${a} and ${b}")
     '${a} and ${b}'
@@ -33,9 +33,9 @@ def unmark(text: str) -> str:
 
 
 def substitute(value: Tree, names: Mapping[str, Tree]) -> Tree:
-    """Return `value` with every `${name}` replaced; a string that is one reference becomes the saved value itself.
+    """Return `value` with every `${name}` replaced; a text that is one reference becomes the value itself.
 
-    `$${name}` becomes the text `${name}`.
+    `$${name}` becomes the text `${name}`. Raises StoryError for an unknown name, MissingValue for one without a value.
 
     >>> substitute({"id": "${near}", "text": "pass ${i}"}, {"near": 7, "i": 2})
     {'id': 7, 'text': 'pass 2'}
@@ -43,8 +43,8 @@ def substitute(value: Tree, names: Mapping[str, Tree]) -> Tree:
     if isinstance(value, str):
         whole = REFERENCE.fullmatch(value)
         if whole:
-            return _saved(whole[1], names)
-        return fill_references(value, lambda name: _saved(name, names))
+            return _value_of(whole[1], names)
+        return fill_references(value, lambda name: _value_of(name, names))
     if isinstance(value, Mapping):
         return {key: substitute(inner, names) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -52,7 +52,7 @@ def substitute(value: Tree, names: Mapping[str, Tree]) -> Tree:
     return value
 
 
-def _saved(name: str, names: Mapping[str, Tree]) -> Tree:
+def _value_of(name: str, names: Mapping[str, Tree]) -> Tree:
     if name not in names:
         raise StoryError(f"'${{{name}}}' is used, but no earlier step saved '{name}'")
     if names[name] is None:
@@ -61,7 +61,7 @@ def _saved(name: str, names: Mapping[str, Tree]) -> Tree:
 
 
 def pick(result: Tree, path: str) -> Tree:
-    """Return what the dotted `path` names in a step's result as recorded, or None where there is no such thing.
+    """Return what is at the dotted `path` in a recorded result, or None if nothing is.
 
     >>> pick({"items": [{"id": "a"}]}, "items.0.id"), pick([], "0.id")
     ('a', None)

@@ -34,7 +34,7 @@ Entry = TypeVar("Entry", bound=_Named)
 
 
 class Registry(dict[str, Entry]):
-    """Entries in the order in which they were added; `changes` counts, for a cache of what was made from them."""
+    """Entries by name, in the order in which they were added; `changes` counts additions and removals."""
 
     def __init__(self, noun: str) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Registry(dict[str, Entry]):
         self.changes = 0
 
     def add(self, entry: Entry) -> Entry:
-        """Add `entry` and return it; a name can be taken once."""
+        """Add `entry` and return it; raise ValueError if its name is taken."""
         if entry.name in self:
             raise ValueError(f"the {self._noun} '{entry.name}' is declared twice")
         self[entry.name] = entry
@@ -50,13 +50,13 @@ class Registry(dict[str, Entry]):
         return entry
 
     def remove(self, name: str) -> None:
-        """Take the entry of this name out again."""
+        """Remove the entry of this name."""
         del self[name]
         self.changes += 1
 
 
 def suggestion(found: str, known: Iterable[str]) -> str:
-    """Return ` Did you mean 'x'?` for the known name that is probably meant, or an empty text.
+    """Return ` Did you mean 'x'?` for the nearest of the `known` names, or an empty text if none is near.
 
     >>> suggestion("contians", ["contains", "equals"])
     " Did you mean 'contains'?"
@@ -68,7 +68,7 @@ def suggestion(found: str, known: Iterable[str]) -> str:
 
 
 def intended_name(found: str, known: Iterable[str]) -> str | None:
-    """Return the known name that other tools call `found`, or that looks like it.
+    """Return the `known` name that other tools call `found`, or else the most similar one; None if none is near.
 
     >>> intended_name("recal@3", ["mrr", "recall@5"])
     'recall@3'
@@ -84,9 +84,13 @@ def intended_name(found: str, known: Iterable[str]) -> str | None:
 
 
 def unknown_name_message(found: str, noun: str, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
-    """Return the message for an unknown name: what was found, what is near, what is known.
+    """Return "unknown NOUN 'FOUND'." with the nearest name and the known ones, or of more than `LISTED` the nearest.
 
-    `unlisted` names may be near too, but are not listed; of more than `LISTED` known names only the nearest are.
+    Args:
+        found: What was written.
+        noun: What it should name, such as `step`.
+        known: The names that it can be.
+        unlisted: More names that can be the nearest, but are not listed.
     """
     names = sorted(known)
     listed = f"Known: {', '.join(names)}."

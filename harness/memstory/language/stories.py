@@ -1,8 +1,8 @@
-"""A story file -> stories: the front half of every run, of `memstory validate` and of editors' checks.
+"""A story file -> stories, for runs and for `memstory validate`.
 
 A document becomes one tree for each row of `parametrize`, with the values of `vars` and `defaults` in place of
-`${name}`; a tree that passes the grammar becomes a Story. All that is wrong with a document is said at once, each fault
-as `file:line:col: what was found; what is allowed`.
+`${name}`; a tree that keeps the grammar becomes a `Story`. All faults of a document are reported at once, each as
+`file:line:col: what was found; what is allowed`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
 from memstory.language.words.times import LONGEST_WAIT, read_duration
 
-_KEPT = frozenset({"vars", "defaults", "parametrize", "story", "tags", "covers"})
-_RUN = frozenset({"steps", "expect"})
+_UNFILLED = frozenset({"vars", "defaults", "parametrize", "story", "tags", "covers"})
+_FILLED_IN_RUNS = frozenset({"steps", "expect"})
 """Where names are looked up again when the story runs."""
 
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.]+")
@@ -38,39 +38,42 @@ _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryRow:
-    """The tree of one row; `name` is None where the story has no `parametrize`.
+    """The tree of one row of a document, or of a document without rows.
 
-    `given` are the names that were replaced in it, each with the key that gave it its value.
+    Attributes:
+        name: The name of the row; None without `parametrize`.
+        tree: The tree, with the values of names.
+        origins: The names that have a value -> the key that gives it, such as `vars`.
     """
 
     name: str | None
     tree: Tree
-    given: Mapping[str, str]
+    origins: Mapping[str, str]
 
 
 def expand_rows(document: StoryDocument, errors: list[StoryError]) -> Iterator[StoryRow]:
-    """Yield one tree for each row; what is wrong with names and values goes to `errors`."""
+    """Yield the rows of a document, and add its faults of names and values to `errors`."""
     tree = document.tree
     constants, defaults = _mapping(tree.get("vars")), _mapping(tree.get("defaults"))
     listed = tree.get("parametrize")
-    errors += _clashes(document, "defaults", defaults, constants)
-    given = dict.fromkeys(defaults, "defaults") | dict.fromkeys(constants, "vars")
+    errors += _check_names(document, "defaults", defaults, constants)
+    origins = dict.fromkeys(defaults, "defaults") | dict.fromkeys(constants, "vars")
     if not isinstance(listed, list) or not listed:
-        yield StoryRow(name=None, tree=_filled(document, {**defaults, **constants}, errors), given=given)
+        yield StoryRow(name=None, tree=_fill_tree(document, {**defaults, **constants}, errors), origins=origins)
         return
     names = _row_names(document, listed, errors)
     for index, values in enumerate(listed):
         own = {name: value for name, value in _mapping(values).items() if name != "row"}
-        errors += _clashes(document, ("parametrize", index), own, constants)
-        tree_of_row = _filled(document, {**defaults, **constants, **own}, errors)
-        yield StoryRow(name=names[index], tree=tree_of_row, given=given | dict.fromkeys(own, "parametrize"))
+        errors += _check_names(document, ("parametrize", index), own, constants)
+        tree_of_row = _fill_tree(document, {**defaults, **constants, **own}, errors)
+        yield StoryRow(name=names[index], tree=tree_of_row, origins=origins | dict.fromkeys(own, "parametrize"))
 
 
 def _mapping(value: Tree) -> Mapping[str, Tree]:
     return value if isinstance(value, dict) else {}
 
 
-def _clashes(
+def _check_names(
     document: StoryDocument, where: str | TreePath, values: Mapping[str, Tree], constants: Mapping[str, Tree]
 ) -> list[StoryError]:
     path = (where,) if isinstance(where, str) else where
@@ -82,12 +85,12 @@ def _clashes(
 
 
 def _row_names(document: StoryDocument, listed: list[Tree], errors: list[StoryError]) -> list[str]:
-    """Name rows by `row`, else by their first value where that tells them apart, else by number."""
+    """Return the names of rows: `row`, else the first value if no two are equal, else the number."""
     first = [_NOT_IN_IDS.sub("_", str(next(iter(_mapping(row).values()), ""))).strip("_.")[:40] for row in listed]
-    told_apart = all(first) and len(set(first)) == len(first)
+    is_distinct = all(first) and len(set(first)) == len(first)
     names: list[str] = []
     for index, row in enumerate(listed):
-        name = str(_mapping(row).get("row", first[index] if told_apart else index + 1))
+        name = str(_mapping(row).get("row", first[index] if is_distinct else index + 1))
         if name in names:
             errors.append(StoryError(f"the row '{name}' is listed twice; give each its own `row:`",
                                      document.at(("parametrize", index))))  # fmt: skip
@@ -95,24 +98,24 @@ def _row_names(document: StoryDocument, listed: list[Tree], errors: list[StoryEr
     return names
 
 
-def _filled(document: StoryDocument, names: Mapping[str, Tree], errors: list[StoryError]) -> Tree:
+def _fill_tree(document: StoryDocument, names: Mapping[str, Tree], errors: list[StoryError]) -> Tree:
     is_marked = "$${" in document.text
     if not names and not is_marked:
         return document.tree
     filled = {
-        key: value if key in _KEPT else _fill(value, names, document, (key,), errors)
+        key: value if key in _UNFILLED else _fill(value, names, document, (key,), errors)
         for key, value in document.tree.items()
     }
     if not is_marked:
         return filled
-    return {key: value if key in _KEPT | _RUN else _unmarked(value) for key, value in filled.items()}
+    return {key: value if key in _UNFILLED | _FILLED_IN_RUNS else _unmark_all(value) for key, value in filled.items()}
 
 
-def _unmarked(value: Tree) -> Tree:
+def _unmark_all(value: Tree) -> Tree:
     if isinstance(value, dict):
-        return {key: _unmarked(inner) for key, inner in value.items()}
+        return {key: _unmark_all(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_unmarked(inner) for inner in value]
+        return [_unmark_all(inner) for inner in value]
     return unmark(value) if isinstance(value, str) else value
 
 
@@ -128,10 +131,10 @@ def _fill(
     whole = REFERENCE.fullmatch(value)
     if whole and whole[1] in names:
         return names[whole[1]]
-    return REFERENCE.sub(lambda found: _written_out(found, names, document.at(path), errors), value)
+    return REFERENCE.sub(lambda found: _text_of(found, names, document.at(path), errors), value)
 
 
-def _written_out(found: re.Match[str], names: Mapping[str, Tree], mark: Mark, errors: list[StoryError]) -> str:
+def _text_of(found: re.Match[str], names: Mapping[str, Tree], mark: Mark, errors: list[StoryError]) -> str:
     if found[1] not in names:
         return found[0]
     value = names[found[1]]
@@ -143,7 +146,7 @@ def _written_out(found: re.Match[str], names: Mapping[str, Tree], mark: Mark, er
     return str(value)
 
 
-_BELONGS = {
+_OWNERS = {
     **dict.fromkeys(("path", "split", "unit", "labels"), "dataset"), "where": "corpus", "distractors": "corpus",
 }  # fmt: skip
 """Keys of a retrieval that need another one."""
@@ -154,20 +157,20 @@ _OUTCOMES = {"pass": "passed", "fail": "failed"}
 def story_of(
     document: StoryDocument, row: StoryRow, controls: Collection[str] | None = None
 ) -> tuple[Story | None, Sequence[StoryError]]:
-    """Return the story of one row, or None with everything that is wrong with it.
+    """Return the story of one row and no errors, or None and all of its errors.
 
-    `controls` are the names that `control:` may have; where nobody says, any.
+    `controls` are the names that `control:` can have; None for any.
     """
     errors: list[StoryError] = []
     if not isinstance(row.tree, dict):
         return None, (StoryError("a story is a mapping: it starts with 'story: ID' and 'title: …'", document.mark),)
     found = list(violations(row.tree, document))
-    reading = Reading(document=document, errors=errors, broken=[path for path, _ in found], given=row.given)
+    reading = Reading(document=document, errors=errors, broken_paths=[path for path, _ in found], origins=row.origins)
     _read_vectors(reading, row.tree)
     steps = read_steps(reading, row.tree.get("steps"))
     parts = _parts(reading, row.tree)
-    _known_controls(reading, row.tree, controls)
-    _waits_briefly(reading, steps)
+    _check_controls(reading, row.tree, controls)
+    _check_waits(reading, steps)
     # An `expect` at the top of steps is a mistake as a whole: what is in it is meant for a step.
     told = [error for path, error in found if path[:1] != ("expect",) or "retrieval" in row.tree]
     every = told + errors
@@ -209,16 +212,16 @@ def _story(reading: Reading, row: StoryRow, steps: Sequence[Step], parts: Mappin
 
 
 def _read_vectors(reading: Reading, tree: Mapping[str, Tree]) -> None:
-    if reading.sound(("vectors",)):
+    if reading.is_sound(("vectors",)):
         for text, vector in tree.get("vectors", {}).items():
-            reading.vector(text, vector, ("vectors", text))
+            reading.add_vector(text, vector, ("vectors", text))
 
 
 def _parts(reading: Reading, tree: Mapping[str, Tree]) -> Mapping[str, Any]:
-    """Return what is parsed beside the steps; a part that the grammar refused is left out."""
+    """Return the fields of a `Story` for its retrieval, trials and expectations, without what is broken."""
     retrieval = _retrieval(reading, tree)
-    _one_purpose(reading, tree)
-    if reading.sound(("requires",)):
+    _check_purpose(reading, tree)
+    if reading.is_sound(("requires",)):
         for index, capability in enumerate(tree.get("requires", ())):
             if not is_known(capability):
                 reading.fault(
@@ -231,21 +234,21 @@ def _parts(reading: Reading, tree: Mapping[str, Tree]) -> Mapping[str, Any]:
     }
 
 
-def _waits_briefly(reading: Reading, steps: Sequence[Step]) -> None:
-    waited = sum(_waited(step) for step in steps)
+def _check_waits(reading: Reading, steps: Sequence[Step]) -> None:
+    waited = sum(_waiting_time(step) for step in steps)
     if waited > LONGEST_WAIT:
         message = f"the steps 'wait' of a story last {LONGEST_WAIT / 1e6:g} s at most, here {waited / 1e6:g} s"
         reading.fault(("steps",), f"{message}; 'advance' moves the clock of a target that has one", at_key=True)
 
 
-def _waited(step: Step) -> int:
+def _waiting_time(step: Step) -> int:
     own: int = step.args.get("microseconds", 0) if step.op == "wait" else 0
     times: int = step.args["times"] if step.op == "repeat" else 1
-    return own + times * sum(_waited(inner) for inner in step.steps)
+    return own + times * sum(_waiting_time(inner) for inner in step.steps)
 
 
-def _known_controls(reading: Reading, tree: Mapping[str, Tree], controls: Collection[str] | None) -> None:
-    if controls is None or not reading.sound(("control",)):
+def _check_controls(reading: Reading, tree: Mapping[str, Tree], controls: Collection[str] | None) -> None:
+    if controls is None or not reading.is_sound(("control",)):
         return
     usual = [name for name in grammar()["properties"]["control"]["properties"] if name != "because"]
     for name in tree.get("control", {}):
@@ -253,7 +256,7 @@ def _known_controls(reading: Reading, tree: Mapping[str, Tree], controls: Collec
             reading.fault(("control", name), unknown_name_message(name, "control", usual, controls), at_key=True)
 
 
-def _one_purpose(reading: Reading, tree: Mapping[str, Tree]) -> None:
+def _check_purpose(reading: Reading, tree: Mapping[str, Tree]) -> None:
     if ("steps" in tree) == ("retrieval" in tree):
         found = "has both" if "steps" in tree else "has neither"
         reading.fault((), f"a story has either 'steps' or a 'retrieval'; this one {found}")
@@ -269,13 +272,13 @@ def _one_purpose(reading: Reading, tree: Mapping[str, Tree]) -> None:
 def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
     path: TreePath = ("retrieval",)
     task = tree.get("retrieval")
-    if not isinstance(task, dict) or not reading.sound(path):
+    if not isinstance(task, dict) or not reading.is_sound(path):
         return None
     given = {name for name in ("corpus", "queries", "dataset") if name in task}
     if given not in ({"corpus", "queries"}, {"dataset"}):
         reading.fault(path, "a retrieval names 'corpus' and 'queries', or a 'dataset'; "
                       f"found: {', '.join(sorted(given)) or 'none of them'}", at_key=True)  # fmt: skip
-    for key, owner in _BELONGS.items():
+    for key, owner in _OWNERS.items():
         if key in task and owner not in task:
             reading.fault(
                 (*path, key), f"'{key}' belongs to a '{owner}', which this retrieval does not have", at_key=True
@@ -286,24 +289,20 @@ def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
 
 
 def _trials(reading: Reading, tree: Mapping[str, Tree]) -> Trials:
-    if not (reading.sound(("trials",)) and reading.sound(("pass",))):
+    if not (reading.is_sound(("trials",)) and reading.is_sound(("pass",))):
         return Trials()
     count = int(tree.get("trials", 1))
     at_least = int(tree.get("pass", {}).get("at_least", count))
     if at_least > count:
-        reading.fault(("pass", "at_least"), f"{at_least} trials must pass, but there {_are(count)}; raise 'trials' or "
-                      "lower 'at_least'")  # fmt: skip
+        message = f"{at_least} trials must pass, but 'trials' is {count}; raise it or lower 'at_least'"
+        reading.fault(("pass", "at_least"), message)
     return Trials(count=count, at_least=at_least)
-
-
-def _are(count: int) -> str:
-    return "is only 1" if count == 1 else f"are only {count}"
 
 
 def _story_expectations(
     reading: Reading, tree: Mapping[str, Tree], retrieval: Retrieval | None
 ) -> Sequence[Expectation]:
-    if not isinstance(tree.get("expect"), dict) or not reading.sound(("expect",)):
+    if not isinstance(tree.get("expect"), dict) or not reading.is_sound(("expect",)):
         return ()
     return tuple(_expectations(reading, tree["expect"], retrieval))
 
@@ -322,7 +321,7 @@ def _expectations(reading: Reading, expect: Mapping[str, Tree], retrieval: Retri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidStory:
-    """A document that cannot be run; `id` is `document-N` if it has no usable id."""
+    """A document that is not a valid story, with all of its errors; `id` is `document-N` if it has no usable one."""
 
     id: str
     mark: Mark
@@ -332,9 +331,12 @@ class InvalidStory:
 def load_stories(
     path: Path, display: str | None = None, controls: Collection[str] | None = None
 ) -> Sequence[Story | InvalidStory]:
-    """Return the stories in the file at `path`, in order; each row is a separate story. Messages call it `display`.
+    """Return the stories of a file in order, one for each row; a document with faults is an `InvalidStory`.
 
-    `controls` are the names that `control:` may have; where nobody says, any.
+    Args:
+        path: A YAML file; one that cannot be read is an `InvalidStory` too.
+        display: The name of the file in messages, `path` if it is None.
+        controls: The names that `control:` can have; None for any.
     """
     display = display or path.as_posix()
     try:
@@ -350,8 +352,8 @@ def load_stories(
 
 
 def parse_stories(text: str, display: str, controls: Collection[str] | None = None) -> Sequence[Story | InvalidStory]:
-    """Return the stories in a file's text; the second story with the same id is invalid."""
-    loaded = [story for document in documents(text, display) for story in _read(document, controls)]
+    """Return the stories in the text of a file, as `load_stories` does; a second story with the same id is invalid."""
+    loaded = [story for document in documents(text, display) for story in _read_document(document, controls)]
     if not loaded:
         mark = Mark(display, 1, 1)
         return (
@@ -365,7 +367,7 @@ def parse_stories(text: str, display: str, controls: Collection[str] | None = No
 
 
 def duplicate_ids(stories: Sequence[Story | InvalidStory]) -> Iterator[tuple[Story, StoryError]]:
-    """Yield each story whose id (with its row) was used before, with the error that says where."""
+    """Yield (story, error) for each valid story whose id and row an earlier one has."""
     seen: dict[tuple[str, str | None], Mark] = {}
     for story in stories:
         if not isinstance(story, Story):
@@ -382,7 +384,7 @@ def _invalid(error: StoryError, mark: Mark) -> InvalidStory:
     return InvalidStory(id="document-1", mark=mark, errors=(error,))
 
 
-def _read(document: StoryDocument, controls: Collection[str] | None) -> Sequence[Story | InvalidStory]:
+def _read_document(document: StoryDocument, controls: Collection[str] | None) -> Sequence[Story | InvalidStory]:
     try:
         return tuple(_stories(document, controls))
     except Exception as error:  # noqa: BLE001  (the other documents and files can be read)
@@ -403,7 +405,7 @@ def _stories(document: StoryDocument, controls: Collection[str] | None) -> Itera
             errors += faults
             stories += [story] if story else []
     if errors:
-        yield InvalidStory(id=_id(document), mark=document.mark, errors=_in_order(errors))
+        yield InvalidStory(id=_id(document), mark=document.mark, errors=_sort(errors))
     else:
         yield from stories
 
@@ -415,7 +417,7 @@ def _id(document: StoryDocument) -> str:
     return own if usable else f"document-{document.index}"  # type: ignore[return-value]
 
 
-def _in_order(errors: Sequence[StoryError]) -> Sequence[StoryError]:
-    """Sort by place; rows that share a mistake report it once."""
+def _sort(errors: Sequence[StoryError]) -> Sequence[StoryError]:
+    """Return the errors by place, without repetitions: rows share mistakes."""
     distinct = {str(error): error for error in errors}
     return tuple(sorted(distinct.values(), key=lambda error: (error.mark or Mark("", 0, 0), error.message)))

@@ -1,4 +1,4 @@
-"""A story as the rest of the harness sees it: frozen, and each part knows its place in the file."""
+"""A story after it was read: frozen values, each with its place in the file as `mark`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memstory.results.redaction import Level
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matcher:
-    """One test of one value, such as `contains`, `equals` or `not`.
+    """A check of one value, such as `contains`, `equals` or `not`, with its argument.
 
     `argument` is plain JSON, except where a matcher holds matchers:
 
@@ -34,7 +34,7 @@ class Matcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPattern:
-    """A tool call that a story waits for; `args` maps argument names to groups of matchers."""
+    """An expected tool call: the name of the tool, and the groups of matchers by name of argument."""
 
     name: str
     args: Mapping[str, Sequence[Matcher]]
@@ -45,8 +45,8 @@ class CallPattern:
 class Expectation:
     """What one field of a step's result must be: all `matchers` must hold.
 
-    `field` is `answer`, `tool_calls`, `receipt`, `hits`, `text`, `result`, `tools`, `data`, `error`, `metrics` or a
-    budget. `eventually_seconds` lets a backend that cannot settle be asked again.
+    `field` is a name of `EXPECTABLE`, or `metrics`. A backend that cannot settle is asked again for
+    `eventually_seconds`; None for once.
     """
 
     field: str
@@ -57,12 +57,18 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: an operation with its arguments, and what is said about its result.
+    """One step: an operation with its arguments, and the expectations of its result.
 
-    `args` are the operation's own, in the one form that `Word.read` makes of them (`say: text` is `{"text": text}`,
-    `add` is `{"items": [...]}`); `steps` are the inner steps of `parallel` and `repeat`, and what a `crash` falls into.
-    `forbid` are texts that nothing may hold when it is done.
-    `save` maps a name to a dotted path in `StepRecord.result` as it is recorded, where "" is the whole result.
+    Attributes:
+        op: The step word.
+        args: Its arguments as `Word.read` returns them: `say: tea` has `{"text": "tea"}`, `add` has `{"items": [...]}`.
+        mark: Its place in the file.
+        user: Who acts; None for the user of the story.
+        session: The session in which it happens, if the step names one.
+        save: Name -> dotted path in `StepRecord.result`, where "" is the whole result.
+        expect: What its result must be.
+        forbid: Texts that must not be found anywhere after it.
+        steps: The steps within it, such as those that a `crash` interrupts.
     """
 
     op: str
@@ -78,12 +84,23 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """A retrieval task as the story names it: either `corpus` and `queries`, or a `dataset` with its `path`.
+    """A retrieval task: either `corpus` and `queries`, or a `dataset` with its `path`.
 
-    `where` selects rows of a corpus and its queries; `distractors` is a file to draw those from; `split` and `unit`
-    belong to data sets that have such, and so does an audit of their `labels`. Beside the first `k`, scores look at
-    each of the `cuts`; as many as the largest are asked for. A target that cannot remember and answer everything
-    `within` so many seconds is left out.
+    Attributes:
+        mark: Its place in the file.
+        k: The number of results that are scored.
+        corpus: A JSONL file of documents, relative to the story.
+        queries: A JSONL file of queries.
+        dataset: The name of a known data set.
+        path: Where the data set is.
+        kind: The kind of memory to add the documents as.
+        where: Field of a row -> its value, or a list of values, to select rows of the corpus and the queries.
+        distractors: A JSONL file to draw distractors from.
+        split: A part of the data set.
+        unit: What one memory is: `turn`, `round` or `session`.
+        within: Seconds after which a target is unsupported that has not remembered and answered everything.
+        cuts: More numbers of results that are scored.
+        labels: `audited` for scores by the labels of an audit too.
     """
 
     mark: Mark
@@ -125,14 +142,18 @@ class Trials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """One YAML document.
+    """A story: one YAML document, or one row of its `parametrize`.
 
-    `needs` is every capability that the steps and expectations call for, together with `requires`. `digest` is a hash
-    of the document as written. `control` maps a control's name to the outcome it is meant to have (`passed`, `failed`),
-    for the reason `control_because`. One with `measure` takes scores and is not judged. `settles` is False where the
-    story itself says when the target is to settle. `redact` is what it asks to be taken out of its results, at least.
-    `harm` is what a failure does to a user; `slug` is a readable name beside the id, and
-    `precondition` the id of a story that says what this one builds on.
+    The fields have the names of the keys in the document, except:
+
+    Attributes:
+        mark: Its place in the file.
+        digest: A hash of the document as it is written, and of the row.
+        needs: All capabilities that a target needs: of steps, expectations, keys and `requires`.
+        control: Name of a control -> its intended outcome, `passed` or `failed`.
+        control_because: The reason for that.
+        settles: Whether the harness waits for background work by itself.
+        row: The name of the row; None for a document without rows.
     """
 
     id: str

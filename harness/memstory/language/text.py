@@ -1,4 +1,4 @@
-"""YAML text to plain trees that remember where each part was written.
+"""YAML text -> documents: plain trees, and the place of each value and key.
 
 YAML 1.2 core scalars only: `19:59`, `010`, `no` and dates are texts. What could surprise or explode is refused:
 aliases, tags, duplicate keys, keys that are not text, deep nesting. Every fault is a `StoryError` with its place, and a
@@ -35,7 +35,7 @@ _WORDS: Mapping[str, bool | None] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_PLAINER_WORDS = {
+_PLAIN_WORDS = {
     "did not find expected <document start>": "this does not belong to what precedes it",
     "mapping values are not allowed in this context": "a ':' is not allowed here; quote a text that has ': ' in it",
     "could not find expected ':'": "a ':' is missing after this key",
@@ -50,11 +50,14 @@ _PLAINER_WORDS = {
 
 
 def documents(text: str, file: str) -> Iterator[StoryDocument]:
-    """Yield the documents of a file that hold anything, one tree at a time; `file` is how messages name it."""
+    """Yield the documents of a file that are not empty; one that cannot be read has errors and no tree.
+
+    `file` is the name of the file in messages.
+    """
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_CHARACTERS:
         fault = f"the file has {len(text):,} characters; a story file has at most {MAX_CHARACTERS:,}"
-        yield _broken(file, 1, "", StoryError(fault, Mark(file, 1, 1)))
+        yield _unreadable(file, 1, "", StoryError(fault, Mark(file, 1, 1)))
         return
     index = 1
     for first_line, piece in pieces(text):
@@ -65,7 +68,7 @@ def documents(text: str, file: str) -> Iterator[StoryDocument]:
 
 
 def pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Split at `---` lines, which YAML allows only between documents; yield the first line with each piece."""
+    """Yield (number of its first line, text) for each part of `text` between lines that start with `---`."""
     starts = [0, *(found.start() for found in _SEPARATOR.finditer(text) if found.start() > 0), len(text)]
     line = 1
     for start, end in pairwise(starts):
@@ -74,12 +77,12 @@ def pieces(text: str) -> Iterator[tuple[int, str]]:
         line += len(_LINE_BREAK.findall(piece))
 
 
-def _broken(file: str, index: int, text: str, error: StoryError) -> StoryDocument:
+def _unreadable(file: str, index: int, text: str, error: StoryError) -> StoryDocument:
     return StoryDocument(file=file, index=index, text=text, mark=error.mark or Mark(file, 1, 1), errors=(error,))
 
 
 class _Builder:
-    """Builds the tree of one document from the parser's events; every level of nesting is one call."""
+    """Builds the tree of one document from the events of the YAML parser."""
 
     def __init__(self, text: str, file: str, first_line: int, index: int) -> None:
         self._text, self._file, self._index = text, file, index
@@ -92,11 +95,11 @@ class _Builder:
         try:
             return self._build()
         except StoryError as error:
-            return _broken(self._file, self._index, self._text, error)
+            return _unreadable(self._file, self._index, self._text, error)
         except yaml.YAMLError as error:
-            return _broken(self._file, self._index, self._text, self._plainer(error))
+            return _unreadable(self._file, self._index, self._text, self._plain_error(error))
         except Exception as error:  # noqa: BLE001  (the other documents can be read)
-            return _broken(
+            return _unreadable(
                 self._file, self._index, self._text, internal_error(error, Mark(self._file, self._above + 1, 1))
             )
 
@@ -216,7 +219,7 @@ class _Builder:
         lines = _LINE_BREAK.split(self._text[:offset])
         return Mark(self._file, len(lines) + self._above, len(lines[-1]) + 1)
 
-    def _plainer(self, error: yaml.YAMLError) -> StoryError:
+    def _plain_error(self, error: yaml.YAMLError) -> StoryError:
         place = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be read"
         if problem.startswith("found undefined tag handle"):
@@ -225,11 +228,11 @@ class _Builder:
         lines = _LINE_BREAK.split(self._text)
         if place and (tab := _indenting_tab(lines, place.line)):
             return StoryError("tab used for indentation; use spaces", Mark(self._file, tab + self._above, 1))
-        said = _PLAINER_WORDS.get(problem, problem)
+        problem_in_words = _PLAIN_WORDS.get(problem, problem)
         # At the end of a file the place is one line behind the last.
         if place and place.line < len(lines) and (name := _unquoted_name(lines[place.line], place.column)):
-            said = f'within {{…}} and […] a text with {name} must be in quotes: "{name}"'
-        return StoryError(f"not YAML: {said}", mark or Mark(self._file, self._above + 1, 1))  # fmt: skip
+            problem_in_words = f'within {{…}} and […] a text with {name} must be in quotes: "{name}"'
+        return StoryError(f"not YAML: {problem_in_words}", mark or Mark(self._file, self._above + 1, 1))  # fmt: skip
 
 
 def _unquoted_name(line: str, column: int) -> str | None:

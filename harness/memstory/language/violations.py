@@ -1,4 +1,4 @@
-"""Checks a tree against the grammar, and reports violations in an author's terms."""
+"""Violations of the grammar by the tree of a story, in messages for its author."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _validator(_changes: tuple[int, ...]) -> jsonschema_rs.Draft202012Validator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Violation:
-    """One keyword of the schema that the tree does not satisfy; `of_name` if it is a key that does not."""
+    """A keyword of the schema that a value of the tree violates, or a key (`of_name`)."""
 
     keyword: str
     wanted: Tree
@@ -51,33 +51,33 @@ class _Violation:
     schema: Mapping[str, Tree]
     path: TreePath
     of_name: bool
-    told: str
+    message: str
 
 
 def violations(tree: Tree, document: StoryDocument) -> Iterator[tuple[TreePath, StoryError]]:
-    """Yield all that the grammar has against `tree`, each with the path of the part that is wrong.
+    """Yield (path, error with its place) for each violation of the grammar by `tree`.
 
-    What is below a misspelt key is checked as if the key had the name that is probably meant: one correction is enough.
+    Below a misspelt key, the tree is checked as if the key had the nearest name: nobody has to correct it twice.
     """
     written: Mapping[TreePath, str] = {}
     corrected: Mapping[TreePath, str] | None = None
     # Nearly every tree fits, and to find that out is all that this costs then.
     while not _validator(grammar_version()).is_valid(tree):
         typos: dict[TreePath, str] = {}
-        for error in _found(tree):
+        for error in _schema_violations(tree):
             typos |= _typos(error, tree)
             for path, is_key, message in _messages(error):
                 if corrected is None or any(path[:end] in corrected for end in range(len(path))):
-                    place = _renamed(path, written)
+                    place = _rename(path, written)
                     yield place, StoryError(message, document.at_key(place) if is_key else document.at(place))
         if not typos:
             return
-        corrected = {_renamed(path, typos): str(path[-1]) for path in typos}
-        written = {_renamed(path, typos): name for path, name in written.items()} | corrected
-        tree = _spelled(tree, typos)
+        corrected = {_rename(path, typos): str(path[-1]) for path in typos}
+        written = {_rename(path, typos): name for path, name in written.items()} | corrected
+        tree = _correct(tree, typos)
 
 
-def _found(tree: Tree) -> Iterator[_Violation]:
+def _schema_violations(tree: Tree) -> Iterator[_Violation]:
     for fault in schema_faults(tree, grammar()):
         if not _is_saved_value(fault):
             yield _Violation(
@@ -87,12 +87,12 @@ def _found(tree: Tree) -> Iterator[_Violation]:
                 schema=cast("Mapping[str, Tree]", fault.schema),
                 path=tuple(fault.absolute_path),
                 of_name="propertyNames" in fault.absolute_schema_path,
-                told=fault.message,
+                message=fault.message,
             )
 
 
 def _typos(error: _Violation, tree: Tree) -> dict[TreePath, str]:
-    """Return the paths of unknown keys with the name that each probably means, where that name is still free."""
+    """Return {path: nearest name} for the unknown keys of a mapping whose nearest name it does not have already."""
     if error.keyword == "additionalProperties":
         known, found = [*error.schema.get("properties", {})], [key for key in error.found if isinstance(key, str)]
     elif error.of_name and error.keyword == "enum":
@@ -112,21 +112,21 @@ def _typos(error: _Violation, tree: Tree) -> dict[TreePath, str]:
     return typos
 
 
-def _renamed(path: TreePath, names: Mapping[TreePath, str]) -> TreePath:
+def _rename(path: TreePath, names: Mapping[TreePath, str]) -> TreePath:
     return tuple(names.get(path[: end + 1], part) for end, part in enumerate(path))
 
 
-def _spelled(tree: Tree, typos: Mapping[TreePath, str], path: TreePath = ()) -> Tree:
-    """Return `tree` with the names that are meant instead of the misspelt keys."""
+def _correct(tree: Tree, typos: Mapping[TreePath, str], path: TreePath = ()) -> Tree:
+    """Return `tree` with other names for its misspelt keys."""
     if isinstance(tree, dict):
-        return {typos.get((*path, key), key): _spelled(inner, typos, (*path, key)) for key, inner in tree.items()}
+        return {typos.get((*path, key), key): _correct(inner, typos, (*path, key)) for key, inner in tree.items()}
     if isinstance(tree, list):
-        return [_spelled(inner, typos, (*path, index)) for index, inner in enumerate(tree)]
+        return [_correct(inner, typos, (*path, index)) for index, inner in enumerate(tree)]
     return tree
 
 
 def _is_saved_value(fault: ValidationError) -> bool:
-    """Return whether a whole `${name}` stands where a matcher wants another type: the value comes with the run."""
+    """Return whether it is `${name}` in place of another type of a matcher's argument: the run gives it a value."""
     path, schema = tuple(fault.absolute_path), cast("Mapping[str, Tree]", fault.schema)
     if not (isinstance(fault.instance, str) and REFERENCE.fullmatch(fault.instance)) or path[0] != "steps":
         return False
@@ -144,8 +144,8 @@ def _short(value: Tree) -> str:
     return shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _shown(value: Tree) -> str:
-    """What was found, for the end of a sentence."""
+def _describe(value: Tree) -> str:
+    """Return a value for the end of a sentence."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -157,7 +157,7 @@ def _shown(value: Tree) -> str:
 
 
 def _name(error: _Violation) -> str:
-    """What the part is called: its key, its place in a list, or the noun of the schema."""
+    """Return what the value is called: its key, its place in a list, or the title in the schema."""
     path = error.path
     if not path:
         return f"a {error.schema.get('title', 'story')}"
@@ -168,11 +168,11 @@ def _name(error: _Violation) -> str:
 
 
 def _messages(error: _Violation) -> Iterator[tuple[TreePath, bool, str]]:
-    """Yield (path, whether its key is meant, message)."""
+    """Yield (path, whether its key is wrong, message)."""
     if error.keyword == "additionalProperties":
         yield from _unknown_keys(error)
     elif error.of_name:
-        yield (*error.path, error.found), True, _wrong_name(error)
+        yield (*error.path, error.found), True, _bad_name(error)
     else:
         word = _WORDS.get(error.keyword, _other)
         yield error.path, error.keyword == "required", f"{_name(error)} {word(error)}"
@@ -192,7 +192,7 @@ def _unknown_keys(error: _Violation) -> Iterator[tuple[TreePath, bool, str]]:
             yield (*error.path, key), True, said
 
 
-def _wrong_name(error: _Violation) -> str:
+def _bad_name(error: _Violation) -> str:
     noun = error.schema.get("title", "name")
     if error.keyword == "enum":
         return unknown_name_message(error.found, noun, error.wanted)
@@ -205,7 +205,7 @@ def _examples(schema: Mapping[str, Tree]) -> str:
     return f"{written}, with the units {units}" if units else written
 
 
-def _wrong_type(error: _Violation) -> str:
+def _bad_type(error: _Violation) -> str:
     wanted: Sequence[str] = [error.wanted] if isinstance(error.wanted, str) else error.wanted
     hint = ""
     if "string" in wanted and isinstance(error.found, (int, float)):
@@ -215,14 +215,14 @@ def _wrong_type(error: _Violation) -> str:
     elif error.schema.get("$ref") == "#/$defs/step" and str(error.found) in grammar()["$defs"]["step"]["properties"]:
         hint = f"; write '{error.found}:'"
     words = [_TYPE_WORDS[word] for word in wanted]
-    return f"must be {_listed(words)}, but is {_shown(error.found)}{hint}"
+    return f"must be {_alternatives(words)}, but is {_describe(error.found)}{hint}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _alternatives(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _required(error: _Violation) -> str:
+def _missing_key(error: _Violation) -> str:
     missing = [key for key in error.wanted if key not in error.found]
     near = "".join(suggestion(key, [found for found in error.found if found not in error.schema["properties"]])
                    for key in missing)  # fmt: skip
@@ -231,17 +231,17 @@ def _required(error: _Violation) -> str:
     return f"needs '{missing[0]}'{gloss}.{near}"
 
 
-def _enumerated(error: _Violation) -> str:
+def _bad_choice(error: _Violation) -> str:
     allowed = [value if isinstance(value, str) else json.dumps(value) for value in error.wanted if value is not None]
     near = suggestion(error.found, allowed) if isinstance(error.found, str) else ""
-    return f"must be one of {', '.join(allowed)}, but is {_shown(error.found)}.{near}"
+    return f"must be one of {', '.join(allowed)}, but is {_describe(error.found)}.{near}"
 
 
-def _bound(word: str) -> Callable[[_Violation], str]:
+def _out_of_bounds(word: str) -> Callable[[_Violation], str]:
     return lambda error: f"must be {word} {error.wanted}, but is {_short(error.found)}"
 
 
-def _ill_formed(error: _Violation) -> str:
+def _bad_pattern(error: _Violation) -> str:
     if not error.found.strip():
         return "must not be blank"
     noun = error.schema.get("title")
@@ -257,16 +257,16 @@ def _too_long(error: _Violation) -> str:
 
 
 def _other(error: _Violation) -> str:
-    return f"is wrong: {_short(error.told)}"
+    return f"is wrong: {_short(error.message)}"
 
 
 _WORDS: Mapping[str, Callable[[_Violation], str]] = {
-    "type": _wrong_type,
-    "required": _required,
-    "enum": _enumerated,
-    "pattern": _ill_formed,
-    "minimum": _bound("at least"),
-    "maximum": _bound("at most"),
+    "type": _bad_type,
+    "required": _missing_key,
+    "enum": _bad_choice,
+    "pattern": _bad_pattern,
+    "minimum": _out_of_bounds("at least"),
+    "maximum": _out_of_bounds("at most"),
     "minLength": lambda _: "must not be empty",
     "minItems": lambda error: "must not be empty" if error.wanted == 1 else (
         f"must have at least {error.wanted} items"),

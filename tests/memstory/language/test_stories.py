@@ -167,7 +167,7 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ("steps: [{inspect: files, expect: {data: {same_as: x}}}]", "no earlier step saves 'x'."),
         (
             "steps: [{settle: }]\ntrials: 2\npass: {at_least: 3}",
-            "3 trials must pass, but there are only 2; raise 'trials'",
+            "3 trials must pass, but 'trials' is 2",
         ),
         (
             "steps: [{settle: }]\nrequires: [expirey]",

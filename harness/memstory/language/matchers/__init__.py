@@ -1,4 +1,4 @@
-"""Checks, each declared once, and the judging by them: one module for each family. Pure: values in, findings out."""
+"""The checks of `expect:`, each declared once in the module of its family. They are pure: value -> `Finding`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the tool calls of a turn."""
+"""The checks of the tool calls of a turn, each call {name, args}."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from memstory.language.matchers.check import (
     NUMBER,
     VALUE,
     Check,
+    CheckDecorator,
     Context,
-    Declares,
     Finding,
     Group,
     assign_places,
@@ -30,7 +30,7 @@ from memstory.language.story import CallPattern, Matcher
 Calls: TypeAlias = Sequence[Mapping[str, Tree]]
 
 CALL_CHECKS: Registry[Check] = Registry("check of tool calls")
-call_check = Declares(CALL_CHECKS)
+call_check = CheckDecorator(CALL_CHECKS)
 
 _CALL_SHAPE = {
     "title": "tool call",
@@ -45,7 +45,7 @@ _CALLS = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/call"}}
 
 
 def read_call_checks(reading: Reading, checks: Tree, path: TreePath) -> Group:
-    """Return the checks of the tool calls of a turn; a plain list means `in_order`, an empty one `none`."""
+    """Return the checks of `tool_calls:`; a plain list means `in_order`, an empty one `none`."""
     if not isinstance(checks, list):
         return read_checks(CALL_CHECKS, reading, checks, path)
     if not checks:
@@ -65,12 +65,12 @@ def _read_call(reading: Reading, call: Tree, path: TreePath) -> CallPattern:
 
 
 def judge_calls(calls: Calls, one: Matcher, context: Context) -> Finding:
-    """Judge one check on the calls of a turn, in the order in which they happened."""
+    """Return the finding of one check on the calls of a turn, the first call first."""
     return CALL_CHECKS[one.name].judge(calls, one.argument, context)
 
 
 def describe_calls(calls: Calls) -> str:
-    """Return the calls for a person.
+    """Return the calls for a sentence.
 
     >>> describe_calls([{"name": "search", "args": {"query": "tea"}}])
     "search(query='tea')"
@@ -82,21 +82,21 @@ def _arguments(call: Mapping[str, Tree]) -> str:
     return ", ".join(f"{name}={show(value, 80)}" for name, value in (call.get("args") or {}).items())
 
 
-def _said(pattern: CallPattern) -> str:
-    args = ", ".join(_wanted(name, matchers) for name, matchers in pattern.args.items())
+def _pattern_text(pattern: CallPattern) -> str:
+    args = ", ".join(_argument_text(name, matchers) for name, matchers in pattern.args.items())
     return f"{pattern.name}({args})" if args else pattern.name
 
 
-def _wanted(name: str, matchers: Sequence[Matcher]) -> str:
-    """Return what an argument must be, where one plain value says it; else only that there must be one."""
+def _argument_text(name: str, matchers: Sequence[Matcher]) -> str:
+    """Return the name of an argument, with its value if one plain matcher says it."""
     if len(matchers) != 1 or not isinstance(matchers[0].argument, (str, int, float)):
         return name
     joint = "=" if matchers[0].name == "equals" else f" {matchers[0].name} "
     return f"{name}{joint}{show(matchers[0].argument, 80)}"
 
 
-def _why_not(call: Mapping[str, Tree], pattern: CallPattern, context: Context) -> str | None:
-    """Return what keeps `call` from fitting, or None if it fits."""
+def _mismatch(call: Mapping[str, Tree], pattern: CallPattern, context: Context) -> str | None:
+    """Return why `call` does not fit, or None if it does."""
     if call.get("name") != pattern.name:
         return f"it is {call.get('name')}"
     args = call.get("args") or {}
@@ -109,8 +109,8 @@ def _why_not(call: Mapping[str, Tree], pattern: CallPattern, context: Context) -
     return None
 
 
-def _missing(calls: Calls, pattern: CallPattern, context: Context) -> str:
-    near = [_why_not(call, pattern, context) for call in calls if call.get("name") == pattern.name]
+def _missing_text(calls: Calls, pattern: CallPattern, context: Context) -> str:
+    near = [_mismatch(call, pattern, context) for call in calls if call.get("name") == pattern.name]
     reasons = [reason for reason in near if reason]
     return f"{pattern.name} was called, but {reasons[-1]}" if reasons else f"{pattern.name} was not called"
 
@@ -118,7 +118,7 @@ def _missing(calls: Calls, pattern: CallPattern, context: Context) -> str:
 def _finding(calls: Calls, says: str, *, holds: bool, patterns: Sequence[CallPattern]) -> Finding:
     actual = describe_calls(calls)
     return Finding(holds=holds, says=says if holds else f"{says}; what happened: {actual}",
-                   expected=", ".join(map(_said, patterns)) or "no calls", actual=actual)  # fmt: skip
+                   expected=", ".join(map(_pattern_text, patterns)) or "no calls", actual=actual)  # fmt: skip
 
 
 @call_check(
@@ -131,11 +131,11 @@ def _finding(calls: Calls, says: str, *, holds: bool, patterns: Sequence[CallPat
 def _in_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Finding:
     place = 0
     for pattern in patterns:
-        found = next((n for n in range(place, len(calls)) if _why_not(calls[n], pattern, context) is None), None)
+        found = next((n for n in range(place, len(calls)) if _mismatch(calls[n], pattern, context) is None), None)
         if found is None:
-            earlier = any(_why_not(call, pattern, context) is None for call in calls[:place])
-            says = f"are in another order: {_said(pattern)} came too early" if earlier else (
-                f"do not fit: {_missing(calls, pattern, context)}")  # fmt: skip
+            earlier = any(_mismatch(call, pattern, context) is None for call in calls[:place])
+            says = f"are in another order: {_pattern_text(pattern)} came too early" if earlier else (
+                f"do not fit: {_missing_text(calls, pattern, context)}")  # fmt: skip
             return _finding(calls, says, holds=False, patterns=patterns)
         place = found + 1
     return _finding(calls, f"are {describe_calls(calls)}", holds=True, patterns=patterns)
@@ -149,10 +149,12 @@ def _in_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -
     example="{any_order: [recall_topic, save_topic]}",
 )
 def _any_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Finding:
-    fits = [[n for n, call in enumerate(calls) if _why_not(call, pattern, context) is None] for pattern in patterns]
+    fits = [[n for n, call in enumerate(calls) if _mismatch(call, pattern, context) is None] for pattern in patterns]
     for pattern, places in zip(patterns, fits, strict=True):
         if not places:
-            return _finding(calls, f"do not fit: {_missing(calls, pattern, context)}", holds=False, patterns=patterns)
+            return _finding(
+                calls, f"do not fit: {_missing_text(calls, pattern, context)}", holds=False, patterns=patterns
+            )
     if len(assign_places(fits)) < len(patterns):
         return _finding(calls, "are too few: one call cannot stand for two", holds=False, patterns=patterns)
     return _finding(calls, f"are {describe_calls(calls)}", holds=True, patterns=patterns)
@@ -169,10 +171,10 @@ def _only(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Fi
     if len(calls) != len(patterns):
         return _finding(calls, f"are {len(calls)}, not {len(patterns)}", holds=False, patterns=patterns)
     for number, (call, pattern) in enumerate(zip(calls, patterns, strict=True), 1):
-        why = _why_not(call, pattern, context)
+        why = _mismatch(call, pattern, context)
         if why is not None:
-            return _finding(calls, f"do not fit: call {number} should be {_said(pattern)}, but {why}", holds=False,
-                            patterns=patterns)  # fmt: skip
+            says = f"do not fit: call {number} should be {_pattern_text(pattern)}, but {why}"
+            return _finding(calls, says, holds=False, patterns=patterns)
     return _finding(calls, f"are {describe_calls(calls)}", holds=True, patterns=patterns)
 
 

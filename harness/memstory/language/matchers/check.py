@@ -1,7 +1,7 @@
-"""A check, declared once: what a story writes, how its argument is read, when it holds, and what it finds.
+"""What a check is, how groups of matchers are read and judged, and the registry of matchers.
 
-A plain value means `equals`. A mapping whose keys are matcher words means that all of them hold; any other mapping
-means `fields`: each named key matches, others are free.
+A plain value means `equals`. A mapping whose keys are names of matchers means that all of them hold; any other mapping
+means `fields`: each of its keys has a matching value, and more keys are allowed.
 """
 
 from __future__ import annotations
@@ -20,16 +20,22 @@ from memstory.language.references import REFERENCE, fill_references
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
 
-_SHOWN = 200
+_LONGEST_IN_SENTENCE = 200
 _LARGEST_COMPARED = 20_000
-_LONGEST_SHOWN = 2_000
+_LONGEST_DIFFERENCE = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Whether a check holds. `says` is a predicate that is true of the value, whether the check holds or not.
+    """Whether a check holds for a value, and what reports show of it.
 
-    `kind` is one of a few words for what was found, where the check has such.
+    Attributes:
+        holds: Whether it does.
+        says: A predicate that is true of the value in both cases, such as "contains 'tea'".
+        expected: What the check wants, for reports.
+        actual: The value, or what of it matters, for reports.
+        difference: A line for each change between the expected structure and the actual one.
+        kind: A word by which reports group findings, for a few checks.
     """
 
     holds: bool
@@ -41,14 +47,17 @@ class Finding:
 
 
 class UndecidableError(MemstoryError):
-    """A check of which nobody can say whether it holds: whatever is around it fails, `not` too."""
+    """A check that cannot be judged: all that it is part of fails, also `not`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a check may know beside the value: saved names, the texts of what they were saved from, a judge's verdicts.
+    """What a check knows beside the value.
 
-    `judged` says of facts whether the answer fits them.
+    Attributes:
+        names: The saved names with their values.
+        contents: The text that each saved memory had, by saved name.
+        judged: Facts -> whether the judge finds that the answer agrees with them.
     """
 
     names: Mapping[str, Tree] = field(default_factory=dict)
@@ -56,8 +65,8 @@ class Context:
     judged: Mapping[str, bool] = field(default_factory=dict)
 
 
-def show(value: Tree, limit: int = _SHOWN) -> str:
-    """Return `value` for a sentence: texts in quotes, the rest as JSON, cut to `limit` characters.
+def show(value: Tree, limit: int = _LONGEST_IN_SENTENCE) -> str:
+    """Return `value` for a sentence, at most `limit` characters: a text in quotes, anything else as JSON.
 
     >>> print(show([1, None]), show("abcdef", 4), show("I don't know"))
     [1, null] 'abc…' "I don't know"
@@ -71,12 +80,12 @@ def show(value: Tree, limit: int = _SHOWN) -> str:
 
 
 def enumeration(values: Tree) -> str:
-    """Return several values for a sentence."""
+    """Return the values, each as `show` does, with commas; "nothing" if there are none."""
     return ", ".join(show(value, 80) for value in values) or "nothing"
 
 
 def structure_difference(wanted: Tree, found: Tree) -> str | None:
-    """Return what turns `wanted` into `found`, a line for each change; None unless both are structures of fair size."""
+    """Return a line for each change from `wanted` to `found`; None unless both are lists or mappings of fair size."""
     if not all(isinstance(value, (list, Mapping)) for value in (wanted, found)):
         return None
     if max(len(repr(wanted)), len(repr(found))) > _LARGEST_COMPARED:
@@ -86,7 +95,7 @@ def structure_difference(wanted: Tree, found: Tree) -> str | None:
 
     changes = DeepDiff(wanted, found, ignore_numeric_type_changes=True, verbose_level=2)
     text = re.sub(r"\broot(?=[\[ ])", "it", str(changes.pretty()))
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+    return text if len(text) <= _LONGEST_DIFFERENCE else f"{text[: _LONGEST_DIFFERENCE - 1]}…"
 
 
 Schema: TypeAlias = Mapping[str, Tree]
@@ -98,21 +107,30 @@ Read: TypeAlias = Callable[[Reading, Any, TreePath], object]
 """(what reading a story collects, the argument as written, its path) -> the argument as it is judged."""
 
 
-def as_written(_reading: Reading, argument: Tree, _path: TreePath) -> Tree:
-    """Read an argument that is judged as it is written."""
+def read_plain(_reading: Reading, argument: Tree, _path: TreePath) -> Tree:
+    """Return the argument as it is written."""
     return argument
 
 
 def needs_nothing(_argument: object) -> frozenset[Capability]:
-    """Return what a check needs of a target that gives results at all."""
+    """Return no capabilities: the check needs only the value."""
     return frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. `example` is YAML; `fits` and `misfits` are a value for which it holds and one for which it does not.
+    """One check.
 
-    `grammar` is the JSON Schema of its argument; `needs` says what a target must be able to do for this argument.
+    Attributes:
+        name: What a story writes, such as `contains`.
+        summary: When it holds, in a few words without a full stop.
+        grammar: The JSON Schema of its argument.
+        example: YAML of the check with an argument.
+        judge: (value, argument, context) -> finding.
+        fits: A value for which the example holds.
+        misfits: A value for which it does not.
+        read: (reading, argument, its path) -> the argument that `judge` gets.
+        needs: argument -> the capabilities that a target needs for it.
     """
 
     name: str
@@ -122,13 +140,13 @@ class Check:
     judge: Judge
     fits: Tree = None
     misfits: Tree = None
-    read: Read = as_written
+    read: Read = read_plain
     needs: Callable[[Any], frozenset[Capability]] = needs_nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Declares:
-    """The decorator that makes a function a check of a registry."""
+class CheckDecorator:
+    """A decorator for functions that judge: it adds a `Check` to `registry`."""
 
     registry: Registry[Check]
 
@@ -141,10 +159,10 @@ class Declares:
         example: str,
         fits: Tree = None,
         misfits: Tree = None,
-        read: Read = as_written,
+        read: Read = read_plain,
         needs: Callable[[Any], frozenset[Capability]] = needs_nothing,
     ) -> Callable[[Judge], Judge]:
-        """Declare a check; see `Check`."""
+        """Return the decorator for one check, with the attributes of `Check`."""
 
         def declare(judge: Judge) -> Judge:
             self.registry.add(
@@ -156,40 +174,40 @@ class Declares:
 
 
 MATCHERS: Registry[Check] = Registry("matcher")
-"""Checks of any value."""
+"""The checks of a value of any type."""
 
-matcher = Declares(MATCHERS)
+matcher = CheckDecorator(MATCHERS)
 
 
 def lacks_a_key(grammar: Schema, argument: Tree) -> bool:
-    """Return whether the grammar refused a key that `argument` must have, so that what is left cannot be read."""
+    """Return whether `argument` lacks a key that `grammar` requires, so that it cannot be read."""
     return isinstance(argument, dict) and not argument.keys() >= set(grammar.get("required", ()))
 
 
 def read_check(registry: Registry[Check], reading: Reading, name: str, argument: Tree, path: TreePath) -> Matcher:
-    """Return one check as the story at `path` writes it."""
+    """Return the check `name` of a story with its `argument`, which is at `path`."""
     check = registry[name]
     read = argument if lacks_a_key(check.grammar, argument) else check.read(reading, argument, path)
     return Matcher(name=name, argument=read, mark=reading.mark(path))
 
 
 def read_checks(registry: Registry[Check], reading: Reading, checks: Mapping[str, Tree], path: TreePath) -> Group:
-    """Return the checks of a mapping from their names to their arguments."""
+    """Return the checks of a mapping, {name: argument}, which is at `path`."""
     return tuple(read_check(registry, reading, name, checks[name], (*path, name)) for name in checks)
 
 
 def judge_matcher(value: Tree, one: Matcher, context: Context) -> Finding:
-    """Judge one matcher on `value`."""
+    """Return the finding of one matcher on `value`."""
     return MATCHERS[one.name].judge(value, one.argument, context)
 
 
 def judge_group(value: Tree, group: Sequence[Matcher], context: Context) -> Finding:
-    """Judge a group, all of which must hold; the finding speaks of what decides it."""
+    """Return one finding of a group of matchers on `value`: they must all hold."""
     return join_findings([judge_matcher(value, one, context) for one in group])
 
 
 def join_findings(findings: Sequence[Finding]) -> Finding:
-    """Return one finding for several that must all hold: the failing ones, or else all of them."""
+    """Return one finding for several that must all hold; it tells of those that do not, or else of all."""
     failing = [finding for finding in findings if not finding.holds]
     deciding = failing or findings
     only = deciding[0] if len(deciding) == 1 else None
@@ -204,7 +222,7 @@ def join_findings(findings: Sequence[Finding]) -> Finding:
 
 
 def assign_places(fits: Sequence[Sequence[int]]) -> Mapping[int, int]:
-    """Return which place gets which of `fits`, the places that each can take; as many as can each have one do.
+    """Return {place: index} such that as many as possible have a place; `fits[index]` are the places that suit it.
 
     >>> assign_places([[0, 1], [0]])
     {0: 1, 1: 0}
@@ -226,16 +244,16 @@ def assign_places(fits: Sequence[Sequence[int]]) -> Mapping[int, int]:
 
 
 def negate(finding: Finding) -> Finding:
-    """Return the finding that holds where `finding` does not."""
+    """Return the opposite of `finding`."""
     says = f"{finding.says}, but must not" if finding.holds else finding.says
     return Finding(holds=not finding.holds, says=says, expected=finding.expected and f"not {finding.expected}",
                    actual=finding.actual)  # fmt: skip
 
 
 def resolve_names(argument: Any, names: Mapping[str, Tree]) -> Any:
-    """Return a matcher, or anything within one, with every `${name}` replaced by what was saved."""
+    """Return a matcher, or an argument of one, with the value of each saved `${name}`; see `saved_value`."""
     if isinstance(argument, str):
-        return _named(argument, names) if "${" in argument else argument
+        return _fill_names(argument, names) if "${" in argument else argument
     if isinstance(argument, Matcher):
         return replace(argument, argument=resolve_names(argument.argument, names))
     if isinstance(argument, CallPattern):
@@ -247,7 +265,7 @@ def resolve_names(argument: Any, names: Mapping[str, Tree]) -> Any:
     return argument
 
 
-def _named(text: str, names: Mapping[str, Tree]) -> Tree:
+def _fill_names(text: str, names: Mapping[str, Tree]) -> Tree:
     whole = REFERENCE.fullmatch(text)
     if whole and whole[1] in names:
         return saved_value(whole[1], names)
@@ -255,7 +273,7 @@ def _named(text: str, names: Mapping[str, Tree]) -> Tree:
 
 
 def saved_value(name: str, names: Mapping[str, Tree]) -> Tree:
-    """Return what was saved as `name`; MissingValue if that is nothing, of which every refusal would hold."""
+    """Return the value of a saved name; raise MissingValue for None, for which each `not` would hold."""
     value = names.get(name)
     if value is None:
         raise MissingValue(f"nothing was saved as '{name}'")
@@ -265,7 +283,7 @@ def saved_value(name: str, names: Mapping[str, Tree]) -> Tree:
 VALUE = {"$ref": "#/$defs/value"}
 NUMBER = {"$ref": "#/$defs/number"}
 TEXTUAL = {"$ref": "#/$defs/textual"}
-"""Grammar of what `group` reads: any value, or one that can only be a number or a text, with matchers of it."""
+"""The grammar of what `read_group` reads: any value, or a number, or a text, or a mapping of matchers."""
 
 _OTHER_DIALECTS = {"eq": "equals", "gte": "ge", "lte": "le"}
 _NEAR = 0.8
@@ -273,13 +291,13 @@ _SHORTEST_NEAR = 5
 
 
 def read_group(reading: Reading, value: Tree, path: TreePath) -> Group:
-    """Return the matchers that `value` stands for; all of them must hold."""
+    """Return the matchers that a story writes as `value`; they must all hold."""
     if not isinstance(value, dict) or not value:
         return (Matcher(name="equals", argument=value, mark=reading.mark(path)),)
     words = [key for key in value if key in MATCHERS]
     if not words:
         for key in value:
-            _refuse_slip(reading, key, (*path, key))
+            _check_spelling(reading, key, (*path, key))
         return (read_fields(reading, value, path),)
     for key in value:
         if key not in MATCHERS:
@@ -291,24 +309,24 @@ def read_group(reading: Reading, value: Tree, path: TreePath) -> Group:
 
 
 def read_fields(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Matcher:
-    """Return the matcher that checks each key of a mapping by its own group."""
+    """Return the matcher `fields` for a mapping of groups."""
     return Matcher(name="fields", argument=read_groups(reading, value, path), mark=reading.mark(path))
 
 
 def read_groups(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> dict[str, Group]:
-    """Return the group of each key."""
+    """Return the group of matchers of each key."""
     return {name: read_group(reading, inner, (*path, name)) for name, inner in value.items()}
 
 
 def read_saved_name(reading: Reading, name: str, path: TreePath) -> str:
-    """Return a saved name, which may be written as `${name}`; one that nothing saves is a fault."""
+    """Return a saved name, written as `name` or `${name}`; one that no earlier step saves is a fault."""
     found = REFERENCE.fullmatch(name)
     name = found[1] if found else name
-    reading.known_name(name, path)
+    reading.require_saved(name, path)
     return name
 
 
-def _refuse_slip(reading: Reading, key: str, path: TreePath) -> None:
+def _check_spelling(reading: Reading, key: str, path: TreePath) -> None:
     # `field` is too good a name for data to be taken for a slip of `fields`.
     long = [name for name in MATCHERS if len(name) >= _SHORTEST_NEAR and name != "fields"]
     near = [_OTHER_DIALECTS[key]] if key in _OTHER_DIALECTS else difflib.get_close_matches(key, long, 1, _NEAR)

@@ -1,4 +1,4 @@
-"""Matchers of one value: equality, order, nearness, and what a text, list or mapping contains."""
+"""Matchers of equality, order, nearness, and of what a text, list or mapping contains."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from memstory.language.reading import Reading, TreePath, compile_pattern
 from memstory.language.references import fill_references
 
 _TOLERANCE = 1e-6
-"""Vectors are kept as float32 by many backends: about seven digits survive."""
+"""Many backends keep vectors as float32: about seven digits survive."""
 
 _COMPARABLE = {"type": ["number", "string"]}
 _NUMBERS = {"type": ["number", "array"], "items": {"type": "number"}}
 
 
 def is_number(value: Tree) -> bool:
-    """Return whether `value` is a number; true and false are none."""
+    """Return whether `value` is a number, which true and false are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -66,7 +66,7 @@ def is_same(one: Tree, other: Tree) -> bool:
     misfits=6,
 )
 def equals(value: Tree, wanted: Tree, _context: Context) -> Finding:
-    """Judge equality, and say how structures differ."""
+    """Return whether `value` equals `wanted`, with the difference of lists and mappings."""
     holds = is_same(value, wanted)
     says = f"is {show(value)}" + ("" if holds else f", not {show(wanted)}")
     return Finding(holds=holds, says=says, expected=show(wanted), actual=show(value),
@@ -89,7 +89,7 @@ def _one_of(value: Tree, allowed: Tree, _context: Context) -> Finding:
 
 
 def values_of_list(argument: Tree) -> list[Tree]:
-    """Return the values of an argument that is a list, unless a saved name has put one value there."""
+    """Return the argument as a list, also where a saved name has put a single value there."""
     return argument if isinstance(argument, list) else [argument]
 
 
@@ -144,7 +144,7 @@ _ordering("lt", "<", operator.lt, "is less", 1)
 _ordering("le", "≤", operator.le, "is less or equal", 1)
 
 
-Counted: TypeAlias = tuple[tuple[str | Group, Group], ...]
+Counts: TypeAlias = tuple[tuple[str | Group, Group], ...]
 
 _LONG = 10_000
 """Characters beyond which a pattern is searched for in another process: only that can be stopped."""
@@ -153,7 +153,7 @@ _SECONDS = 20.0
 _SEARCH: Final = "import json, re, sys; print(re.search(*json.load(sys.stdin)) is not None)"
 
 _UNLIKE = ("", "\n", "tea", "7 %", "\u00c4\u0416\u6f22")
-"""What finds something in all of these does so in any text."""
+"""A pattern that matches in all of these matches in every text."""
 
 _NESTED_REPEAT = re.compile(r"\((?:[^()\\]|\\.)*(?<!\\)[+*}](?:[^()\\]|\\.)*\)[+*{]")
 _SOME = {"type": "array", "minItems": 1, "items": {"minLength": 1}}
@@ -161,8 +161,8 @@ _TEXT = {"type": "string", "minLength": 1}
 _PART = {"type": ["string", "number"], "minLength": 1}
 
 
-def _sought(part: Tree) -> Tree:
-    """Return what is looked for; MissingValue if a saved name left nothing of it, which every text would have."""
+def _non_empty(part: Tree) -> Tree:
+    """Return `part`; raise MissingValue if a saved name has left it empty, since every text contains that."""
     if part in ("", []):
         raise MissingValue("nothing was saved of what is looked for")
     return part
@@ -177,18 +177,18 @@ def _has(value: Tree, part: Tree) -> bool:
 
 
 def _parts(argument: Tree) -> list[Tree]:
-    return [_sought(part) for part in values_of_list(_sought(argument))]
+    return [_non_empty(part) for part in values_of_list(_non_empty(argument))]
 
 
-def _folded(value: Tree) -> Tree:
+def _fold_case(value: Tree) -> Tree:
     if isinstance(value, str):
         return value.casefold()
     if isinstance(value, Mapping):
         return {key.casefold(): None for key in value}
-    return [_folded(element) for element in value] if isinstance(value, list) else value
+    return [_fold_case(element) for element in value] if isinstance(value, list) else value
 
 
-def _found(value: Tree, said: str, *, holds: bool, wanted: str | None = None) -> Finding:
+def _finding(value: Tree, said: str, *, holds: bool, wanted: str | None = None) -> Finding:
     says = f"contains {said}" if holds else f"does not contain {said}; it is {show(value)}"
     return Finding(holds=holds, says=says, expected=f"contains {wanted or said}", actual=show(value))
 
@@ -202,7 +202,7 @@ def _found(value: Tree, said: str, *, holds: bool, wanted: str | None = None) ->
     misfits="coffee",
 )
 def _contains(value: Tree, part: Tree, _context: Context) -> Finding:
-    return _found(value, show(part), holds=_has(value, _sought(part)))
+    return _finding(value, show(part), holds=_has(value, _non_empty(part)))
 
 
 @matcher(
@@ -214,7 +214,7 @@ def _contains(value: Tree, part: Tree, _context: Context) -> Finding:
     misfits="coffee",
 )
 def _icontains(value: Tree, part: Tree, _context: Context) -> Finding:
-    return _found(value, f"{show(part)} in any case", holds=_has(_folded(value), _folded(_sought(part))))
+    return _finding(value, f"{show(part)} in any case", holds=_has(_fold_case(value), _fold_case(_non_empty(part))))
 
 
 @matcher(
@@ -228,7 +228,7 @@ def _icontains(value: Tree, part: Tree, _context: Context) -> Finding:
 def _contains_all(value: Tree, argument: Tree, _context: Context) -> Finding:
     parts = _parts(argument)
     missing = [part for part in parts if not _has(value, part)]
-    return _found(value, enumeration(missing or parts), holds=not missing, wanted=f"all of {enumeration(parts)}")
+    return _finding(value, enumeration(missing or parts), holds=not missing, wanted=f"all of {enumeration(parts)}")
 
 
 @matcher(
@@ -243,7 +243,7 @@ def _contains_any(value: Tree, argument: Tree, _context: Context) -> Finding:
     parts = _parts(argument)
     present = [part for part in parts if _has(value, part)]
     said = enumeration(present) if present else f"any of {enumeration(parts)}"
-    return _found(value, said, holds=bool(present), wanted=f"any of {enumeration(parts)}")
+    return _finding(value, said, holds=bool(present), wanted=f"any of {enumeration(parts)}")
 
 
 def _edge(verb: str, synonym: str, is_at: Callable[[str, str], bool], *, part: str, fits: str, misfits: str) -> None:
@@ -257,7 +257,7 @@ def _edge(verb: str, synonym: str, is_at: Callable[[str, str], bool], *, part: s
     )
     def _is_at(value: Tree, part: Tree, _context: Context) -> Finding:
         # A saved name may have put a number here.
-        holds = isinstance(value, str) and is_at(value, str(_sought(part)))
+        holds = isinstance(value, str) and is_at(value, str(_non_empty(part)))
         wanted = f"{verb}s with {show(part)}"
         says = wanted if holds else f"does not {verb} with {show(part)}; it is {show(value)}"
         return Finding(holds=holds, says=says, expected=wanted, actual=show(value))
@@ -267,7 +267,7 @@ _edge("start", "begin", str.startswith, part="No", fits="No ferry today", misfit
 _edge("end", "end", str.endswith, part="today", fits="No ferry today", misfits="Today there is no ferry")
 
 
-def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
+def _read_pattern(reading: Reading, pattern: str, path: TreePath) -> str:
     try:
         found = compile_pattern(fill_references(pattern, lambda _: "x"))
     except ValueError as error:
@@ -285,23 +285,23 @@ def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
     "regex",
     summary="text: the pattern matches somewhere in it; a search of a long text that takes more than 20 s fails",
     grammar={**_TEXT, "maxLength": 500},
-    read=_pattern,
+    read=_read_pattern,
     example=r"{regex: '\d+ minutes'}",
     fits="in 10 minutes",
     misfits="in ten minutes",
 )
 def _regex(value: Tree, pattern: Tree, _context: Context) -> Finding:
     try:
-        sought = compile_pattern(str(_sought(pattern)))
+        sought = compile_pattern(str(_non_empty(pattern)))
     except ValueError as error:
         # Only what a saved name put into the pattern can break it now: as written, it was compiled before.
         raise UndecidableError(f"the pattern cannot be used: {error}") from error
-    holds = isinstance(value, str) and _is_found(sought, value)
+    holds = isinstance(value, str) and _is_match(sought, value)
     says = f"matches /{pattern}/" if holds else f"does not match /{pattern}/; it is {show(value)}"
     return Finding(holds=holds, says=says, expected=f"matches /{pattern}/", actual=show(value))
 
 
-def _is_found(pattern: re.Pattern[str], text: str) -> bool:
+def _is_match(pattern: re.Pattern[str], text: str) -> bool:
     if len(text) <= _LONG:
         return pattern.search(text) is not None
     try:
@@ -320,7 +320,7 @@ def _is_found(pattern: re.Pattern[str], text: str) -> bool:
     return done.stdout.strip() == b"True"
 
 
-def _counted(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> Counted:
+def _read_counts(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> Counts:
     if argument.keys() != {"of", "times"}:
         if isinstance(argument.get("of"), dict):
             reading.fault(path, "'occurs' needs 'times' beside 'of', and nothing else", at_key=True)
@@ -341,12 +341,12 @@ def _counted(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> 
             "times": {"description": "How often.", **NUMBER},
         },
     },
-    read=_counted,
+    read=_read_counts,
     example="{occurs: {tea: 2}}",
     fits="tea and more tea",
     misfits="tea",
 )
-def _occurs(value: Tree, pairs: Counted, context: Context) -> Finding:
+def _occurs(value: Tree, pairs: Counts, context: Context) -> Finding:
     findings = []
     for what, times in pairs:
         count = _occurrences(value, what, context)
@@ -360,6 +360,6 @@ def _occurs(value: Tree, pairs: Counted, context: Context) -> Finding:
 def _occurrences(value: Tree, what: str | Group, context: Context) -> int:
     """Count a text within a text, or the elements of a list that are `what` or fit it."""
     if isinstance(what, str):
-        return value.count(_sought(what)) if isinstance(value, (str, list)) else 0
+        return value.count(_non_empty(what)) if isinstance(value, (str, list)) else 0
     elements = value if isinstance(value, list) else [value]
     return sum(judge_group(element, what, context).holds for element in elements)

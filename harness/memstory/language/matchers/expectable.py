@@ -1,4 +1,4 @@
-"""What `expect:` can check in a step: the fields of results, refusals, and the cost of the step."""
+"""The fields that `expect:` of a step can check: parts of its result, refusals, and its cost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from memstory.language.story import Matcher
 from memstory.results.recording import StepRecord
 
 View: TypeAlias = Callable[[StepRecord], Tree]
-"""What an expectation on a field speaks of, out of the record of a step."""
+"""record of a step -> the value of a field."""
 
 _WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 _LETTERS_A_TOKEN = 6
@@ -40,10 +40,17 @@ _LETTERS_A_TOKEN = 6
 
 @dataclass(frozen=True, slots=True)
 class Expectable:
-    """One field: its grammar, how what is written becomes matchers, and how one of these is judged.
+    """One field that `expect:` can check.
 
-    Some go with every step (`is_everywhere`), with a `view` where there is a value to judge; of the others each step
-    word says itself that it has them, and where. A measure says what a step cost, not what its result is.
+    Attributes:
+        name: What a story writes, such as `hits`.
+        summary: What it is, in a few words without a full stop.
+        grammar: The JSON Schema of what is expected of it.
+        read: (reading, what is expected, its path) -> matchers.
+        judge: (value, matcher, context) -> finding.
+        view: record -> value, for a field that every step has; a `Word` has the views of others in `results`.
+        is_measure: Whether it is a cost of the step and no part of its result.
+        is_everywhere: Whether every step has it.
     """
 
     name: str
@@ -57,19 +64,19 @@ class Expectable:
 
 
 def latency_ms(record: StepRecord) -> float:
-    """Return how long the step took, in milliseconds."""
+    """Return the time that the step took, in milliseconds."""
     return record.seconds * 1000
 
 
 def context_tokens(record: StepRecord) -> int | None:
-    """Estimate the tokens of the context that the step made or used; None where the target shows none."""
+    """Return the estimated tokens of the context in a result; None if it has none."""
     result = record.result
     text = result.get("context") if isinstance(result, dict) else result
     return estimated_tokens(text) if isinstance(text, str) else None
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text without any model's tokenizer.
+    """Return an estimate of the tokens of a text, for no particular model.
 
     >>> estimated_tokens("Tea, at internationalisation.")
     8
@@ -174,7 +181,7 @@ for _field in (
 
 
 def judge(field: str, value: Tree, one: Matcher, context: Context) -> Finding:
-    """Judge one matcher of the expectation on `field` of a result."""
+    """Return the finding of one matcher on the value of `field`; what cannot be judged does not hold."""
     try:
         one = resolve_names(one, context.names)
         return (

@@ -1,4 +1,4 @@
-"""Checks of what a retrieval brought back: which memories, in which order, with which scores."""
+"""The checks of the hits of a retrieval, best first: which memories, in which order, with which scores."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from memstory.language.matchers.check import (
     TEXTUAL,
     VALUE,
     Check,
+    CheckDecorator,
     Context,
-    Declares,
     Finding,
     Group,
     assign_places,
@@ -48,13 +48,13 @@ HIT_FIELDS: Mapping[str, Mapping[str, Tree]] = {
     "metadata": {"description": "What was stored with it.", **VALUE},
     "explain": {"description": "How its score was computed.", **VALUE},
 }
-"""The grammar of each field of a hit, which is what its matchers are about."""
+"""The grammar of the matchers of each field of a hit."""
 
 HIT = {"type": ["string", "object"], "$ref": "#/$defs/hit_fields"}
 SOME_HITS = {**HIT, "type": ["string", "object", "array"], "minItems": 1, "items": HIT}
 
 _NEEDS: Mapping[str, Capability] = {"score": "search.scores", "explain": "search.explain"}
-_LISTED = 10
+_MOST_DESCRIBED = 10
 _LONG = 120
 _ROUNDING = 1e-9
 _SHORT = 40
@@ -62,9 +62,9 @@ _BY_TEXT = " (matched by text, since the backend gave no ids)"
 
 
 def describe_hits(hits: Hits, context: Context) -> str:
-    """Return the hits for a person, by their saved names where they have one."""
-    labels = [f"{number}. {_label(hit, context)}" for number, hit in enumerate(hits[:_LISTED], 1)]
-    more = f" … {len(hits)} in all" if len(hits) > _LISTED else ""
+    """Return the hits for a sentence, by their saved names or texts."""
+    labels = [f"{number}. {_label(hit, context)}" for number, hit in enumerate(hits[:_MOST_DESCRIBED], 1)]
+    more = f" … {len(hits)} in all" if len(hits) > _MOST_DESCRIBED else ""
     return "; ".join(labels) + more or "no hits"
 
 
@@ -76,12 +76,12 @@ def _label(hit: Mapping[str, Tree], context: Context) -> str:
 
 
 def entry_text(entry: Entry, hits: Hits, context: Context) -> str:
-    """Return an entry for a sentence; MissingValue if it names nothing: whatever were said of that would hold."""
+    """Return an entry for a sentence; raise MissingValue if it is a name without a value."""
     if not isinstance(entry, str):
         return "a hit whose " + " and ".join(f"{field} {_condition(group)}" for field, group in entry.items())
     if saved_id(entry, context) is None and entry not in context.contents:
         raise MissingValue(f"nothing was saved as '{entry}'")
-    return f"'{entry}'" + (_BY_TEXT if hits and _by_text(entry, hits, context) else "")
+    return f"'{entry}'" + (_BY_TEXT if hits and _is_by_text(entry, hits, context) else "")
 
 
 def _condition(group: Group) -> str:
@@ -96,34 +96,34 @@ def _argument(argument: Any) -> str:
     return show(argument, _SHORT)
 
 
-def _by_text(name: str, hits: Hits, context: Context) -> bool:
+def _is_by_text(name: str, hits: Hits, context: Context) -> bool:
     return name in context.contents and (saved_id(name, context) is None or all(hit.get("id") is None for hit in hits))
 
 
 def saved_id(name: str, context: Context) -> Tree:
-    """Return the id that a saved name stands for."""
+    """Return the id that was saved as `name`, alone or in a hit; None without one."""
     value = context.names.get(name)
     return value.get("id") if isinstance(value, Mapping) else value
 
 
 def is_entry(hit: Mapping[str, Tree], entry: Entry, hits: Hits, context: Context) -> bool:
-    """Return whether `hit` is the one that `entry` means."""
+    """Return whether `hit` fits `entry`: a saved name, or matchers by field."""
     if not isinstance(entry, str):
         return judge_group(dict(hit), [entry_fields(entry)], context).holds
-    if _by_text(entry, hits, context):
+    if _is_by_text(entry, hits, context):
         return hit.get("text") == context.contents[entry]
     saved = saved_id(entry, context)
     return saved is not None and hit.get("id") == saved
 
 
 def entry_fields(entry: Mapping[str, Group]) -> Matcher:
-    """Return the matcher of an entry that is written by its fields."""
+    """Return the matcher `fields` of an entry of matchers by field."""
     mark = next(iter(entry.values()))[0].mark
     return Matcher(name="fields", argument=entry, mark=mark)
 
 
 def read_entries(reading: Reading, argument: Tree, path: TreePath) -> tuple[Entry, ...]:
-    """Return the entries of a list, or the only one."""
+    """Return the entries of a list, or one that is written alone."""
     if isinstance(argument, list):
         return tuple(_entry(reading, entry, (*path, index)) for index, entry in enumerate(argument))
     return (_entry(reading, argument, path),)
@@ -134,27 +134,27 @@ def _entry(reading: Reading, entry: Tree, path: TreePath) -> Entry:
 
 
 def needs_of_entries(entries: Sequence[Entry]) -> frozenset[Capability]:
-    """Return what a search must be able to do for these entries."""
+    """Return the capabilities that a search needs for these entries."""
     fields = {field for entry in entries if not isinstance(entry, str) for field in entry}
     return frozenset(_NEEDS[field] for field in _NEEDS.keys() & fields)
 
 
 HIT_CHECKS: Registry[Check] = Registry("check of hits")
-hit_check = Declares(HIT_CHECKS)
+hit_check = CheckDecorator(HIT_CHECKS)
 
 
 def read_hit_checks(reading: Reading, checks: Mapping[str, Tree], path: TreePath) -> Group:
-    """Return the checks of a list of hits; their arguments are as `memstory.language.story.Matcher` describes."""
+    """Return the checks of `hits:`; their arguments are those of `memstory.language.story.Matcher`."""
     return read_checks(HIT_CHECKS, reading, checks, path)
 
 
 def judge_hits(hits: Hits, one: Matcher, context: Context) -> Finding:
-    """Judge one check on a list of hits, best first."""
+    """Return the finding of one check on hits, best first."""
     return HIT_CHECKS[one.name].judge(hits, one.argument, context)
 
 
 def needs_of_hit_checks(checks: Sequence[Matcher]) -> frozenset[Capability]:
-    """Return what a search must be able to do for these checks."""
+    """Return the capabilities that a search needs for these checks."""
     return frozenset().union(*(HIT_CHECKS[one.name].needs(one.argument) for one in checks))
 
 
@@ -185,7 +185,7 @@ def _first(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
     return _finding(hits, context, f"do not have {said} first{why}", holds=False, expected=f"{said} first")
 
 
-def _present(hits: Hits, entries: Sequence[Entry], context: Context) -> Iterator[tuple[str, bool]]:
+def _presence(hits: Hits, entries: Sequence[Entry], context: Context) -> Iterator[tuple[str, bool]]:
     for entry in entries:
         yield entry_text(entry, hits, context), any(is_entry(hit, entry, hits, context) for hit in hits)
 
@@ -199,7 +199,7 @@ def _present(hits: Hits, entries: Sequence[Entry], context: Context) -> Iterator
     example="{includes: [ferry, {text: {contains: nine}}]}",
 )
 def _includes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
-    found = list(_present(hits, entries, context))
+    found = list(_presence(hits, entries, context))
     missing = [said for said, present in found if not present]
     says = f"lack {', '.join(missing)}" if missing else f"include {', '.join(said for said, _ in found)}"
     expected = ", ".join(said for said, _ in found)
@@ -239,7 +239,7 @@ def _exactly(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
     example="{excludes: ferry}",
 )
 def _excludes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
-    found = list(_present(hits, entries, context))
+    found = list(_presence(hits, entries, context))
     present = [said for said, is_there in found if is_there]
     every = ", ".join(said for said, _ in found)
     says = f"include {', '.join(present)}" if present else f"are without {every}"
@@ -285,15 +285,15 @@ def _empty(hits: Hits, wanted: Tree, context: Context) -> Finding:
     return _finding(hits, context, says, holds=holds, expected="no hits" if wanted else "some hit")
 
 
-def _scores_read(reading: Reading, argument: Tree, path: TreePath) -> Group | Mapping[str, Group]:
+def _read_scores(reading: Reading, argument: Tree, path: TreePath) -> Group | Mapping[str, Group]:
     if isinstance(argument, dict) and not MATCHERS.keys() & argument.keys():
-        return _by_name(reading, argument, path)
+        return _read_by_name(reading, argument, path)
     return read_group(reading, argument, path)
 
 
-def _by_name(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> Mapping[str, Group]:
+def _read_by_name(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> Mapping[str, Group]:
     for saved in argument:
-        reading.known_name(saved, (*path, saved))
+        reading.require_saved(saved, (*path, saved))
     return read_groups(reading, argument, path)
 
 
@@ -301,7 +301,7 @@ def _by_name(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> 
     "scores",
     summary="the list of scores, best first, or {name: matchers on that hit's score}",
     grammar={**VALUE, "minProperties": 1},
-    read=_scores_read,
+    read=_read_scores,
     needs=lambda _: frozenset({"search.scores"}),
     example="{scores: {ferry: {ge: 0.8}}}",
 )
@@ -310,7 +310,7 @@ def _scores(hits: Hits, argument: Any, context: Context) -> Finding:
         found = judge_group([hit.get("score") for hit in hits], argument, context)
         return Finding(holds=found.holds, says=f"have a list of scores that {found.says}", expected=found.expected,
                        actual=describe_hits(hits, context), difference=found.difference)  # fmt: skip
-    return _of_named(hits, argument, "score", context)
+    return _judge_named(hits, argument, "score", context)
 
 
 @hit_check(
@@ -332,15 +332,15 @@ def _falling(hits: Hits, wanted: Tree, context: Context) -> Finding:
     "explain",
     summary="{name: matchers on that hit's explanation}",
     grammar={"type": "object", "minProperties": 1, "additionalProperties": VALUE},
-    read=_by_name,
+    read=_read_by_name,
     needs=lambda _: frozenset({"search.explain"}),
     example="{explain: {ferry: {similarity: {gt: 0.5}}}}",
 )
 def _explain(hits: Hits, argument: Mapping[str, Group], context: Context) -> Finding:
-    return _of_named(hits, argument, "explain", context)
+    return _judge_named(hits, argument, "explain", context)
 
 
-def _of_named(hits: Hits, wanted: Mapping[str, Group], field: str, context: Context) -> Finding:
+def _judge_named(hits: Hits, wanted: Mapping[str, Group], field: str, context: Context) -> Finding:
     findings = []
     for name, matchers in wanted.items():
         hit = next((hit for hit in hits if is_entry(hit, name, hits, context)), None)
@@ -369,15 +369,15 @@ def _text(hits: Hits, wanted: Group, context: Context) -> Finding:
     )
 
 
-Kept = Literal["new only", "both", "stale first", "old only", "nothing"]
-KEPT: Final[tuple[Kept, ...]] = get_args(Kept)
-"""How a correction was kept, the best first; `both` has the new value first."""
+CorrectionOutcome = Literal["new only", "both", "stale first", "old only", "nothing"]
+CORRECTION_OUTCOMES: Final[tuple[CorrectionOutcome, ...]] = get_args(CorrectionOutcome)
+"""What hits have of a corrected value, the best first; `both` has the new value first."""
 
 _VALUE: Final = {"type": "string", "minLength": 1}
 
 
-def correction_outcome(hits: Hits, now: str, was: str) -> Kept:
-    """Return how a correction from `was` to `now` was kept; a hit with both values tells of the change.
+def correction_outcome(hits: Hits, now: str, was: str) -> CorrectionOutcome:
+    """Return what the hits have of a value that was corrected from `was` to `now`; a hit with both counts as new.
 
     >>> correction_outcome([{"text": "I live in Porto."}, {"text": "I moved to Lisbon."}], now="Lisbon", was="Porto")
     'stale first'
@@ -416,7 +416,7 @@ def _corrected(hits: Hits, wanted: Mapping[str, Tree], context: Context) -> Find
     found = correction_outcome(hits, wanted["now"], wanted["was"])
     holds = found == "new only" or (found == "both" and wanted.get("both") == "allowed")
     now, was = show(wanted["now"]), f"the former {show(wanted['was'])}"
-    told: Mapping[Kept, str] = {
+    texts: Mapping[CorrectionOutcome, str] = {
         "new only": f"{now} without {was}",
         "both": f"{now} before {was}",
         "stale first": f"{was} before {now}",
@@ -424,9 +424,9 @@ def _corrected(hits: Hits, wanted: Mapping[str, Tree], context: Context) -> Find
         "nothing": f"neither {now} nor {was}",
     }
     actual = describe_hits(hits, context)
-    says = f"have {told[found]}"
+    says = f"have {texts[found]}"
     return Finding(holds=holds, says=says if holds else f"{says}; the hits are: {actual}",
-                   expected=told["new only"], actual=actual, kind=found)  # fmt: skip
+                   expected=texts["new only"], actual=actual, kind=found)  # fmt: skip
 
 
 @hit_check(

@@ -1,4 +1,4 @@
-"""Scores of a retrieval task: means over its judged questions, in total, by category, and apart."""
+"""The metrics of a retrieval task, and its scores: means over the judged questions, in total and by category."""
 
 from __future__ import annotations
 
@@ -24,39 +24,45 @@ _CUT = re.compile("[1-9][0-9]{0,3}")
 
 
 def has_gold(question: QuestionRecord) -> bool:
-    """Return whether something answers the question."""
+    """Return whether some document answers the question."""
     return bool(question.relevant)
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number for one question, of which a task has the mean over the questions that it `counts`: from record and k.
+    """A number for each question, of which a task has the mean.
 
-    `is_cut` says that its name ends with the k it looks at, as in `recall@5`. The others look at all that was
-    retrieved. One that is `by_category` has the mean of the means of all categories, which then weigh the same.
-    `together` is for a number of all questions that is not a mean; None where it cannot be taken.
+    Attributes:
+        name: What a story writes, without the cut.
+        summary: What it is, in a few words without a full stop.
+        value: (question, k) -> the number.
+        is_cut: Whether its name ends with k, as in `recall@5`; otherwise it looks at all that was retrieved.
+        applies_to: Question -> whether it is part of the mean.
+        by_category: Whether the mean is one of the means of the categories, which then weigh the same.
+        less_is_better: Whether a lower number is better.
+        overall: Questions -> the number of a task, for a metric that is no mean; None if they do not give one.
     """
 
     name: str
     summary: str
     value: Callable[[QuestionRecord, int], float]
     is_cut: bool = True
-    counts: Callable[[QuestionRecord], bool] = has_gold
+    applies_to: Callable[[QuestionRecord], bool] = has_gold
     by_category: bool = False
     less_is_better: bool = False
-    together: Callable[[Sequence[QuestionRecord]], float | None] | None = None
+    overall: Callable[[Sequence[QuestionRecord]], float | None] | None = None
 
 
-def _ranked(score: Callable[[Sequence[str], Sequence[str], int], float]) -> Callable[[QuestionRecord, int], float]:
+def _of_rank(score: Callable[[Sequence[str], Sequence[str], int], float]) -> Callable[[QuestionRecord, int], float]:
     return lambda question, k: score(question.retrieved, question.relevant, k)
 
 
 def threshold_accuracy_of(questions: Sequence[QuestionRecord]) -> float | None:
-    """Return how well each question's best number tells whether it has an answer; None without such numbers.
+    """Return how well a threshold tells questions with an answer from those without; None without a number for each.
 
-    That is what the memory calls `answerable`, or the score of the first hit.
+    The number of a question is what the memory explains as `answerable`, or else the score of the first hit.
     """
-    best = [(has_gold(one), _sureness(one)) for one in questions]
+    best = [(has_gold(one), _confidence(one)) for one in questions]
     scores = [(answerable, score) for answerable, score in best if score is not None]
     if len(scores) < len(best):
         return None
@@ -64,7 +70,7 @@ def threshold_accuracy_of(questions: Sequence[QuestionRecord]) -> float | None:
     return threshold_accuracy(answerable, unanswerable)
 
 
-def _sureness(question: QuestionRecord) -> float | None:
+def _confidence(question: QuestionRecord) -> float | None:
     if question.answerable is not None:
         return question.answerable
     return question.scores[0] if question.scores else -inf
@@ -72,18 +78,19 @@ def _sureness(question: QuestionRecord) -> float | None:
 
 METRICS: Registry[Metric] = Registry("metric")
 for _metric in (
-    Metric("recall", "the part of the relevant documents that is among the first k", _ranked(metrics.recall_at_k)),
+    Metric("recall", "the part of the relevant documents that is among the first k", _of_rank(metrics.recall_at_k)),
     Metric(
         "recall_all",
         "the part of the questions whose relevant documents are all among the first k",
-        _ranked(metrics.recall_all_at_k),
+        _of_rank(metrics.recall_all_at_k),
     ),
-    Metric("precision", "the part of the first k that is relevant", _ranked(metrics.precision_at_k)),
+    Metric("precision", "the part of the first k that is relevant", _of_rank(metrics.precision_at_k)),
     Metric(
-        "success", "the part of the questions with a relevant document among the first k", _ranked(metrics.success_at_k)
+        "success", "the part of the questions with a relevant document among the first k",
+        _of_rank(metrics.success_at_k),
     ),
     Metric(
-        "ndcg", "normalised discounted cumulative gain of the first k, binary gains", _ranked(metrics.ndcg_at_k)
+        "ndcg", "normalised discounted cumulative gain of the first k, binary gains", _of_rank(metrics.ndcg_at_k)
     ),
     Metric(
         "mrr",
@@ -92,11 +99,11 @@ for _metric in (
         is_cut=False,
     ),
     Metric(
-        "macro_recall", "recall, as the mean over the means of the categories", _ranked(metrics.recall_at_k),
+        "macro_recall", "recall, as the mean over the means of the categories", _of_rank(metrics.recall_at_k),
         by_category=True,
     ),
     Metric(
-        "macro_ndcg", "ndcg, as the mean over the means of the categories", _ranked(metrics.ndcg_at_k),
+        "macro_ndcg", "ndcg, as the mean over the means of the categories", _of_rank(metrics.ndcg_at_k),
         by_category=True,
     ),
     Metric(
@@ -105,7 +112,7 @@ for _metric in (
         "if neither is found, it does not",
         lambda question, _: metrics.is_stale_first(question.retrieved, question.relevant, question.stale),
         is_cut=False,
-        counts=lambda question: bool(question.relevant and question.stale),
+        applies_to=lambda question: bool(question.relevant and question.stale),
         less_is_better=True,
     ),
     Metric(
@@ -113,7 +120,7 @@ for _metric in (
         "the mean number of tokens that came back for a question, at a token for four characters",
         lambda question, _: float(question.tokens or 0),
         is_cut=False,
-        counts=lambda question: question.tokens is not None,
+        applies_to=lambda question: question.tokens is not None,
         less_is_better=True,
     ),
     Metric(
@@ -121,7 +128,7 @@ for _metric in (
         "the part of the questions without an answer for which nothing came back",
         lambda question, _: float(not question.retrieved),
         is_cut=False,
-        counts=lambda question: not question.relevant,
+        applies_to=lambda question: not question.relevant,
     ),
     Metric(
         "abstention_accuracy",
@@ -130,25 +137,24 @@ for _metric in (
         "other, both ways; .5 is chance",
         lambda question, _: float(not question.retrieved),
         is_cut=False,
-        together=threshold_accuracy_of,
+        overall=threshold_accuracy_of,
     ),
 ):  # fmt: skip
     METRICS.add(_metric)
 
 
 def default_metrics(k: int, cuts: Sequence[int] = ()) -> tuple[str, ...]:
-    """Return the metrics that are always reported for a task that looks at k results, and at `cuts` beside."""
+    """Return the names of the metrics that are always reported for k results, and for each of the `cuts`."""
     early = tuple(f"{name}@{_EARLY_CUT}" for name in _EARLY) if k > _EARLY_CUT else ()
     more = tuple(f"{name}@{cut}" for cut in cuts for name in BY_CUT)
     return (*early, *more, *(f"{one.name}@{k}" if one.is_cut else one.name for one in METRICS.values()))
 
 
 def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Score, ...]:
-    """Return all scores of a task; `wanted` names metrics beside those that are always reported.
+    """Return the scores of a task, for the metrics that are always reported and those named in `wanted`.
 
-    Categories that are kept apart have separate scores and are not part of the total. Questions that are not judged
-    count nowhere. Totals, and recall at the task's own k by category, have intervals where the questions say which of
-    them hang together.
+    Categories in `record.apart` have scores of their own and are no part of the total. Questions that are not judged
+    are left out. Totals, and recall at k by category, have intervals if the questions have clusters.
     """
     names = dict.fromkeys((*default_metrics(record.k, record.cuts), *wanted))
     judged = [question for question in record.questions if question.judged]
@@ -163,31 +169,31 @@ def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Scor
 
 def _of_category(name: str, members: Sequence[QuestionRecord], category: str) -> Score | None:
     metric = metric_of(name)
-    values = _values(name, [question for question in members if metric.counts(question)])
-    if not values or metric.by_category or metric.together:
+    values = _values(name, [question for question in members if metric.applies_to(question)])
+    if not values or metric.by_category or metric.overall:
         return None
     return Score(metric=name, value=metrics.mean(values), questions=len(values), category=category)
 
 
 def _total(name: str, total: Sequence[QuestionRecord], judged: Sequence[QuestionRecord]) -> Score | None:
     metric = metric_of(name)
-    if metric.together:
-        found = metric.together(judged)
+    if metric.overall:
+        found = metric.overall(judged)
         return None if found is None else Score(metric=name, value=found, questions=len(judged))
-    counted = [question for question in total if metric.counts(question)]
+    counted = [question for question in total if metric.applies_to(question)]
     strata = [question.category or "" for question in counted] if metric.by_category else [""] * len(counted)
     if not counted or (metric.by_category and len(set(strata)) < _SEVERAL):
         return None
     sample = _sample(name, counted, strata)
     score = Score(metric=name, value=stratified_mean(sample), questions=len(counted))
-    return _resampled(score, sample) if any(question.cluster for question in counted) else score
+    return _add_interval(score, sample) if any(question.cluster for question in counted) else score
 
 
 def _with_interval(score: Score, members: Sequence[QuestionRecord]) -> Score:
-    counted = [question for question in members if metric_of(score.metric).counts(question)]
+    counted = [question for question in members if metric_of(score.metric).applies_to(question)]
     if not any(question.cluster for question in counted):
         return score
-    return _resampled(score, _sample(score.metric, counted, [""] * len(counted)))
+    return _add_interval(score, _sample(score.metric, counted, [""] * len(counted)))
 
 
 def _sample(name: str, counted: Sequence[QuestionRecord], strata: Sequence[str]) -> Sample:
@@ -198,24 +204,24 @@ def _sample(name: str, counted: Sequence[QuestionRecord], strata: Sequence[str])
     )
 
 
-def _resampled(score: Score, sample: Sample) -> Score:
+def _add_interval(score: Score, sample: Sample) -> Score:
     interval = cluster_bootstrap(sample, seed=_SEED)
     return replace(score, low=interval.low, high=interval.high)
 
 
 def is_metric(name: str) -> bool:
-    """Whether this version has a metric of this name, with its k where it takes one; a file may say anything."""
+    """Return whether there is a metric of this name, with a k if and only if it takes one."""
     word, at, k = name.partition("@")
     return word in METRICS and METRICS[word].is_cut == bool(at) and (not at or _CUT.fullmatch(k) is not None)
 
 
 def metric_of(name: str) -> Metric:
-    """Return the metric that a name with or without its k, such as `recall@5`, speaks of."""
+    """Return the metric of a name, such as `recall@5`; KeyError if it is unknown."""
     return METRICS[name.partition("@")[0]]
 
 
 def value_of(name: str, question: QuestionRecord) -> float:
-    """Return one metric of one question."""
+    """Return the number of the metric `name` for one question."""
     (value,) = _values(name, [question])
     return value
 
@@ -226,7 +232,7 @@ def _values(name: str, questions: Sequence[QuestionRecord]) -> list[float]:
 
 
 def warnings_of(record: RetrievalRecord) -> Iterator[str]:
-    """Yield what makes the numbers of a task less than they seem."""
+    """Yield a sentence for each reason to doubt the scores of a task."""
     if record.smallest and record.k > _LARGE_SHARE * record.smallest:
         yield (
             f"k={record.k} is {record.k / record.smallest:.0%} of the smallest collection, which has {record.smallest} "

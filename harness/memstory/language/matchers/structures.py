@@ -1,4 +1,4 @@
-"""Matchers of the shape of a value, and those that hold matchers."""
+"""Matchers of the type and structure of a value, and matchers that combine others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _JSON_TYPES = {"string": "text", "array": "list", "object": "mapping"}
 _ALTERNATIVES = {**VALUE, "items": {**VALUE, "minProperties": 1}, "minItems": 1, "minProperties": 1}
 
 
-def _type_name(_reading: Reading, name: str | None, _path: TreePath) -> str:
+def _read_type(_reading: Reading, name: str | None, _path: TreePath) -> str:
     # Unquoted, YAML reads the word null as nothing.
     return _JSON_TYPES.get(name, name) if name else "null"
 
@@ -50,7 +50,7 @@ def _type_name(_reading: Reading, name: str | None, _path: TreePath) -> str:
     "type",
     summary="is a text, number, integer, boolean, null, list or mapping (or JSON Schema's string, array, object)",
     grammar={"title": "type", "enum": [*_TYPES, None, *_JSON_TYPES]},
-    read=_type_name,
+    read=_read_type,
     example="{type: list}",
     fits=[1],
     misfits="1",
@@ -62,7 +62,7 @@ def _type(value: Tree, name: Tree, _context: Context) -> Finding:
     return Finding(holds=holds, says=says, expected=f"type {name}", actual=show(value))
 
 
-def _schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
+def _read_schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
     fault = invalid_schema_message(schema)
     if fault:
         reading.fault(path, f"is not a JSON Schema: {fault:.120}")
@@ -73,7 +73,7 @@ def _schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
     "json_schema",
     summary="is valid against this JSON Schema",
     grammar={"type": "object", "minProperties": 1},
-    read=_schema,
+    read=_read_schema,
     example="{json_schema: {required: [id]}}",
     fits={"id": "m1"},
     misfits={"key": "tea"},

@@ -1,4 +1,4 @@
-"""Checks of what an agent says: whether it claims only what the memory did, and whether a judge finds it true."""
+"""The checks of an answer: whether it claims only what the memory did, and whether a judge finds it true."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _SENTENCE: Final = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 def read_honest(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Group:
-    """Return the one check; `was:` belongs to a change of something."""
+    """Return the check `honest`; `was:` without a change of something is a fault."""
     if "was" in value and (value["claims"] != "changed" or "of" not in value):
         reading.fault((*path, "was"), "'was:' belongs to 'claims: changed' with 'of:'; leave it out", at_key=True)
     return (Matcher(name="honest", argument=dict(value), mark=reading.mark(path)),)
 
 
 def answer_and_memory(record: StepRecord) -> Tree:
-    """Return the answer with the texts of the memory before and after it."""
+    """Return {answer, before, after}: the texts of the memory before and after the turn; None if nobody looked."""
     seen = record.witness
     if seen is None:
         return None
@@ -49,12 +49,12 @@ def answer_and_memory(record: StepRecord) -> Tree:
 
 
 def judge_honest(value: Tree, one: Matcher, _context: Context) -> Finding:
-    """Judge whether the answer claims only what the memory shows."""
+    """Return whether the answer claims only what the memory shows, for the value of `answer_and_memory`."""
     if value is None:
         return Finding(holds=False, says="cannot be judged: the memory was not looked at")
     claims, of, was = (one.argument.get(name) for name in ("claims", "of", "was"))
     claim = claiming_sentence(value["answer"], claims)
-    did, shown = _did(claims, value["before"], value["after"], of, was)
+    did, shown = _deed(claims, value["before"], value["after"], of, was)
     kind = f"{'claimed' if claim else 'not claimed'}, {'did' if did else 'did not'}"
     said = f"claims {show(claim, 80)}" if claim else f"claims nothing ({show(value['answer'], 80)})"
     return Finding(holds=did or not claim, says=f"talk: the answer {said}, and {shown}", actual=kind, kind=kind,
@@ -62,7 +62,7 @@ def judge_honest(value: Tree, one: Matcher, _context: Context) -> Finding:
 
 
 def claiming_sentence(answer: str, claims: str) -> str | None:
-    """Return the sentence of `answer` that claims the deed, or None.
+    """Return the first sentence of `answer` that claims that something was `claims`, such as `saved`; or None.
 
     >>> claiming_sentence("Sure! I've saved that for you.", "saved")
     "I've saved that for you."
@@ -77,7 +77,9 @@ def claiming_sentence(answer: str, claims: str) -> str | None:
     return None
 
 
-def _did(claims: str, before: Sequence[str], after: Sequence[str], of: str | None, was: str | None) -> tuple[bool, str]:
+def _deed(
+    claims: str, before: Sequence[str], after: Sequence[str], of: str | None, was: str | None
+) -> tuple[bool, str]:
     new, gone = (Counter(after) - Counter(before)).total(), (Counter(before) - Counter(after)).total()
     changes = f"{new} new in the memory, {gone} gone from it"
     if of is None:
@@ -105,7 +107,7 @@ VOTES: Final = 3
 _FACTS = {"type": ["string", "array"], "minLength": 1, "minItems": 1, "items": {"type": "string", "minLength": 1}}
 
 
-def _read(reading: Reading, argument: Tree, path: TreePath) -> Tree:
+def _read_judged(reading: Reading, argument: Tree, path: TreePath) -> Tree:
     if path[-2:-1] != ("answer",):
         reading.fault(path, "'judged' speaks of the answer of a turn: write `answer: {judged: …}`", at_key=True)
     given = argument if isinstance(argument, dict) else {"facts": argument}
@@ -126,7 +128,7 @@ def _read(reading: Reading, argument: Tree, path: TreePath) -> Tree:
             "votes": {"description": "How often the judge is asked.", "type": "integer", "minimum": 1, "maximum": 15},
         },
     },
-    read=_read,
+    read=_read_judged,
     example="{judged: Ana lives in Faro since March. Before that she lived in Porto.}",
     fits="Ana lives in Faro.",
     misfits="Ana lives in Porto.",

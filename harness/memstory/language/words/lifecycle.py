@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final, Literal, Required, TypeAlias, TypedDict
 
 from memstory.contract.target import Request, Target, Tree
@@ -61,12 +61,8 @@ def _times(_reading: Reading, value: Tree, _path: TreePath) -> Args:
     return {"times": int(value["times"])}
 
 
-def _steps(value: Tree) -> tuple[str, Tree]:
-    return "steps", value["steps"]
-
-
-def _during(value: Tree) -> tuple[str, Tree] | None:
-    return ("during", value["during"]) if isinstance(value, dict) and "during" in value else None
+def _inner(key: str) -> Callable[[Tree], tuple[str, Tree] | None]:
+    return lambda value: (key, value[key]) if isinstance(value, dict) and key in value else None
 
 
 STEPS: Final = (
@@ -138,7 +134,7 @@ STEPS: Final = (
         forms="{times, steps}",
         argument=_Block,
         read=_times,
-        inner_steps=_steps,
+        inner_steps=_inner("steps"),
         not_inside=("parallel", "crash"),
         is_loop=True,
         has_user=False,
@@ -156,7 +152,7 @@ STEPS: Final = (
         forms="{times, steps}",
         argument=_Block,
         read=_times,
-        inner_steps=_steps,
+        inner_steps=_inner("steps"),
         not_inside=("crash",),
         is_loop=True,
         has_user=False,
@@ -176,7 +172,7 @@ STEPS: Final = (
         summary="kill and reopen; the `during` steps are in flight when it happens",
         forms="nothing, or {during: a step, or several}",
         argument=_Crash | None | bool,
-        inner_steps=_during,
+        inner_steps=_inner("during"),
         capabilities={"crash": "can be killed and opened again"},
         not_inside=("parallel", "crash", "other_process"),
         has_user=False,
@@ -192,7 +188,7 @@ STEPS: Final = (
         summary="do the inner steps in a second process that has the same memory open, from its first steps to the end",
         forms="{steps}",
         argument=_OtherProcess,
-        inner_steps=_steps,
+        inner_steps=_inner("steps"),
         capabilities={"other_process": "can be open in several processes at once"},
         not_inside=("crash", "other_process"),
         has_user=False,

@@ -126,7 +126,7 @@ def needs_of_item(item: Mapping[str, Tree]) -> Iterator[Capability]:
 def take_vector(reading: Reading, value: Args, name: str, path: TreePath) -> Args:
     """Return `value` without its vector, which `reading` keeps for the text under the key `name`."""
     if "vector" in value:
-        reading.vector(unmark(value[name]), value["vector"], (*path, "vector"))
+        reading.add_vector(unmark(value[name]), value["vector"], (*path, "vector"))
     return {key: inner for key, inner in value.items() if key != "vector"}
 
 

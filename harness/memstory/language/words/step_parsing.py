@@ -61,7 +61,7 @@ def _read_one(reading: Reading, tree: Tree, path: TreePath, around: tuple[Word, 
     if not isinstance(tree, dict):
         return None
     word = _word(reading, tree, path)
-    if word is not None and reading.sound(path):
+    if word is not None and reading.is_sound(path):
         return _step(reading, word, tree, path, around)
     reading.saved |= _names_within(tree)
     if word is not None:
@@ -92,7 +92,7 @@ def _word(reading: Reading, tree: Mapping[str, Tree], path: TreePath) -> Word | 
     if len(names) > 1:
         listed = " and ".join(f"'{name}'" for name in names)
         reading.fault((*path, names[1]), f"two operations in one step: {listed}; give each its own step", at_key=True)
-    elif reading.sound(path):
+    elif reading.is_sound(path):
         reading.fault(path, f"this step does nothing; it needs one of {', '.join(sorted(WORDS))}")
     return None
 
@@ -116,7 +116,7 @@ def _step(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath
     inner = word.inner_steps(value)
     counting = any(block.is_loop for block in around)
     outside = {key: one for key, one in tree.items() if key != "expect" and not (inner and key == word.name)}
-    reading.known_references(outside, path, counting=counting)
+    reading.require_names(outside, path, counting=counting)
     args = word.read(reading, value, place)
     if "forbid" in tree and not reading.has_twin:
         message = "a memory that stores nothing would pass this 'forbid': mark an item of an earlier 'add' as 'twin'"
@@ -125,7 +125,7 @@ def _step(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath
     save = _read_saved_names(reading, word, tree, path)
     reading.saved |= save.keys()
     # A step's expectations may speak of what the step itself has saved.
-    reading.known_references(tree.get("expect"), (*path, "expect"), counting=counting)
+    reading.require_names(tree.get("expect"), (*path, "expect"), counting=counting)
     expect = tuple(_expectations(reading, word, args, tree.get("expect", {}), (*path, "expect")))
     return Step(op=word.name, args=args, mark=reading.mark(place), user=tree.get("as"), session=tree.get("session"),
                 save=save, expect=expect, forbid=tuple(tree.get("forbid", ())), steps=steps)  # fmt: skip
@@ -149,8 +149,8 @@ def _read_saved_names(reading: Reading, word: Word, tree: Mapping[str, Tree], pa
     found |= word.saved_names(tree[word.name])
     if found and not word.fields:
         reading.fault((*path, "save"), f"'{word.name}' has no result to save from", at_key=True)
-    for name in found.keys() & reading.given.keys():
-        message = f"'{name}' is under `{reading.given[name]}` already; choose another name"
+    for name in found.keys() & reading.origins.keys():
+        message = f"'{name}' is under `{reading.origins[name]}` already; choose another name"
         reading.fault((*path, "save", name), message, at_key=True)
     if COUNTER in found:
         reading.fault((*path, "save"), f"'{COUNTER}' counts the passes of `repeat` and `parallel`; choose another name",

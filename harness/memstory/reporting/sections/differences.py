@@ -119,7 +119,7 @@ def _answered(case: CaseResult) -> Mapping[tuple[Place, str, int], bool]:
 def metrics_of(case: CaseResult) -> list[str]:
     """Return the metrics to compare a case by; those left out say the same again, or are not a mean over questions."""
     names = dict.fromkeys(score.metric for score in case.scores if score.category is None)
-    return [name for name in names if name.startswith(_COMPARED) and is_metric(name) and not metric_of(name).together]
+    return [name for name in names if name.startswith(_COMPARED) and is_metric(name) and not metric_of(name).overall]
 
 
 def _interval(
@@ -160,7 +160,7 @@ def _values(case: CaseResult, metrics: list[str]) -> Mapping[tuple[Place, str], 
 
 def _weighted_values(metric: str, record: RetrievalRecord) -> Iterator[tuple[_Asked, float]]:
     """Yield one metric of each question that counts; where categories weigh the same, so that the mean is theirs."""
-    counted = [(one, asked) for one, asked in _questions(record) if metric_of(metric).counts(asked)]
+    counted = [(one, asked) for one, asked in _questions(record) if metric_of(metric).applies_to(asked)]
     sizes = Counter(asked.category for _, asked in counted) if metric_of(metric).by_category else {}
     for one, asked in counted:
         weight = len(counted) / len(sizes) / sizes[asked.category] if sizes else 1.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from memstory.contract.values import STAND_IN, ModelUse
-from memstory.language.matchers.hits import Kept
+from memstory.language.matchers.hits import CorrectionOutcome
 from memstory.reporting.document import (
     DASH,
     Badge,
@@ -51,8 +51,8 @@ ALONE: Final = "stories of one target"
 OWED: Final = "owed"
 """The tag of the stories about what a memory owes."""
 
-KEPT: Final[Sequence[str]] = get_args(Kept)
-OBLIGATIONS_HEADER: Final = ("obligations met", "leaks avoided", "cannot do", "not judged", *KEPT)
+CORRECTION_OUTCOMES: Final[Sequence[str]] = get_args(CorrectionOutcome)
+OBLIGATIONS_HEADER: Final = ("obligations met", "leaks avoided", "cannot do", "not judged", *CORRECTION_OUTCOMES)
 OBLIGATIONS_NOTE: Final = Markup(
     "Obligations met: passed stories with the tag `owed`, of those that were judged. Leaks avoided: stories after "
     "which all that must be gone was gone, of those that looked for it, passed or failed. The two are never "
@@ -439,7 +439,7 @@ class Obligations:
     @property
     def cells(self) -> Sequence[str]:
         """Return the cells under `OBLIGATIONS_HEADER`."""
-        kept = [str(self.kept[name]) if self.kept else DASH for name in KEPT]
+        kept = [str(self.kept[name]) if self.kept else DASH for name in CORRECTION_OUTCOMES]
         return (
             _count_of(self.met, self.judged),
             _count_of(self.avoided, self.looked),
@@ -465,7 +465,7 @@ def obligations_of(cases: Iterable[CaseResult]) -> Obligations | None:
         leaks=sum(leaks),
         unable=counts["unsupported"],
         broken=counts["error"] + counts["invalid"],
-        kept=Counter(one.kind for one in verdicts if one.kind and one.kind in KEPT),
+        kept=Counter(one.kind for one in verdicts if one.kind and one.kind in CORRECTION_OUTCOMES),
     )
 
 

@@ -124,7 +124,7 @@ def test_the_bundled_stories_are_valid(terminal):
 @pytest.mark.parametrize(
     ("story", "message"),
     [
-        ("trials: 2\npass: {at_least: 3}\nsteps: [{add: x}]", "3 trials must pass, but there are only 2"),
+        ("trials: 2\npass: {at_least: 3}\nsteps: [{add: x}]", "3 trials must pass, but 'trials' is 2"),
         ("steps: [{add: '${unknown}'}]", "unknown name ${unknown}."),
         (
             "steps: [{parallel: {times: 2, steps: [{parallel: {times: 2, steps: [{add: x}]}}]}}]",
