@@ -54,6 +54,14 @@ def say_json(value: Tree) -> None:
     say(json.dumps(value, indent=1, ensure_ascii=False))
 
 
+def say_listing(records: Tree, *parts: str, as_json: bool) -> None:
+    """Print what a command lists: `records` as JSON for programs, or the `parts` that are not empty, for people."""
+    if as_json:
+        say_json(records)
+    else:
+        say("\n\n".join(filter(None, parts)))
+
+
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int | None]) -> str:
     """Return a table for the screen; a column is wrapped at its width or earlier, and None leaves it as it is."""
     if not rows:
@@ -84,10 +92,10 @@ def _fitting(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequ
 
 def with_progress(things: Sequence[Thing], noun: str) -> Iterator[Thing]:
     """Yield each of `things`; a person who waits at a terminal sees how far it is."""
-    return _told(things, len(things), noun) if sys.stderr.isatty() else iter(things)
+    return _report_progress(things, len(things), noun) if sys.stderr.isatty() else iter(things)
 
 
-def _told(things: Iterable[Thing], count: int, noun: str) -> Iterator[Thing]:
+def _report_progress(things: Iterable[Thing], count: int, noun: str) -> Iterator[Thing]:
     due = monotonic() + FIRST_SIGN_SECONDS
     shown = False
     for number, thing in enumerate(things, 1):

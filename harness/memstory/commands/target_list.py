@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memstory.commands.output import say, say_json, table
+from memstory.commands.output import say_listing, table
 from memstory.contract.errors import MemstoryError, SetupError
 from memstory.contract.target import TargetFactory, Tree
 from memstory.results.runs import counted
@@ -43,12 +43,9 @@ def list_targets(*, as_json: bool) -> None:
     found, problems = load_known()
     rows = [_row(name, factories) for name, factories in found.items()]
     rows += [{"target": name, "from": _origin(name), "problem": why} for name, why in problems.items()]
-    if as_json:
-        say_json(rows)
-        return
-    shown = [[row["target"], row["from"], row.get("problem") or " ".join(row["can"])] for row in rows]
-    say(table(["target", "comes from", "can"], shown, [None, None, 80]))
-    say(f"\n{counted(len(rows), 'target')}")
+    cells = [[row["target"], row["from"], row.get("problem") or " ".join(row["can"])] for row in rows]
+    targets = table(["target", "comes from", "can"], cells, [None, None, 80])
+    say_listing(rows, targets, counted(len(rows), "target"), as_json=as_json)
 
 
 def _row(name: str, factories: Mapping[str, TargetFactory]) -> dict[str, Tree]:

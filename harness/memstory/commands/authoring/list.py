@@ -6,14 +6,14 @@ import argparse
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill, shorten
 from typing import Final
 
 from memstory.bundled import bundled_stories
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
-from memstory.commands.output import WIDE, say, say_json, screen_width, table
+from memstory.commands.output import WIDE, say_listing, screen_width, table
 from memstory.commands.story_files import story_files
 from memstory.commands.story_loading import load
 from memstory.commands.target_list import list_targets
@@ -42,27 +42,22 @@ def _run(chosen: argparse.Namespace) -> int:
         return OK
     loaded = load(story_files(chosen.paths, bundled=chosen.bundled))
     stories = [story for story in loaded.stories if set(chosen.tag) <= set(story.tags)]
-    if chosen.json:
-        say_json([_as_json(story) for story in stories])
-    elif chosen.bundled and not (chosen.paths or chosen.tag or chosen.all):
-        say(_overview(stories, loaded.files))
-        say("\n'memstory list --bundled FOLDER', or a file, lists its stories, --all all of them.")
-    else:
-        width = screen_width()
-        say(_table(stories, width))
-        more = "; tags, needs and places: a wider terminal, or --json" if width < WIDE else ""
-        say(f"\n{counted(len({story.id for story in stories}), 'story')}{more}")
-    if not (chosen.json or chosen.paths):
-        names = ", ".join(name for name in SETS if set_story(name))
-        footer = f"By name, such as 'memstory run locomo': {names}; 'memstory data list' says what they are."
-        say(f"\n{fill(footer, screen_width())}")
+    by_file = chosen.bundled and not (chosen.paths or chosen.tag or chosen.all)
+    names = ", ".join(name for name in SETS if set_story(name))
+    sets = f"By name, such as 'memstory run locomo': {names}; 'memstory data list' says what they are."
+    say_listing(
+        [_as_json(story) for story in stories],
+        *(_files(stories, loaded.files) if by_file else _table(stories, screen_width())),
+        "" if chosen.paths else fill(sets, screen_width()),
+        as_json=chosen.json,
+    )
     for error in loaded.errors:
         sys.stderr.write(f"{error}\n")
     return FINDINGS if loaded.invalid else OK
 
 
-def _overview(stories: Sequence[Story], files: Mapping[str, Path]) -> str:
-    """Return a line for each file of bundled stories: its name, how many it has, and what they are about."""
+def _files(stories: Sequence[Story], files: Mapping[str, Path]) -> Iterator[str]:
+    """Yield a table with a line for each file of bundled stories, and what follows it."""
     ids: dict[str, set[str]] = defaultdict(set)
     for story in stories:
         ids[story.mark.file].add(story.id)
@@ -71,8 +66,9 @@ def _overview(stories: Sequence[Story], files: Mapping[str, Path]) -> str:
     free = screen_width() - max((len(name) for name, _, _ in rows), default=0) - len("stories") - _GAPS - _HEADER
     shown = [[name, count, shorten(_subject(files[file]), max(_LEAST_TITLE, free), placeholder="…")]
              for name, count, file in rows]  # fmt: skip
-    total = counted(sum(map(len, ids.values())), "story")
-    return f"{table(['file', 'stories', 'about'], shown, [None, None, None])}\n\n{total} in {len(ids)} files"
+    yield table(["file", "stories", "about"], shown, [None, None, None])
+    yield f"{counted(sum(map(len, ids.values())), 'story')} in {len(ids)} files"
+    yield "'memstory list --bundled FOLDER', or a file, lists its stories, --all all of them."
 
 
 def _subject(file: Path) -> str:
@@ -83,15 +79,20 @@ def _subject(file: Path) -> str:
     return re.split(r"(?<=[.?]) ", text)[0].rstrip(".")
 
 
-def _table(stories: Sequence[Story], width: int) -> str:
+def _table(stories: Sequence[Story], width: int) -> Iterator[str]:
+    """Yield a table with a line for each story, in fewer columns on a narrow screen, and how many there are."""
     names = [[_name(story), story.slug or "", story.title] for story in stories]
+    count = counted(len({story.id for story in stories}), "story")
     if width < WIDE:
         longest = max((len(name[0]) for name in names), default=0)
         title = max(_LEAST_TITLE, width - longest - _SLUG - _GAPS)
-        return table(["story", "slug", "title"], names, [None, _SLUG, title])
-    rest = [[" ".join(story.tags), " ".join(sorted(story.needs)), _where(story)] for story in stories]
-    rows = [[*name, *more] for name, more in zip(names, rest, strict=True)]
-    return table(["story", "slug", "title", "tags", "needs", "where"], rows, [None, None, _TITLE, 16, 32, None])
+        yield table(["story", "slug", "title"], names, [None, _SLUG, title])
+        yield f"{count}; tags, needs and places: a wider terminal, or --json"
+    else:
+        rest = [[" ".join(story.tags), " ".join(sorted(story.needs)), _where(story)] for story in stories]
+        rows = [[*name, *more] for name, more in zip(names, rest, strict=True)]
+        yield table(["story", "slug", "title", "tags", "needs", "where"], rows, [None, None, _TITLE, 16, 32, None])
+        yield count
 
 
 def _name(story: Story) -> str:

@@ -33,7 +33,7 @@ _WIDTHS: Final = {"--json": 1, "--tool": 3}
 
 _EXAMPLE: Final = '{"query": "tea"}'
 
-_Asked = TypeVar("_Asked")
+_Answer = TypeVar("_Answer")
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -67,10 +67,10 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _run(typed: argparse.Namespace) -> int:
     parser = parser_of("mcp", COMMAND)
-    ours = _ours(typed.passed_on)
-    chosen = parser.parse_args(typed.passed_on[:ours])
+    own = _own_words(typed.passed_on)
+    chosen = parser.parse_args(typed.passed_on[:own])
     # What begins with a dash after the server's command is the server's own.
-    chosen.command = [word for place, word in enumerate(typed.passed_on[ours:]) if place or word != "--"]
+    chosen.command = [word for place, word in enumerate(typed.passed_on[own:]) if place or word != "--"]
     if (chosen.what == "call") != bool(chosen.tool):
         raise SetupError("'memstory mcp call' takes the calls to make, --tool NAME JSON; 'inspect' takes none")
     return _call(chosen) if chosen.what == "call" else _inspect(chosen)
@@ -79,7 +79,7 @@ def _run(typed: argparse.Namespace) -> int:
 def _inspect(chosen: argparse.Namespace) -> int:
     start = _start(chosen)
     found = parse_table(chosen.name, {"type": "mcp", "start_seconds": chosen.seconds, **start}, _FILE)
-    about, tools = _with_server(found, _described)
+    about, tools = _with_server(found, _describe)
     drafted = draft(chosen.name, start, tools)
     if chosen.json:
         say_json({"server": dict(about), "tools": [_as_json(tool) for tool in tools], "draft": drafted})
@@ -99,11 +99,11 @@ def _call(chosen: argparse.Namespace) -> int:
     found = parse_table(chosen.name, {"type": "mcp", "start_seconds": chosen.seconds, **_start(chosen)}, _FILE)
     replies = [*zip(calls, _with_server(found, partial(_replies, calls)), strict=True)]
     if chosen.json:
-        say_json([{"tool": name, "problem": one.problem, "reply": _read(one)} for (name, _), one in replies])
+        say_json([{"tool": name, "problem": one.problem, "reply": _data_of_reply(one)} for (name, _), one in replies])
     else:
         for (name, args), one in replies:
             say(f"{name} {json.dumps(args, ensure_ascii=False)}")
-            say(f"  fails: {one.problem}\n" if one.problem is not None else f"{_pretty(_read(one))}\n")
+            say(f"  fails: {one.problem}\n" if one.problem is not None else f"{_pretty(_data_of_reply(one))}\n")
     return OK if all(one.problem is None for _, one in replies) else FINDINGS
 
 
@@ -117,8 +117,8 @@ def _object(tool: str, written: str) -> Mapping[str, Tree]:
     return args
 
 
-def _with_server(found: Table, ask: Callable[[McpSession], Awaitable[_Asked]]) -> _Asked:
-    async def asked(folder: Path) -> _Asked:
+def _with_server(found: Table, ask: Callable[[McpSession], Awaitable[_Answer]]) -> _Answer:
+    async def ask_server(folder: Path) -> _Answer:
         transport = McpTransport(found)
         try:
             await transport.open({"workspace": str(folder), "case": "inspect", "seed": 0}, {})
@@ -127,10 +127,10 @@ def _with_server(found: Table, ask: Callable[[McpSession], Awaitable[_Asked]]) -
             await transport.close()
 
     with tempfile.TemporaryDirectory(prefix="memstory-inspect-") as folder:
-        return asyncio.run(asked(Path(folder)))
+        return asyncio.run(ask_server(Path(folder)))
 
 
-async def _described(session: McpSession) -> tuple[Mapping[str, str], Sequence[ToolSchema]]:
+async def _describe(session: McpSession) -> tuple[Mapping[str, str], Sequence[ToolSchema]]:
     return session.about(), await session.tools()
 
 
@@ -138,7 +138,7 @@ async def _replies(calls: Sequence[tuple[str, Mapping[str, Tree]]], session: Mcp
     return [await session.call(name, args) for name, args in calls]
 
 
-def _read(reply: ServerReply) -> Tree:
+def _data_of_reply(reply: ServerReply) -> Tree:
     """Return what the table's paths go into: the data beside the text, or the text, read as JSON where it is."""
     try:
         return data_of(reply)
@@ -150,7 +150,7 @@ def _pretty(reply: Tree) -> str:
     return reply if isinstance(reply, str) else json.dumps(reply, indent=2, ensure_ascii=False)
 
 
-def _ours(typed: Sequence[str]) -> int:
+def _own_words(typed: Sequence[str]) -> int:
     """Return how many of the words are ours: `inspect` and the options before the server's command."""
     place = 1
     while place < len(typed) and typed[place].startswith("-") and typed[place] != "--":

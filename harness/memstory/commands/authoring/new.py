@@ -48,7 +48,7 @@ def _run(chosen: argparse.Namespace) -> int:
         raise SetupError(
             f"--from-chat makes a story, not a {chosen.kind}: memstory new story {chosen.name} --from-chat …"
         )
-    chat = _story_of(chosen.chat, chosen.name) if chosen.chat is not None else None
+    chat = _read_chat(chosen.chat, chosen.name) if chosen.chat is not None else None
     written = write(chosen.kind, chosen.name, chosen.folder, story=chat)
     for path in written:
         say(f"wrote {path.as_posix()}")
@@ -56,7 +56,7 @@ def _run(chosen: argparse.Namespace) -> int:
     say(f"check it:  memstory validate {story.as_posix()}")
     if chosen.kind == "target":
         here = "" if chosen.folder == Path() else f"(cd {chosen.folder.as_posix()}) "
-        say(f"run it:    {here}memstory run {story.name} --target {_words(chosen.name, story.name)['__SPEC__']}")
+        say(f"run it:    {here}memstory run {story.name} --target {_placeholders(chosen.name, story.name)['__SPEC__']}")
         say(f"test it:   {here}python -m pytest {written[1].name}")
         say(f"then put calls of your backend into {written[0].as_posix()}")
     else:
@@ -76,7 +76,7 @@ def write(kind: str, name: str, folder: Path, *, story: str | None = None) -> li
     if kind == "target":
         name = name.replace("-", "_")
     contents = {
-        folder / pattern.format(name=name): _filled(template, name, pattern.format(name=name), folder)
+        folder / pattern.format(name=name): _fill_template(template, name, pattern.format(name=name), folder)
         for pattern, template in _TEMPLATES[kind].items()
     }
     if story is not None:
@@ -92,9 +92,9 @@ def write(kind: str, name: str, folder: Path, *, story: str | None = None) -> li
     return list(contents)
 
 
-def _filled(template: str, name: str, file: str, folder: Path) -> str:
+def _fill_template(template: str, name: str, file: str, folder: Path) -> str:
     text = files("memstory").joinpath("templates", template).read_text("utf-8")
-    for word, value in _words(name, file).items():
+    for word, value in _placeholders(name, file).items():
         text = text.replace(word, value)
     return _with_mode_line(text, folder) if file.endswith(".yaml") else text
 
@@ -104,7 +104,7 @@ def _with_mode_line(text: str, folder: Path) -> str:
     return f"{MODE_LINE}\n{text}" if (folder / SCHEMA_NAME).exists() else text
 
 
-def _story_of(chat: Path, name: str) -> str:
+def _read_chat(chat: Path, name: str) -> str:
     try:
         text = chat.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -114,7 +114,7 @@ def _story_of(chat: Path, name: str) -> str:
     return story_of_chat(turns_of(text, str(chat)), name)
 
 
-def _words(name: str, file: str) -> Mapping[str, str]:
+def _placeholders(name: str, file: str) -> Mapping[str, str]:
     module = name.replace("-", "_")
     class_name = "".join(part[:1].upper() + part[1:] for part in module.split("_"))
     return {

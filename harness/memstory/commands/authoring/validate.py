@@ -1,4 +1,4 @@
-"""`memstory validate`: the front half of a run, over all files, with every mistake at once."""
+"""`memstory validate`: read stories and their data as a run does, and report all errors at once."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def _options(parser: argparse.ArgumentParser) -> None:
 def _run(chosen: argparse.Namespace) -> int:
     files = story_files(chosen.paths, bundled=chosen.bundled)
     loaded = load(files)
-    errors, notes = _with_data(loaded)
+    errors, notes = _check_stories(loaded)
     # Bundled stories cover requirements of memstory, not of the project.
     if requirements := chosen.requirements or (None if chosen.bundled else requirements_file(Path.cwd())):
-        errors = sorted([*errors, *_uncovered(loaded.stories, requirements)], key=_place)
+        errors = sorted([*errors, *_unknown_requirements(loaded.stories, requirements)], key=_place)
     if chosen.json:
         say_json(_as_json(loaded, errors, notes))
         return FINDINGS if errors else OK
@@ -66,13 +66,13 @@ def _as_json(loaded: LoadedStories, errors: Sequence[StoryError], notes: Sequenc
     }  # fmt: skip
 
 
-def _with_data(loaded: LoadedStories) -> tuple[Sequence[StoryError], Sequence[str]]:
-    """Return all errors, those of data files among them, and what is worth knowing though it is none."""
+def _check_stories(loaded: LoadedStories) -> tuple[Sequence[StoryError], Sequence[str]]:
+    """Return all errors, those of data files too, and warnings."""
     errors = list(loaded.errors)
     notes = [
         *_unknown_targets(loaded.stories),
-        *_without_expectations(loaded.stories),
-        *_idle(loaded.stories),
+        *_empty_stories(loaded.stories),
+        *_void_checks(loaded.stories),
         *_unknown_preconditions(loaded.stories),
     ]
     errors += [error for story in loaded.stories for error in _options_outside(story, loaded)]
@@ -92,8 +92,8 @@ def _with_data(loaded: LoadedStories) -> tuple[Sequence[StoryError], Sequence[st
     return sorted(errors, key=_place), notes
 
 
-def _uncovered(stories: Sequence[Story], requirements: Path) -> Iterator[StoryError]:
-    """Yield each id that a story `covers` and the file does not name; rows share theirs."""
+def _unknown_requirements(stories: Sequence[Story], requirements: Path) -> Iterator[StoryError]:
+    """Yield an error for each id under `covers` that the file does not have, once for all rows of a story."""
     try:
         known = set(re.findall(r"[\w.-]*\w", requirements.read_text("utf-8")))
     except (OSError, ValueError) as error:
@@ -126,11 +126,11 @@ def _place(error: StoryError) -> tuple[str, int, int]:
 
 
 def _unknown_targets(stories: Sequence[Story]) -> Iterator[str]:
-    """Yield where `targets:` names one that is not installed: the story would silently never run."""
-    told: set[str] = set()
+    """Yield a warning for each target that is not installed: its stories would never run, and nothing would say so."""
+    seen: set[str] = set()
     for story in stories:
-        for name in set(story.targets) - told:
-            told.add(name)
+        for name in set(story.targets) - seen:
+            seen.add(name)
             try:
                 check_names([name])
             except SetupError as error:
@@ -138,7 +138,7 @@ def _unknown_targets(stories: Sequence[Story]) -> Iterator[str]:
 
 
 def _unknown_preconditions(stories: Sequence[Story]) -> Iterator[str]:
-    """Yield where `precondition:` names no story that is validated or bundled: it would never explain a failure."""
+    """Yield a warning for each `precondition:` that no story here or bundled has as its id."""
     named = {story.mark: story.precondition for story in stories if story.precondition}
     known = {story.id for story in stories}
     if set(named.values()) - known:
@@ -148,52 +148,52 @@ def _unknown_preconditions(stories: Sequence[Story]) -> Iterator[str]:
             yield f"{mark}: under 'precondition': {unknown_name_message(name, 'story', known)}"
 
 
-def _without_expectations(stories: Sequence[Story]) -> Iterator[str]:
-    """Yield the stories that any memory passes, because they expect nothing; one that measures is meant so."""
+def _empty_stories(stories: Sequence[Story]) -> Iterator[str]:
+    """Yield a warning for each story that expects nothing and does not measure: any memory passes it."""
     silent = (story.mark for story in stories if not (story.measure or story.expect or _expects(story.steps)))
     for mark in dict.fromkeys(silent):
         yield f"{mark}: the story expects nothing, so every memory passes it; write an 'expect'"
 
 
 def _expects(steps: Sequence[Step]) -> bool:
-    return any(one.field != "refusal" for one in _expected(steps)) or any(map(_forbids, steps))
+    return any(one.field != "refusal" for one in _expectations(steps)) or any(map(_forbids, steps))
 
 
 def _forbids(step: Step) -> bool:
     return bool(step.forbid) or any(map(_forbids, step.steps))
 
 
-def _expected(steps: Sequence[Step]) -> Iterator[Expectation]:
+def _expectations(steps: Sequence[Step]) -> Iterator[Expectation]:
     for step in steps:
         yield from step.expect
-        yield from _expected(step.steps)
+        yield from _expectations(step.steps)
 
 
-def _idle(stories: Sequence[Story]) -> Iterator[str]:
-    """Yield the bounds that nothing can miss; rows of a story share theirs."""
-    every = (one for story in stories for one in (*story.expect, *_expected(story.steps)))
-    idle = (bound for one in every for bound in _idle_bounds(one.matchers, is_count=one.field in _COUNTS))
-    for mark in dict.fromkeys(bound.mark for bound in idle):
+def _void_checks(stories: Sequence[Story]) -> Iterator[str]:
+    """Yield a warning for each bound that always holds, once for all rows of a story."""
+    every = (one for story in stories for one in (*story.expect, *_expectations(story.steps)))
+    void = (bound for one in every for bound in _void_bounds(one.matchers, is_count=one.field in _COUNTS))
+    for mark in dict.fromkeys(bound.mark for bound in void):
         yield f"{mark}: this check cannot fail: what it bounds is never below 0"
 
 
-def _idle_bounds(part: Any, *, is_count: bool) -> Iterator[Matcher]:
-    """Yield the matchers within `part` that bound a count, a share or a time by 0 or less."""
+def _void_bounds(part: Any, *, is_count: bool) -> Iterator[Matcher]:
+    """Yield the matchers within `part` by which a count, a share or a time is 0 or more."""
     match part:
         case Matcher(name="ge" | "gt", argument=int() | float()):
             if is_count and (part.argument < 0 or (part.name, part.argument) == ("ge", 0)):
                 yield part
         case Matcher():
-            yield from _idle_bounds(
+            yield from _void_bounds(
                 part.argument, is_count=part.name in _COUNTS or (is_count and part.name == "fields")
             )
         case CallPattern():
-            yield from _idle_bounds(part.args, is_count=False)
+            yield from _void_bounds(part.args, is_count=False)
         case Mapping():
-            yield from _idle_bounds([*part.values()], is_count=is_count)
+            yield from _void_bounds([*part.values()], is_count=is_count)
         case list() | tuple():
             for one in part:
-                yield from _idle_bounds(one, is_count=is_count)
+                yield from _void_bounds(one, is_count=is_count)
         case _:
             return
 

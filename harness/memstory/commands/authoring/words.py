@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from memstory.commands.command import OK, USAGE, Command, add_json
-from memstory.commands.output import say, say_json, table
+from memstory.commands.output import say_listing, table
 from memstory.contract.errors import SetupError
 from memstory.language.grammar import grammar, schema_text
 from memstory.language.matchers import CALL_CHECKS, EXPECTABLE, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, Check
 from memstory.language.registry import Registry, unknown_name_message
-from memstory.language.words import WORDS
+from memstory.language.words import WORDS, Word
 from memstory.language.words.step_parsing import MODIFIERS
 
 SCHEMA_NAME: Final = "story.schema.json"
@@ -32,45 +32,41 @@ def _steps(chosen: argparse.Namespace) -> int:
     if chosen.step is not None and chosen.step not in WORDS:
         raise SetupError(unknown_name_message(chosen.step, "step", WORDS))
     words = [WORDS[chosen.step]] if chosen.step else list(WORDS.values())
-    if chosen.json:
-        say_json([
-            {"step": word.name, "summary": word.summary, "forms": word.forms, "keys": word.keys,
-             "expect": list(word.expectable), "example": word.example.strip()}
-            for word in words
-        ])  # fmt: skip
-    elif chosen.step:
-        (word,) = words
-        forms = f"takes: {word.forms}\n" if word.forms else ""
-        say("\n\n".join(filter(None, [
-            f"{word.name}: {word.summary}\n{forms}expect: {', '.join(word.expectable)}",
-            _meanings("key", word.keys, 70),
-            word.example.strip(),
-        ])))  # fmt: skip
-    else:
-        beside = {f"{name}:": modifier["description"] for name, modifier in MODIFIERS.items()}
-        expected = {f"{one.name}:": one.summary for one in EXPECTABLE.values() if one.is_everywhere or one.is_measure}
-        rows = [[word.name, word.summary, ", ".join(word.fields)] for word in words]
-        say("\n\n".join([
-            table(["step", "what it does", "its result has"], rows, [None, 60, None]),
-            _meanings("beside a step", beside, 70),
-            _meanings("under expect", expected, 70),
-            "'memstory steps STEP' shows an example, 'memstory matchers' what a story can assert about a result.",
-        ]))  # fmt: skip
+    records = [
+        {"step": word.name, "summary": word.summary, "forms": word.forms, "keys": word.keys,
+         "expect": list(word.expectable), "example": word.example.strip()}
+        for word in words
+    ]  # fmt: skip
+    say_listing(records, *(_one_step(words[0]) if chosen.step else _all_steps(words)), as_json=chosen.json)
     return OK
+
+
+def _one_step(word: Word) -> Iterable[str]:
+    forms = f"takes: {word.forms}\n" if word.forms else ""
+    yield f"{word.name}: {word.summary}\n{forms}expect: {', '.join(word.expectable)}"
+    yield _meanings("key", word.keys, 70)
+    yield word.example.strip()
+
+
+def _all_steps(words: Sequence[Word]) -> Iterable[str]:
+    rows = [[word.name, word.summary, ", ".join(word.fields)] for word in words]
+    yield table(["step", "what it does", "its result has"], rows, [None, 60, None])
+    yield _meanings("beside a step", {f"{name}:": one["description"] for name, one in MODIFIERS.items()}, 70)
+    expected = {f"{one.name}:": one.summary for one in EXPECTABLE.values() if one.is_everywhere or one.is_measure}
+    yield _meanings("under expect", expected, 70)
+    yield "'memstory steps STEP' shows an example, 'memstory matchers' what a story can assert about a result."
 
 
 def _matchers(chosen: argparse.Namespace) -> int:
     checks = {"matchers": MATCHERS, "hits": HIT_CHECKS, "tool_calls": CALL_CHECKS}
     metrics = {name: one.summary for name, one in METRICS.items()}
-    if chosen.json:
-        listed = {
-            key: [{"name": one.name, "meaning": one.summary, "example": one.example} for one in registry.values()]
-            for key, registry in checks.items()
-        }
-        say_json({**listed, "hit_fields": list(HIT_FIELDS), "metrics": metrics})
-        return OK
+    records = {
+        key: [{"name": one.name, "meaning": one.summary, "example": one.example} for one in registry.values()]
+        for key, registry in checks.items()
+    }
     uncut = " and ".join(one.name for one in METRICS.values() if not one.is_cut)
-    say("\n\n".join([
+    say_listing(
+        {**records, "hit_fields": list(HIT_FIELDS), "metrics": metrics},
         "A plain value means 'equals'. Several matchers in one mapping must all hold.",
         _checks("matcher", MATCHERS),
         _checks("hits:", HIT_CHECKS),
@@ -78,7 +74,8 @@ def _matchers(chosen: argparse.Namespace) -> int:
         _checks("tool_calls:", CALL_CHECKS),
         _meanings("metrics:", metrics, 75),
         f"All but {uncut} are cut at k: {{metrics: {{recall@5: {{ge: 0.9}}}}}}.",
-    ]))  # fmt: skip
+        as_json=chosen.json,
+    )
     return OK
 
 
