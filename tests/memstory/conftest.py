@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 from dataclasses import replace
 from importlib.util import find_spec
@@ -242,3 +243,26 @@ def results(make_case):
         make_case("S9", outcome="invalid", trials=[], reason="stories/s9.yaml:3:5: unknown step 'sya'"),
         make_case.retrieval(),
     ]
+
+
+# What follows these is another library's wording, or grows with the language.
+OPEN_ENDED = re.compile(r"(regular expression:|JSON Schema[^:\n]*:|Known:|Known are|it needs one of) [^\n]+")
+
+
+@pytest.fixture
+def golden(request):
+    """Compare {case: messages}, word for word, with a file of the folder `golden` beside the test.
+
+    With MEMSTORY_GOLDEN=write in the environment, write it first.
+    """
+
+    def compare(name, messages):
+        path = request.path.parent / "golden" / name
+        cases = ("\n".join([f"{case!r:.160}", *(f"  {one}" for one in found)]) for case, found in messages.items())
+        text = OPEN_ENDED.sub(r"\1 …", "\n\n".join(cases) + "\n")
+        if os.environ.get("MEMSTORY_GOLDEN") == "write":
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
+        assert text == path.read_text("utf-8"), "better than before? MEMSTORY_GOLDEN=write pytest PATH writes the file"
+
+    return compare

@@ -124,8 +124,8 @@ class Reading:
     def require_saved(self, name: str, path: TreePath) -> None:
         """Add a fault if no earlier step saves `name`."""
         if name not in self.saved:
-            known = f"saved before: {', '.join(sorted(self.saved))}" if self.saved else "nothing is saved before"
-            self.fault(path, f"no earlier step saves '{name}'.{suggestion(name, self.saved)} ({known})")
+            known = f"{suggestion(name, self.saved)} Known: {', '.join(sorted(self.saved)) or 'none'}."
+            self.fault(path, f"no earlier step saves '{name}'.{known}")
 
     def require_names(self, value: Tree, path: TreePath, *, counting: bool) -> None:
         """Add a fault for each `${name}` within `value` that has no value; with `counting`, `${i}` has one."""

@@ -70,7 +70,8 @@ def test_vectors_beside_texts_come_to_stand_in_one_table():
 
 def test_two_vectors_for_one_text_are_refused_at_the_second():
     (fault,) = faults("steps:\n  - add: {text: a, vector: [1, 0]}\n  - search: {query: a, vector: [0, 1]}\n")
-    assert fault.startswith("f.yaml:5:32: the text 'a' has another vector already: [1.0, 0.0]; one text, one vector")
+    assert fault.startswith("f.yaml:5:32: ")
+    assert all(part in fault for part in ("'a'", "[1.0, 0.0]"))
 
 
 @pytest.mark.parametrize(
@@ -96,120 +97,88 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
     assert story(f"steps: [{step}]").steps[0].save == save
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("steps: [{say: a, add: b}]", "f.yaml:3:18: two operations in one step: 'say' and 'add'"),
-        ("steps: [{as: bob}]", "f.yaml:3:9: this step does nothing; it needs one of add, advance,"),
-        ("steps: [{search: '${x}'}]", "f.yaml:3:18: unknown name ${x}."),
-        ("steps: [{add: 'n ${i}'}]", "unknown name ${i} (${i} counts inside `repeat` and `parallel`)."),
-        ("steps: [{search: q, expect: {hits: {first: near}}}]", "f.yaml:3:44: no earlier step saves 'near'."),
-        ("steps: [{add: a, save: {far: id}}, {search: q, expect: {hits: {order: [far, fat]}}}]", "Did you mean 'far'?"),
-        (
-            "steps: [{search: q, expect: {error: true, refusal: allowed}}]",
-            "'error' wants a refusal and 'refusal' allows one; keep one of them",
-        ),
-        (
-            "steps: [{search: q, expect: {answer: x}}]",
-            "'search' has no 'answer'; its result has: hits, error, latency_ms,",
-        ),
-        ("steps: [{settle: , save: {a: b}}]", "f.yaml:3:20: 'settle' has no result to save from"),
-        ("steps: [{add: a, save: {i: id}}]", "'i' counts the passes of `repeat` and `parallel`; choose another name"),
-        ("steps: [{get: {kind: k}}]", "a memory is named by 'id' or by 'key', but neither is"),
-        ("steps: [{delete: {id: a, key: b}}]", "a memory is named by 'id' or by 'key', but both are given"),
-        (
-            "steps: [{delete: {all: true, key: b}}]",
-            "'all' forgets everything; leave out what else names memories",
-        ),
-        ("steps: [{at: '2026-05-31T10:00:00'}]", "the moment '2026-05-31T10:00:00' has no time zone"),
-        ("steps: [{at: noon}]", "'noon' is not a moment; write it like \"2026-05-31T10:00:00Z\""),
-        ("steps: [{advance: 0s}]", "the clock can be advanced by 1us at least and 200 years at most"),
-        ("steps: [{wait: 4s}]", "a story waits for 3 s at most, in real time where it must"),
-        (
-            "steps: [{repeat: {times: 4, steps: [{wait: 1s}]}}]",
-            "the steps 'wait' of a story last 3 s at most, here 4 s; 'advance' moves the clock",
-        ),
-        ("steps: [{add: {text: a, ttl: 0s}}]", "a memory that is forgotten at once was never told; 'ttl' is 1us or"),
-        ("steps: [{add: {text: a, ttl: soon}}]", "'ttl' is 'soon', which is not a valid duration"),
-        ("steps: [{add: {text: a, source: radio}}]", "radio"),
-        ("steps: [{search: {query: q, as_of: noon}}]", "'noon' is not a moment"),
-        ("steps: [{search: {query: q, where: {a: {gtt: 3}}}}]", "f.yaml:3:41: unknown operator 'gtt'"),
-        ("steps: [{search: {query: q, where: {a: {ge: 3, size: 1}}}}]", "unknown operator 'size'"),
-        ("steps: [{search: {query: q, where: {a: {lt: x}}}}]", "f.yaml:3:45: 'lt' takes a number, found 'x'"),
-        ("steps: [{search: {query: q, where: {a: {in: x}}}}]", "'in' takes a list of values, found 'x'"),
-        ("steps: [{search: {query: q, where: {a: {exists: 1}}}}]", "'exists' takes true or false, found 1"),
-        ("steps: [{add: a}, {list: , forbid: [bb]}]", "mark an item of an earlier 'add' as 'twin'"),
-        ("steps: [{delete: {about: a, key: b}}]", "'about' says in words what is meant"),
-        ("steps: [{restart: false}]", "'false' says nothing here; leave the step out, or leave its value empty"),
-        ("steps: [{fault: {embedder: down, store: slow}}]", "one fault a step: {part: embedder, mode: down}, or"),
-        (
-            NESTED_PARALLEL,
-            "'parallel' cannot be inside 'parallel'; put it before or after",
-        ),
-        ("steps: [{parallel: {times: 2, steps: [{crash: }]}}]", "'crash' cannot be inside 'parallel'"),
-        ("steps: [{say: a, expect: {answer: {regex: '(a'}}}]", "'(a' is not a valid regular expression: missing )"),
-        (
-            "steps: [{say: a, expect: {answer: {regex: '[[a]'}}}]",
-            "'[[a]' is not a valid regular expression: Possible nested",
-        ),
-        (
-            "steps: [{say: a, expect: {answer: {regex: '(a+)+$'}}}]",
-            "repeats a group that repeats, which can take forever",
-        ),
-        ("steps: [{tool: t, expect: {result: {json_schema: {type: 5}}}}]", "is not a JSON Schema: 5 is not valid"),
-        ("steps: [{tool: t, expect: {result: {contians: 5}}}]", "unknown matcher 'contians'. Did you mean 'contains'?"),
-        ("steps: [{tool: t, expect: {result: {occurs: {of: {a: 1}}}}}]", "'occurs' needs 'times' beside 'of'"),
-        ("steps: [{tool: t, expect: {result: {gte: 5}}}]", "unknown matcher 'gte'. Did you mean 'ge'?"),
-        ("steps: [{tool: t, expect: {result: {ge: 5, calls: 1}}}]", "'calls' is not a matcher, but 'ge' beside it is"),
-        ("steps: [{say: a, expect: {error: false}}]", "'error: false' says nothing"),
-        ("steps: [{say: a, expect: {eventually: 5s}}]", "'eventually' says how long, but not what to wait for"),
-        ("steps: [{inspect: log, expect: {data: {none_contain: [x]}}}]", "'none_contain' speaks of files"),
-        ("steps: [{inspect: files, expect: {data: {same_as: x}}}]", "no earlier step saves 'x'."),
-        (
-            "steps: [{settle: }]\ntrials: 2\npass: {at_least: 3}",
-            "3 trials must pass, but 'trials' is 2",
-        ),
-        (
-            "steps: [{settle: }]\nrequires: [expirey]",
-            "f.yaml:4:12: unknown capability 'expirey'. Did you mean 'expiry'?",
-        ),
-        ("steps: [{settle: }]\nexpect: {metrics: {mrr: 1}}", "'expect' at the top belongs to a retrieval story"),
-        ("steps: [{settle: }]\nperturb: {shuffle: true}", "'perturb' at the top belongs to a retrieval story"),
-        (
-            "steps: [{settle: }]\nretrieval: {dataset: d}",
-            "a story has either 'steps' or a 'retrieval'; this one has both",
-        ),
-        ("tags: [a]", "f.yaml:1:1: a story has either 'steps' or a 'retrieval'; this one has neither"),
-        ("retrieval: {corpus: c}", "a retrieval names 'corpus' and 'queries', or a 'dataset'; found: corpus"),
-        (
-            "retrieval: {corpus: c, queries: q, path: p}",
-            "'path' belongs to a 'dataset', which this retrieval does not have",
-        ),
-        (
-            "retrieval: {dataset: d, k: 5}\nexpect: {metrics: {recall@10: {ge: .5}}}",
-            "looks at 10 results, but 'k' is 5",
-        ),
-        ("vars: {x: 1}\ndefaults: {x: 2}\nsteps: [{settle: }]", "f.yaml:4:12: 'x' is under `vars` already"),
-        ("vars: {x: [1]}\nsteps: [{add: 'a ${x}'}]", "${x} is a list, which cannot be part of a text"),
-        ("parametrize: [{row: a, x: 1}, {row: a, x: 2}]\nsteps: [{settle: }]", "the row 'a' is listed twice"),
-        ("vars: {x: 1}\nsteps: [{add: a, save: {x: id}}]", "f.yaml:4:25: 'x' is under `vars` already; choose another"),
-        ("vars: {x: 1}\nsteps: [{add: {text: a, save: x}}]", "'x' is under `vars` already; choose another name"),
-        ("defaults: {x: 1}\nsteps: [{add: a, save: {x: id}}]", "'x' is under `defaults` already; choose another"),
-        ("parametrize: [{x: 1}]\nsteps: [{add: a, save: {x: id}}]", "'x' is under `parametrize` already; choose"),
-        ("steps: [{advance: {days: 1.0e+300}}]", "the clock can be advanced by 1us at least and 200 years at most"),
-        ("steps: [{wait: {weeks: 1.0e+300}}]", "a story waits for 3 s at most"),
-        ("steps: [{add: {text: a, ttl: {days: 1.0e+300}}}]", "f.yaml:3:30: a span of time is 200 years at most"),
-        (f"steps: [{{list: , expect: {{text: a, eventually: {'9' * 400}d}}}}]", "a span of time is 200 years at most"),
-        ("retrieval: {dataset: d, within: {days: 1.0e+300}}", "f.yaml:3:33: a span of time is 200 years at most"),
-        ("steps: [{crash: {steps: [{say: x, save: b}]}}]", "unknown argument of crash 'steps'"),
-        ("steps: [{say: x, expect: {latency_ms: {judged: {facts: '', votes: 3}}}}]", "'facts' must not be empty"),
-        ("steps: [{say: x, expect: {honest: {claims: x, of: y, was: z}}}]", "'claims'"),
-    ],
-)
-def test_what_the_grammar_cannot_say_is_refused_with_place_and_remedy(text, message):
+FAULTS = [
+    ("steps: [{say: a, add: b}]", "3:18", ["'say'", "'add'"]),
+    ("steps: [{as: bob}]", "3:9", ["add, advance"]),
+    ("steps: [{search: '${x}'}]", "3:18", ["${x}"]),
+    ("steps: [{add: 'n ${i}'}]", "3:15", ["${i}", "`repeat`", "`parallel`"]),
+    ("steps: [{search: q, expect: {hits: {first: near}}}]", "3:44", ["'near'"]),
+    ("steps: [{add: a, save: {far: id}}, {get: k, expect: {hits: {order: [far, fat]}}}]", "3:74", ["'fat'", "'far'"]),
+    ("steps: [{search: q, expect: {error: true, refusal: allowed}}]", "3:43", ["'error'", "'refusal'"]),
+    ("steps: [{search: q, expect: {answer: x}}]", "3:30", ["'search'", "'answer'", "hits, error, latency_ms"]),
+    ("steps: [{settle: , save: {a: b}}]", "3:20", ["'settle'"]),
+    ("steps: [{add: a, save: {i: id}}]", "3:18", ["'i'", "`repeat`", "`parallel`"]),
+    ("steps: [{get: {kind: k}}]", "3:15", ["'id'", "'key'"]),
+    ("steps: [{delete: {id: a, key: b}}]", "3:18", ["'id'", "'key'"]),
+    ("steps: [{delete: {all: true, key: b}}]", "3:18", ["'all'"]),
+    ("steps: [{at: '2026-05-31T10:00:00'}]", "3:14", ["'2026-05-31T10:00:00'"]),
+    ("steps: [{at: noon}]", "3:14", ["'noon'", '"2026-05-31T10:00:00Z"']),
+    ("steps: [{advance: 0s}]", "3:19", ["1us", "200 years"]),
+    ("steps: [{wait: 4s}]", "3:16", ["3 s"]),
+    ("steps: [{repeat: {times: 4, steps: [{wait: 1s}]}}]", "3:1", ["'wait'", "3 s", "4 s", "'advance'"]),
+    ("steps: [{add: {text: a, ttl: 0s}}]", "3:30", ["'ttl'"]),
+    ("steps: [{add: {text: a, ttl: soon}}]", "3:30", ["'ttl'", "'soon'"]),
+    ("steps: [{add: {text: a, source: radio}}]", "3:33", ["'source'", "'radio'"]),
+    ("steps: [{search: {query: q, as_of: noon}}]", "3:36", ["'noon'"]),
+    ("steps: [{search: {query: q, where: {a: {gtt: 3}}}}]", "3:41", ["'gtt'"]),
+    ("steps: [{search: {query: q, where: {a: {ge: 3, size: 1}}}}]", "3:48", ["'size'"]),
+    ("steps: [{search: {query: q, where: {a: {lt: x}}}}]", "3:45", ["'lt'", "number", "'x'"]),
+    ("steps: [{search: {query: q, where: {a: {in: x}}}}]", "3:45", ["'in'", "list", "'x'"]),
+    ("steps: [{search: {query: q, where: {a: {exists: 1}}}}]", "3:49", ["'exists'", "1"]),
+    ("steps: [{add: a}, {list: , forbid: [bb]}]", "3:28", ["'add'", "'twin'"]),
+    ("steps: [{delete: {about: a, key: b}}]", "3:18", ["'about'"]),
+    ("steps: [{restart: false}]", "3:19", ["'false'"]),
+    ("steps: [{fault: {embedder: down, store: slow}}]", "3:17", ["{embedder: down}"]),
+    (NESTED_PARALLEL, "3:68", ["'parallel'"]),
+    ("steps: [{parallel: {times: 2, steps: [{crash: }]}}]", "3:40", ["'crash'", "'parallel'"]),
+    ("steps: [{say: a, expect: {answer: {regex: '(a'}}}]", "3:43", ["'(a'"]),
+    ("steps: [{say: a, expect: {answer: {regex: '[[a]'}}}]", "3:43", ["'[[a]'"]),
+    ("steps: [{say: a, expect: {answer: {regex: '(a+)+$'}}}]", "3:43", ["'(a+)+$'"]),
+    ("steps: [{tool: t, expect: {result: {json_schema: {type: 5}}}}]", "3:50", ["JSON Schema", "5"]),
+    ("steps: [{tool: t, expect: {result: {contians: 5}}}]", "3:37", ["'contians'", "'contains'"]),
+    ("steps: [{tool: t, expect: {result: {occurs: {of: {a: 1}}}}}]", "3:37", ["'occurs'", "'times'", "'of'"]),
+    ("steps: [{tool: t, expect: {result: {gte: 5}}}]", "3:37", ["'gte'", "'ge'"]),
+    ("steps: [{tool: t, expect: {result: {ge: 5, calls: 1}}}]", "3:44", ["'calls'", "'ge'"]),
+    ("steps: [{say: a, expect: {error: false}}]", "3:34", ["'error: false'"]),
+    ("steps: [{say: a, expect: {eventually: 5s}}]", "3:27", ["'eventually'"]),
+    ("steps: [{inspect: log, expect: {data: {none_contain: [x]}}}]", "3:40", ["'none_contain'"]),
+    ("steps: [{inspect: files, expect: {data: {same_as: x}}}]", "3:51", ["'x'"]),
+    ("steps: [{settle: }]\ntrials: 2\npass: {at_least: 3}", "5:18", ["3", "'trials'", "2"]),
+    ("steps: [{settle: }]\nrequires: [expirey]", "4:12", ["'expirey'", "'expiry'"]),
+    ("steps: [{settle: }]\nexpect: {metrics: {mrr: 1}}", "4:1", ["'expect'"]),
+    ("steps: [{settle: }]\nperturb: {shuffle: true}", "4:1", ["'perturb'"]),
+    ("steps: [{settle: }]\nretrieval: {dataset: d}", "1:1", ["'steps'", "'retrieval'"]),
+    ("tags: [a]", "1:1", ["'steps'", "'retrieval'"]),
+    ("retrieval: {corpus: c}", "3:1", ["'queries'", "'dataset'", "corpus"]),
+    ("retrieval: {corpus: c, queries: q, path: p}", "3:36", ["'path'", "'dataset'"]),
+    ("retrieval: {dataset: d, k: 5}\nexpect: {metrics: {recall@10: {ge: .5}}}", "4:20", ["10", "'k'", "5"]),
+    ("vars: {x: 1}\ndefaults: {x: 2}\nsteps: [{settle: }]", "4:12", ["'x'", "`vars`"]),
+    ("vars: {x: [1]}\nsteps: [{add: 'a ${x}'}]", "4:15", ["${x}"]),
+    ("parametrize: [{row: a, x: 1}, {row: a, x: 2}]\nsteps: [{settle: }]", "3:31", ["'a'"]),
+    ("vars: {x: 1}\nsteps: [{add: a, save: {x: id}}]", "4:25", ["'x'", "`vars`"]),
+    ("vars: {x: 1}\nsteps: [{add: {text: a, save: x}}]", "4:9", ["'x'", "`vars`"]),
+    ("defaults: {x: 1}\nsteps: [{add: a, save: {x: id}}]", "4:25", ["'x'", "`defaults`"]),
+    ("parametrize: [{x: 1}]\nsteps: [{add: a, save: {x: id}}]", "4:25", ["'x'", "`parametrize`"]),
+    ("steps: [{advance: {days: 1.0e+300}}]", "3:19", ["200"]),
+    ("steps: [{wait: {weeks: 1.0e+300}}]", "3:16", ["3"]),
+    ("steps: [{add: {text: a, ttl: {days: 1.0e+300}}}]", "3:30", ["200"]),
+    (f"steps: [{{list: , expect: {{text: a, eventually: {'9' * 400}d}}}}]", "3:48", ["200"]),
+    ("retrieval: {dataset: d, within: {days: 1.0e+300}}", "3:33", ["200"]),
+    ("steps: [{crash: {steps: [{say: x, save: b}]}}]", "3:18", ["crash", "'steps'"]),
+    ("steps: [{say: x, expect: {latency_ms: {judged: {facts: '', votes: 3}}}}]", "3:56", ["'facts'"]),
+    ("steps: [{say: x, expect: {honest: {claims: x, of: y, was: z}}}]", "3:44", ["'claims'"]),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "parts"), FAULTS)
+def test_what_the_grammar_cannot_say_is_refused_with_place_and_remedy(text, place, parts):
     found = faults(text)
-    assert any(message in fault for fault in found), found
-    assert all(fault.startswith("f.yaml:") for fault in found)
+    at_place = [one.removeprefix(f"f.yaml:{place}: ") for one in found if one.startswith(f"f.yaml:{place}: ")]
+    assert any(all(part in one for part in parts) for one in at_place), found
+
+
+def test_the_messages_are_word_for_word_those_of_the_golden_file(golden):
+    golden("stories.txt", {text: faults(text) for text, *_ in FAULTS})
 
 
 def test_an_unknown_control_is_refused_by_those_who_know_the_controls():
@@ -354,7 +323,8 @@ def test_an_id_used_twice_in_a_file_is_invalid_the_second_time():
     first, second = parse_stories(text, "f.yaml")
     assert isinstance(first, Story)
     assert isinstance(second, InvalidStory)
-    assert str(second.errors[0]) == "f.yaml:5:1: the id 'A' is used at f.yaml:1:1 already; ids are unique in a run"
+    assert str(second.errors[0]).startswith("f.yaml:5:1: ")
+    assert "'A' is used at f.yaml:1:1" in str(second.errors[0])
 
 
 def test_duplicate_ids_are_found_across_files_but_rows_of_one_story_are_none():
@@ -362,7 +332,8 @@ def test_duplicate_ids_are_found_across_files_but_rows_of_one_story_are_none():
     assert list(duplicate_ids(stories(rows))) == []
     ((again, error),) = duplicate_ids([*parse_stories(rows, "f.yaml"), *parse_stories(rows, "g.yaml")][:3])
     assert again.mark.file == "g.yaml"
-    assert str(error).startswith("g.yaml:1:1: the id 'A' is used at f.yaml:1:1 already")
+    assert str(error).startswith("g.yaml:1:1: ")
+    assert "'A' is used at f.yaml:1:1" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -407,23 +378,21 @@ def test_a_saved_value_may_stand_for_the_argument_of_a_matcher(matcher):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "f.yaml:1:1: no story in this file; a story starts with 'story: ID' and 'title: "),
-        (b"story: A\ntitle: \xff\n", "f.yaml:2:8: this is not UTF-8; save the file as UTF-8"),
-    ],
+    ("content", "place", "part"),
+    [(b"", "1:1", "no story"), (b"story: A\ntitle: \xff\n", "2:8", "UTF-8")],
 )
-def test_a_file_without_a_readable_story_is_one_invalid_story(tmp_path, content, message):
+def test_a_file_without_a_readable_story_is_one_invalid_story(tmp_path, content, place, part):
     path = tmp_path / "x.yaml"
     path.write_bytes(content)
     (found,) = load_stories(path, "f.yaml")
     assert isinstance(found, InvalidStory)
-    assert str(found.errors[0]).startswith(message)
+    assert str(found.errors[0]).startswith(f"f.yaml:{place}: ")
+    assert part in str(found.errors[0])
 
 
 def test_a_file_that_is_not_there_is_one_invalid_story(tmp_path):
     (found,) = load_stories(tmp_path / "none.yaml", "none.yaml")
-    assert str(found.errors[0]) == "none.yaml:1:1: the file cannot be read: No such file or directory"
+    assert str(found.errors[0]).startswith("none.yaml:1:1: the file cannot be read")
 
 
 def test_the_rest_of_a_story_is_taken_as_written():

@@ -80,44 +80,47 @@ def test_a_broken_document_leaves_the_others_readable():
 
 
 def test_duplicate_keys_are_refused_with_both_places_and_all_of_them():
-    assert faults("a: 1\nb: {c: 1, c: 2}\na: 2\n") == [
-        "f.yaml:2:11: the key 'c' is already at line 2, column 5",
-        "f.yaml:3:1: the key 'a' is already at line 1, column 1",
-    ]
+    inner, outer = faults("a: 1\nb: {c: 1, c: 2}\na: 2\n")
+    assert inner.startswith("f.yaml:2:11: the key 'c' ")
+    assert outer.startswith("f.yaml:3:1: the key 'a' ")
+    assert ("line 2, column 5" in inner, "line 1, column 1" in outer) == (True, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: &x 1", "f.yaml:1:4: '&x': anchors and aliases are not used in stories"),
-        ("a: *x", "f.yaml:1:4: '*x': anchors and aliases are not used in stories"),
-        ("a: !!python/object:os.system x", "f.yaml:1:4: the tag 'tag:yaml.org,2002:python/object:os.system'"),
-        ("a: !mine x", "f.yaml:1:4: the tag '!mine' is not used in stories; remove it"),
-        ("<<: {a: 1}", "f.yaml:1:1: merge keys (<<) are not used in stories; write the keys out"),
-        ("5: x", "f.yaml:1:1: the key 5 is not a text; write it in quotes"),
-        ("true: x", "f.yaml:1:1: the key true is not a text; write it in quotes"),
-        ("[a]: x", "f.yaml:1:1: a key must be a text, not a list or a mapping"),
-        ("a: .inf", "f.yaml:1:4: .inf is not a number that is finite; quote it to mean a text"),
-        ("a: -.INF", "f.yaml:1:4: -.INF is not a number that is finite; quote it to mean a text"),
-        ("a: .nan", "f.yaml:1:4: .nan is not a number that is finite; quote it to mean a text"),
-        ("a: 1e999", "f.yaml:1:4: 1e999 is not a number that is finite; quote it to mean a text"),
-        (f"a: {10**100}", "is not a number of at most 100 digits; quote it to mean a text"),
-        ("a: b: c", "f.yaml:1:5: not YAML: a ':' is not allowed here; quote a text that has ': ' in it"),
-        (
-            "a: {b: ${tea}, c: 1}",
-            'f.yaml:1:9: not YAML: within {…} and […] a text with ${tea} must be in quotes: "${tea}"',
-        ),
-        ("a: [of ${tea}]", 'a text with ${tea} must be in quotes: "${tea}"'),
-        ("a: 'x", "f.yaml:1:6: not YAML: the text ends inside quotes"),
-        ("a: @x", "f.yaml:1:4: not YAML: a value cannot start with this character; quote it"),
-        ("%YAML 1.1\n---\na: 1", "f.yaml:1:1: a line that starts with '%' is a YAML directive"),
-        ("a: 1\n...\nb: 2", "f.yaml:3:1: not YAML: this does not belong to what precedes it"),
-        ("a: \x07", "f.yaml:1:4: the character U+0007 cannot be in YAML as it is"),
-        ("a: \ud800", "f.yaml:1:4: the character U+D800 cannot be in YAML as it is"),
-    ],
-)
-def test_what_stories_do_not_use_is_refused_in_words(text, message):
-    assert message in faults(text)[0]
+REFUSED = [
+    ("a: &x 1", "1:4", ["'&x'"]),
+    ("a: *x", "1:4", ["'*x'"]),
+    ("a: !!python/object:os.system x", "1:4", ["'tag:yaml.org,2002:python/object:os.system'"]),
+    ("a: !mine x", "1:4", ["'!mine'"]),
+    ("<<: {a: 1}", "1:1", ["<<"]),
+    ("5: x", "1:1", ["5"]),
+    ("true: x", "1:1", ["true"]),
+    ("[a]: x", "1:1", ["list", "mapping"]),
+    ("a: .inf", "1:4", [".inf"]),
+    ("a: -.INF", "1:4", ["-.INF"]),
+    ("a: .nan", "1:4", [".nan"]),
+    ("a: 1e999", "1:4", ["1e999"]),
+    (f"a: {10**100}", "1:4", ["100"]),
+    ("a: b: c", "1:5", ["':'", "': '"]),
+    ("a: {b: ${tea}, c: 1}", "1:9", ["${tea}"]),
+    ("a: [of ${tea}]", "1:9", ["${tea}"]),
+    ("a: 'x", "1:6", ["quotes"]),
+    ("a: @x", "1:4", ["quote"]),
+    ("%YAML 1.1\n---\na: 1", "1:1", ["'%'"]),
+    ("a: 1\n...\nb: 2", "3:1", ["not YAML"]),
+    ("a: \x07", "1:4", ["U+0007"]),
+    ("a: \ud800", "1:4", ["U+D800"]),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "parts"), REFUSED)
+def test_what_stories_do_not_use_is_refused_in_words(text, place, parts):
+    found = faults(text)
+    at_place = [one.removeprefix(f"f.yaml:{place}: ") for one in found if one.startswith(f"f.yaml:{place}: ")]
+    assert any(all(part in one for part in parts) for one in at_place), found
+
+
+def test_the_messages_are_word_for_word_those_of_the_golden_file(golden):
+    golden("yaml.txt", {text: faults(text) for text, *_ in REFUSED})
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 20_000, "{a: " * 50_000])
@@ -144,7 +147,7 @@ def test_a_file_that_is_too_large_is_refused_unread():
 )
 def test_a_tab_in_an_indentation_is_named_with_its_line(text, line):
     (error,) = [error for document in documents(text, "f.yaml") for error in document.errors]
-    assert str(error) == f"f.yaml:{line}:1: tab used for indentation; use spaces"
+    assert str(error).startswith(f"f.yaml:{line}:1: tab")
 
 
 def test_a_tab_within_a_value_is_no_fault_of_the_indentation():

@@ -65,7 +65,7 @@ def _type(value: Tree, name: Tree, _context: Context) -> Finding:
 def _read_schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
     fault = invalid_schema_message(schema)
     if fault:
-        reading.fault(path, f"is not a JSON Schema: {fault:.120}")
+        reading.fault(path, f"'json_schema' takes a JSON Schema, which this is not: {fault:.120}")
     return schema
 
 

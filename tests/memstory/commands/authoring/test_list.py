@@ -24,18 +24,15 @@ def test_the_table_has_id_slug_title_tags_needs_and_place(terminal):
     terminal.save(TWO)
     said = terminal.type("list")
     assert said.code == 0
-    assert [" ".join(line.split()) for line in said.out.splitlines()] == [
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert [line for line in lines[:5] if not line.startswith("---")] == [
         "story slug title tags needs where",
-        "------- ----------- ------- ------ ----------------------- --------------",
         "A tea-is-kept First quick add a.story.yaml:1",
         "B[one] Second search search.min_score a.story.yaml:7",
         "B[two] Second search search.min_score a.story.yaml:7",
-        "",
-        "2 stories",
-        "",
-        f"By name, such as 'memstory run locomo': {', '.join(SETS)}; 'memstory data list'",
-        "says what they are.",
     ]
+    assert lines[6] == "2 stories"
+    assert ", ".join(SETS) in " ".join(lines[7:])
 
 
 def test_a_narrow_terminal_gets_lines_that_it_can_show(terminal, monkeypatch):

@@ -56,14 +56,14 @@ def test_words_after_the_command_are_the_servers_own(terminal):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "give either the server's COMMAND or --url URL"),
-        (["--url", "http://127.0.0.1:1/mcp", "serve"], "give either the server's COMMAND or --url URL"),
-        (["--name", "a b", "serve"], "--name 'a b' is not a valid name for a table"),
-        (["--env", "X", "serve"], "--env 'X' is not NAME=VALUE"),
-        (["no-such-server-anywhere"], "the command 'no-such-server-anywhere' is not found"),
-        (["--url", "http://127.0.0.1:9/mcp"], "mine: the server did not come up"),
+        ([], "COMMAND or --url"),
+        (["--url", "http://127.0.0.1:1/mcp", "serve"], "COMMAND or --url"),
+        (["--name", "a b", "serve"], "--name 'a b'"),
+        (["--env", "X", "serve"], "--env 'X'"),
+        (["no-such-server-anywhere"], "'no-such-server-anywhere'"),
+        (["--url", "http://127.0.0.1:9/mcp"], "mine: the server"),
         (["--url", "ftp://x"], "'url'"),
-        (["echo", "hello"], "standard output that are not messages: 1, the last: hello"),
+        (["echo", "hello"], "1, the last: hello"),
         (["{nobody}"], "unknown placeholder {nobody}"),
     ],
 )
@@ -112,10 +112,10 @@ def test_a_call_that_fails_says_so_and_ends_with_1(terminal):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["call", "serve"], "'memstory mcp call' takes the calls to make, --tool NAME JSON"),
-        (["inspect", "--tool", "all", "{}", "serve"], "'inspect' takes none"),
-        (["call", "--tool", "all", "{user}", "serve"], "--tool all: its arguments are not JSON"),
-        (["call", "--tool", "all", "[1]", "serve"], "--tool all: its arguments are a JSON object"),
+        (["call", "serve"], "--tool NAME JSON"),
+        (["inspect", "--tool", "all", "{}", "serve"], "'inspect'"),
+        (["call", "--tool", "all", "{user}", "serve"], "--tool all: "),
+        (["call", "--tool", "all", "[1]", "serve"], "--tool all: "),
     ],
 )
 def test_a_call_that_cannot_be_made_is_one_line(terminal, words, message):

@@ -74,8 +74,8 @@ def test_each_promise_of_a_class_is_tried_and_so_is_what_it_does_not_promise(ter
     assert {word for word, one in found.items() if one["promised"]} == {
         *("add", "add.verbatim", "search", "list", "scope.user", "restart", "persistent")
     }
-    assert found["scope.user"]["why"] == "a list shows another user's memory"
-    assert found["add.metadata.lists"]["why"] == "not tried, for it needs add.metadata"
+    assert "another user's memory" in found["scope.user"]["why"]
+    assert found["add.metadata.lists"]["why"].endswith(" add.metadata")
 
 
 def test_what_holds_is_printed_as_a_declaration_for_the_class(terminal, shelf):
@@ -83,7 +83,7 @@ def test_what_holds_is_printed_as_a_declaration_for_the_class(terminal, shelf):
     declared = said.out.rpartition("memstory_capabilities = ")[2].partition("]")[0]
     assert {"add", "search", "add.exact"} <= set(json.loads(f"{declared}]"))
     assert "scope.user" not in declared
-    assert said.out.index("its signatures promise, and DOES NOT HOLD") < said.out.index("a list shows another user's")
+    assert said.out.index("DOES NOT HOLD") < said.out.index("another user's memory")
 
 
 def test_a_class_that_declares_and_keeps_it_ends_well(terminal, shelf):

@@ -1,9 +1,14 @@
 import json
+import re
 
 import pytest
 
 from memstory.language.reading import OUR_FAULT
 from memstory.language.stories import story_of
+
+
+def numbers(line):
+    return [int(number) for number in re.findall(r"\b\d+\b", line)]
 
 
 def test_all_errors_of_all_files_are_told_at_once(terminal):
@@ -18,8 +23,8 @@ def test_all_errors_of_all_files_are_told_at_once(terminal):
         "b.story.yaml:2:1:",
         "3",
     ]
-    assert "unknown step 'serach'. Did you mean 'search'?" in said.out
-    assert said.out.endswith("3 errors in 3 files; 1 story could be read\n")
+    assert ("'serach'" in said.out, "'search'" in said.out) == (True, True)
+    assert numbers(said.out.splitlines()[-1]) == [3, 3, 1]
 
 
 def breaks_at(story):
@@ -49,7 +54,7 @@ def test_what_is_fine_is_counted(terminal):
         "story: A\ntitle: T\nparametrize: [{x: tea}, {x: ale}]\nsteps: [{add: '${x}', expect: {receipt: {a: 1}}}]\n"
     )
     said = terminal.type("validate")
-    assert (said.code, said.out) == (0, "1 story in 1 file: nothing is wrong\n")
+    assert (said.code, len(said.out.splitlines()), numbers(said.out)) == (0, 1, [1, 1])
 
 
 def test_an_id_that_two_files_use_is_told_with_both_places(terminal):
@@ -57,18 +62,19 @@ def test_an_id_that_two_files_use_is_told_with_both_places(terminal):
     terminal.save(name="b.story.yaml")
     said = terminal.type("validate")
     assert said.code == 1
-    assert "b.story.yaml:1:1: duplicate story id 'tea'; it was first used at a.story.yaml:1:1." in said.out
+    (line,) = [line for line in said.out.splitlines() if line.startswith("b.story.yaml:1:1: ")]
+    assert ("'tea'" in line, "a.story.yaml:1:1" in line) == (True, True)
 
 
 @pytest.mark.parametrize(
-    ("corpus", "queries", "message"),
+    ("corpus", "queries", "parts"),
     [
-        (None, None, "no file facts.jsonl, looked up from the story's folder. Did you mean fact.jsonl?"),
-        ('{"id": "a"}', '{"id": "q", "text": "x", "relevant": []}', "facts.jsonl:1: the field 'text' is missing"),
-        ('{"id": "a", "text": "x"}', "{", "q.jsonl:1: not a JSON object"),
+        (None, None, ["no file facts.jsonl", "Did you mean fact.jsonl?"]),
+        ('{"id": "a"}', '{"id": "q", "text": "x", "relevant": []}', ["facts.jsonl:1: ", "'text'"]),
+        ('{"id": "a", "text": "x"}', "{", ["q.jsonl:1: ", "JSON"]),
     ],
 )
-def test_files_of_data_are_checked_too(terminal, corpus, queries, message):
+def test_files_of_data_are_checked_too(terminal, corpus, queries, parts):
     terminal.save("", "fact.jsonl")
     for name, text in (("facts.jsonl", corpus), ("q.jsonl", queries)):
         if text:
@@ -77,7 +83,7 @@ def test_files_of_data_are_checked_too(terminal, corpus, queries, message):
     said = terminal.type("validate")
     assert said.code == 1
     assert said.out.startswith("a.story.yaml:3:1: ")
-    assert message in said.out
+    assert all(part in said.out for part in parts), said.out
 
 
 def test_data_that_this_machine_lacks_is_a_note(terminal, monkeypatch):
@@ -85,8 +91,8 @@ def test_data_that_this_machine_lacks_is_a_note(terminal, monkeypatch):
     terminal.save("story: Q\ntitle: T\nretrieval: {dataset: locomo}\n")
     said = terminal.type("validate")
     assert said.code == 0
-    assert "MEMSTORY_LOCOMO names" in said.out
-    assert "(a warning, no error)" in said.out
+    assert "MEMSTORY_LOCOMO" in said.out
+    assert numbers(said.out.splitlines()[-1]) == [1, 1, 2]
 
 
 def test_a_target_that_nothing_answers_to_is_a_note(terminal):
@@ -94,25 +100,24 @@ def test_a_target_that_nothing_answers_to_is_a_note(terminal):
     terminal.save("story: R\ntitle: T\ntargets: [nonesuch]\nsteps: [{add: x}]\n", "b.story.yaml")
     said = terminal.type("validate")
     assert said.code == 0
-    assert "b.story.yaml:1:1: under 'targets': unknown target 'nonesuch'." in said.out
+    (line,) = [line for line in said.out.splitlines() if line.startswith("b.story.yaml:1:1: under 'targets'")]
+    assert "'nonesuch'" in line
 
 
 def test_programs_get_json(terminal):
     terminal.save("story: A\ntitle: T\ntrials: 0\nsteps: [{add: x}]\n")
     said = terminal.type("validate", "--json")
     assert said.code == 1
-    assert json.loads(said.out) == {
-        "files": 1,
-        "stories": 0,
-        "errors": [{"where": "a.story.yaml:3:9", "message": "'trials' must be at least 1, but is 0"}],
-        "notes": [],
-    }
+    found = json.loads(said.out)
+    assert (found["files"], found["stories"], found["notes"]) == (1, 0, [])
+    (error,) = found["errors"]
+    assert (error["where"], "'trials'" in error["message"]) == ("a.story.yaml:3:9", True)
 
 
 def test_other_yaml_is_never_opened(terminal):
     terminal.save("not: [a story", "config.yaml")
     terminal.save()
-    assert terminal.type("validate").out == "1 story in 1 file: nothing is wrong\n"
+    assert numbers(terminal.type("validate").out) == [1, 1]
 
 
 def test_the_bundled_stories_are_valid(terminal):
@@ -122,31 +127,28 @@ def test_the_bundled_stories_are_valid(terminal):
 
 
 @pytest.mark.parametrize(
-    ("story", "message"),
+    ("story", "place"),
     [
-        ("trials: 2\npass: {at_least: 3}\nsteps: [{add: x}]", "3 trials must pass, but 'trials' is 2"),
-        ("steps: [{add: '${unknown}'}]", "unknown name ${unknown}."),
-        (
-            "steps: [{parallel: {times: 2, steps: [{parallel: {times: 2, steps: [{add: x}]}}]}}]",
-            "'parallel' cannot be inside 'parallel'",
-        ),
-        ("perturb: {distractors: 5}\nsteps: [{add: x}]", "'perturb' at the top belongs to a retrieval story"),
-        ("steps: [{add: *a}]", "anchors and aliases are not used in stories"),
+        ("trials: 2\npass: {at_least: 3}\nsteps: [{add: x}]", "4:18"),
+        ("steps: [{add: '${unknown}'}]", "3:15"),
+        ("steps: [{parallel: {times: 2, steps: [{parallel: {times: 2, steps: [{add: x}]}}]}}]", "3:40"),
+        ("perturb: {distractors: 5}\nsteps: [{add: x}]", "3:1"),
+        ("steps: [{add: *a}]", "3:15"),
     ],
 )
-def test_bad_stories_are_one_message_without_a_traceback(terminal, story, message):
+def test_bad_stories_are_one_message_without_a_traceback(terminal, story, place):
     terminal.save(f"story: A\ntitle: T\n{story}\n")
     said = terminal.type("validate")
-    assert said.code == 1
-    assert message in said.out
-    assert said.err == ""
+    assert (said.code, said.err) == (1, "")
+    assert [line.partition(" ")[0] for line in said.out.splitlines()[:-1]] == [f"a.story.yaml:{place}:"]
 
 
 def test_a_precondition_that_no_story_has_is_a_warning(terminal):
     story = "story: A\ntitle: T\nprecondition: {}\nsteps:\n  - add: x\n  - list:\n    expect: {{hits: {{count: 1}}}}\n"
     terminal.save(story.format("G111"), "a.story.yaml")
     said = terminal.type("validate")
-    assert (said.code, "a.story.yaml:1:1: under 'precondition': unknown story 'G111'." in said.out) == (0, True)
+    assert (said.code, said.out.startswith("a.story.yaml:1:1: under 'precondition': ")) == (0, True)
+    assert "'G111'" in said.out
     for known in ("G1", "A"):  # a bundled one, and one that is validated too
         terminal.save(story.format(known), "a.story.yaml")
         assert "precondition" not in terminal.type("validate").out
@@ -156,8 +158,8 @@ def test_a_story_that_expects_nothing_is_a_warning(terminal):
     terminal.save("story: A\ntitle: T\nsteps: [{add: x}]\n")
     said = terminal.type("validate")
     assert said.code == 0
-    assert said.out.startswith("a.story.yaml:1:1: the story expects nothing, so every memory passes it; write an")
-    assert said.out.splitlines()[-1] == "1 story in 1 file: no error, 1 warning"
+    assert said.out.startswith("a.story.yaml:1:1: the story expects nothing")
+    assert numbers(said.out.splitlines()[-1]) == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -194,8 +196,8 @@ def test_gold_that_names_no_document_is_a_warning(terminal):
     terminal.save('{"id": "q", "text": "x", "relevant": ["a", "b"]}', "q.jsonl")
     task = "retrieval: {corpus: f.jsonl, queries: q.jsonl}\nexpect: {metrics: {recall@5: 1}}"
     terminal.save(f"story: A\ntitle: T\n{task}\n")
-    said = "a.story.yaml:3:1: 1 gold label cannot be used, and no score counts it: q: no document has the id 'b'"
-    assert terminal.type("validate").out.startswith(said)
+    line = terminal.type("validate").out.splitlines()[0]
+    assert (line.startswith("a.story.yaml:3:1: 1 gold label"), " q: " in line, "'b'" in line) == (True, True, True)
 
 
 def test_to_allow_a_refusal_is_to_expect_nothing(terminal):
@@ -224,19 +226,20 @@ def test_all_bad_lines_of_data_are_told(terminal):
 def test_an_expect_at_the_top_of_steps_is_one_mistake(terminal):
     terminal.save("story: A\ntitle: T\nsteps: [{add: x}]\nexpect: {hits: {cuont: 1}}\n")
     said = terminal.type("validate")
-    assert said.out.splitlines()[0].startswith("a.story.yaml:4:1: 'expect' at the top belongs to a retrieval story")
-    assert said.out.splitlines()[1] == "1 error in 1 file; 0 stories could be read"
+    first, last = said.out.splitlines()
+    assert first.startswith("a.story.yaml:4:1: 'expect' ")
+    assert numbers(last) == [1, 1, 0]
 
 
 def test_two_missing_files_are_two_mistakes_and_nothing_far_is_suggested(terminal):
     terminal.save("", "q.jsonl")
     terminal.save("story: Q\ntitle: T\nretrieval: {corpus: nothere.jsonl, queries: facts.jsonl}\nmeasure: true\n")
-    lines = terminal.type("validate").out.splitlines()
+    *lines, last = terminal.type("validate").out.splitlines()
     assert [line.split(",")[0] for line in lines] == [
         "a.story.yaml:3:1: corpus: no file nothere.jsonl",
         "a.story.yaml:3:1: queries: no file facts.jsonl",
-        "2 errors in 1 file; 1 story could be read",
     ]
+    assert numbers(last) == [2, 1, 1]
     assert "Did you mean" not in " ".join(lines)
 
 
@@ -246,7 +249,7 @@ def test_each_bad_line_of_data_is_counted(terminal):
     terminal.save("story: Q\ntitle: T\nretrieval: {corpus: c.jsonl, queries: q.jsonl}\nmeasure: true\n")
     lines = terminal.type("validate").out.splitlines()
     assert [line.split(" ")[1] for line in lines[:-1]] == ["c.jsonl:2:", "c.jsonl:3:", "q.jsonl:1:"]
-    assert lines[-1] == "3 errors in 1 file; 1 story could be read"
+    assert numbers(lines[-1]) == [3, 1, 1]
 
 
 def test_what_a_story_covers_is_looked_up_in_the_requirements_that_are_named(terminal):
@@ -254,10 +257,10 @@ def test_what_a_story_covers_is_looked_up_in_the_requirements_that_are_named(ter
     terminal.save("story: A\ntitle: T\ncovers: [XX-99, L-9]\nsteps: [{add: x, expect: {receipt: {length: 1}}}]\n")
     said = terminal.type("validate", "--requirements", "spec.md")
     assert said.code == 1
-    assert said.out.splitlines() == [
-        "a.story.yaml:1:1: 'covers' names 'XX-99', which spec.md does not. Did you mean 'XX-98'?",
-        "1 error in 1 file; 1 story could be read",
-    ]
+    line, last = said.out.splitlines()
+    assert line.startswith("a.story.yaml:1:1: 'covers' ")
+    assert all(part in line for part in ("'XX-99'", "spec.md", "'XX-98'"))
+    assert numbers(last) == [1, 1, 1]
     assert terminal.type("validate").code == 0
     terminal.save("[pytest]\nmemstory_requirements = spec.md\n", "pytest.ini")
     assert "'covers' names 'XX-99'" in terminal.type("validate").out

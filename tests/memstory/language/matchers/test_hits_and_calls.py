@@ -1,5 +1,6 @@
 """Checks of hits and of tool calls, through stories and recordings."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -69,51 +70,51 @@ def test_that_hits_were_told_apart_by_their_text_is_said_only_of_hits():
     assert "matched by text" in verdict.reason
 
 
+HIT_VERDICTS = [
+    ("{first: good}", True),
+    ("{first: near}", False),
+    ("{first: {text: good, metadata: {score: 9.5}, explain: {final: {approx: 0.77}}}}", True),
+    ("{first: {text: near}}", False),
+    ("{includes: [near, good]}", True),
+    ("{includes: far}", False),
+    ("{includes: {score: {gt: 0.95}}}", False),
+    ("{excludes: far}", True),
+    ("{excludes: [far, near]}", False),
+    ("{excludes: {text: {contains: zzz}}}", True),
+    ("{order: [good, near]}", True),
+    ("{order: [near, good]}", False),
+    ("{order: [good, far]}", False),
+    ("{order: [good, {text: other}]}", True),
+    ("{exactly: [near, good, {text: other}]}", True),
+    ("{exactly: [{score: {gt: 0.4}}, good, near]}", True),
+    ("{exactly: [near, good]}", False),
+    ("{exactly: [near, good, {text: other}, {text: other}]}", False),
+    ("{exactly: [far, good, {text: other}]}", False),
+    ("{exactly: []}", False),
+    ("{count: 3}", True),
+    ("{count: {le: 2}}", False),
+    ("{empty: false}", True),
+    ("{empty: true}", False),
+    ("{scores: {approx: [0.9, 0.8, 0.5]}}", True),
+    ("{scores: {all: {ge: 0.6}}}", False),
+    ("{scores: {near: {approx: 0.8}}}", True),
+    ("{scores: {near: 0.7}}", False),
+    ("{scores: {far: {ge: 0}}}", False),
+    ("{falling: true}", True),
+    ("{falling: false}", False),
+    ("{explain: {good: {final: {approx: 0.77}}}}", True),
+    ("{explain: {near: {final: 1}}}", False),
+    ("{text: {contains_all: [good, near]}}", True),
+    ("{text: {contains: far}}", False),
+    ("{not: {first: near}}", True),
+    ("{not: {first: good, count: 3}}", False),
+    ("{not: {first: good, count: 4}}", True),
+    ("{first: good, count: 3, excludes: far}", True),
+]
+
+
 @pytest.mark.parametrize("ids", [True, False], ids=["by id", "by text"])
-@pytest.mark.parametrize(
-    ("expect", "passed"),
-    [
-        ("{first: good}", True),
-        ("{first: near}", False),
-        ("{first: {text: good, metadata: {score: 9.5}, explain: {final: {approx: 0.77}}}}", True),
-        ("{first: {text: near}}", False),
-        ("{includes: [near, good]}", True),
-        ("{includes: far}", False),
-        ("{includes: {score: {gt: 0.95}}}", False),
-        ("{excludes: far}", True),
-        ("{excludes: [far, near]}", False),
-        ("{excludes: {text: {contains: zzz}}}", True),
-        ("{order: [good, near]}", True),
-        ("{order: [near, good]}", False),
-        ("{order: [good, far]}", False),
-        ("{order: [good, {text: other}]}", True),
-        ("{exactly: [near, good, {text: other}]}", True),
-        ("{exactly: [{score: {gt: 0.4}}, good, near]}", True),
-        ("{exactly: [near, good]}", False),
-        ("{exactly: [near, good, {text: other}, {text: other}]}", False),
-        ("{exactly: [far, good, {text: other}]}", False),
-        ("{exactly: []}", False),
-        ("{count: 3}", True),
-        ("{count: {le: 2}}", False),
-        ("{empty: false}", True),
-        ("{empty: true}", False),
-        ("{scores: {approx: [0.9, 0.8, 0.5]}}", True),
-        ("{scores: {all: {ge: 0.6}}}", False),
-        ("{scores: {near: {approx: 0.8}}}", True),
-        ("{scores: {near: 0.7}}", False),
-        ("{scores: {far: {ge: 0}}}", False),
-        ("{falling: true}", True),
-        ("{falling: false}", False),
-        ("{explain: {good: {final: {approx: 0.77}}}}", True),
-        ("{explain: {near: {final: 1}}}", False),
-        ("{text: {contains_all: [good, near]}}", True),
-        ("{text: {contains: far}}", False),
-        ("{not: {first: near}}", True),
-        ("{not: {first: good, count: 3}}", False),
-        ("{not: {first: good, count: 4}}", True),
-        ("{first: good, count: 3, excludes: far}", True),
-    ],
-)
+@pytest.mark.parametrize(("expect", "passed"), HIT_VERDICTS)
 def test_checks_of_hits(expect, passed, ids):
     verdicts = verdicts_on_hits(HITS, expect, ids=ids)
     assert verdicts
@@ -129,9 +130,7 @@ def test_no_hits_satisfy_nothing_but_emptiness():
 
 def test_the_reason_names_the_hits_by_their_saved_names():
     (verdict,) = verdicts_on_hits(HITS, "{first: near}")
-    assert verdict.reason == (
-        "hits do not have 'near' first; the hits are: 1. good (0.9); 2. near (0.8); 3. 'other' (0.5)"
-    )
+    assert "1. good (0.9); 2. near (0.8); 3. 'other' (0.5)" in verdict.reason
     assert verdict.where == "f.yaml:6:21"
 
 
@@ -160,38 +159,54 @@ def verdicts_on_calls(calls, expect, tools=()):
     return step_verdicts(story, Recording(story="A", target="t", steps=[said], tools=tools))
 
 
-@pytest.mark.parametrize(
-    ("expect", "passed"),
-    [
-        ("[search]", True),
-        ("[search, save]", True),
-        ("[save, search]", False),
-        ("[{save: {topic: user.milk}}]", True),
-        ("[{save: {topic: user.coffee}}]", False),
-        ("[{save: {owner: me}}]", False),
-        ("[{search: {query: {regex: '^t'}}}]", True),
-        ("[forget]", False),
-        ("[]", False),
-        ("{any_order: [save, search]}", True),
-        ("{any_order: [save, save, save]}", False),
-        ("{any_order: [{save: {content: green}}, save]}", True),
-        ("{any_order: [save, {save: {content: green}}]}", True),
-        ("{any_order: [forget]}", False),
-        ("{only: [search, save, {save: {topic: user.milk}}]}", True),
-        ("{only: [search, save]}", False),
-        ("{only: [save, save, search]}", False),
-        ("{none: true}", False),
-        ("{none: forget}", True),
-        ("{none: [forget, save]}", False),
-        ("{any_of: [forget, [search, save]]}", True),
-        ("{any_of: [forget, [save, search]]}", False),
-        ("{count: 3}", True),
-        ("{count: {lt: 3}}", False),
-        ("{not: [forget]}", True),
-        ("{not: [search]}", False),
-        ("{in_order: [search], none: forget}", True),
-    ],
-)
+CALL_VERDICTS = [
+    ("[search]", True),
+    ("[search, save]", True),
+    ("[save, search]", False),
+    ("[{save: {topic: user.milk}}]", True),
+    ("[{save: {topic: user.coffee}}]", False),
+    ("[{save: {owner: me}}]", False),
+    ("[{search: {query: {regex: '^t'}}}]", True),
+    ("[forget]", False),
+    ("[]", False),
+    ("{any_order: [save, search]}", True),
+    ("{any_order: [save, save, save]}", False),
+    ("{any_order: [{save: {content: green}}, save]}", True),
+    ("{any_order: [save, {save: {content: green}}]}", True),
+    ("{any_order: [forget]}", False),
+    ("{only: [search, save, {save: {topic: user.milk}}]}", True),
+    ("{only: [search, save]}", False),
+    ("{only: [save, save, search]}", False),
+    ("{none: true}", False),
+    ("{none: forget}", True),
+    ("{none: [forget, save]}", False),
+    ("{any_of: [forget, [search, save]]}", True),
+    ("{any_of: [forget, [save, search]]}", False),
+    ("{count: 3}", True),
+    ("{count: {lt: 3}}", False),
+    ("{not: [forget]}", True),
+    ("{not: [search]}", False),
+    ("{in_order: [search], none: forget}", True),
+]
+
+
+def test_the_reasons_are_word_for_word_those_of_the_golden_file(golden):
+    hits = {expect: [one.reason for one in verdicts_on_hits(HITS, expect)] for expect, _ in HIT_VERDICTS}
+    hits |= {
+        f"{texts} corrected: {{now: Lisbon, was: Porto}}": [
+            one.reason
+            for one in verdicts_on_hits([hit(text) for text in texts], "{corrected: {now: Lisbon, was: Porto}}")
+        ]
+        for texts in (["Lisbon"], ["Lisbon", "Porto"], ["Porto", "Lisbon"], ["Porto"], ["other"])
+    }
+    golden("hits.txt", hits)
+    golden(
+        "tool_calls.txt",
+        {expect: [one.reason for one in verdicts_on_calls(CALLS, expect)] for expect, _ in CALL_VERDICTS},
+    )
+
+
+@pytest.mark.parametrize(("expect", "passed"), CALL_VERDICTS)
 def test_checks_of_tool_calls(expect, passed):
     # H-02
     verdicts = verdicts_on_calls(CALLS, expect)
@@ -216,10 +231,8 @@ def test_no_calls_satisfy_an_empty_list():
 
 def test_a_call_with_another_argument_says_which_and_what_happened():
     (verdict,) = verdicts_on_calls(CALLS[:2], "[{save: {topic: user.coffee}}]")
-    assert verdict.reason == (
-        "tool_calls do not fit: save was called, but 'topic' is 'user.tea', not 'user.coffee'; "
-        "what happened: search(query='tea'); save(topic='user.tea', content='green')"
-    )
+    assert "'topic' is 'user.tea', not 'user.coffee'" in verdict.reason
+    assert verdict.reason.endswith("search(query='tea'); save(topic='user.tea', content='green')")
     assert verdict.expected == "save(topic='user.coffee')"
 
 
@@ -239,11 +252,12 @@ def test_a_call_against_the_announced_schema_fails_a_story_that_expects_only_its
     calls = [{"name": "save", "args": {"topic": {"$ne": ""}}}]
     verdicts = verdicts_on_calls(calls, "[save]", tools=[SAVE])
     assert [verdict.passed for verdict in verdicts] == [True, False]
-    assert "'save' was called against its schema: topic: {'$ne': ''} is not of type 'string'" in verdicts[1].reason
+    assert all(part in verdicts[1].reason for part in ("'save'", "topic: {'$ne': ''}"))
 
 
 def test_a_call_of_a_tool_that_was_never_announced_fails():
-    assert list(call_faults([{"name": "x", "args": {}}], [SAVE])) == ["'x' was called, but only save were announced"]
+    (fault,) = call_faults([{"name": "x", "args": {}}], [SAVE])
+    assert ("'x'" in fault, "save" in fault) == (True, True)
 
 
 def test_calls_are_not_held_against_schemas_that_nobody_announced():
@@ -252,7 +266,7 @@ def test_calls_are_not_held_against_schemas_that_nobody_announced():
 
 def test_an_announced_schema_that_is_none_is_told():
     (fault,) = tool_faults([{"name": "save", "parameters": {"type": "thing"}}])
-    assert "'save' was announced with parameters that are not a JSON Schema" in fault
+    assert ("'save'" in fault, "JSON Schema" in fault) == (True, True)
 
 
 def test_tokens_are_estimated_by_words_signs_and_length():
@@ -262,25 +276,26 @@ def test_tokens_are_estimated_by_words_signs_and_length():
 
 def test_exactly_says_what_is_missing_and_what_is_too_much():
     (found,) = verdicts_on_hits(HITS[1:], "{exactly: [near, good]}")
-    assert found.reason.startswith("hits lack 'good' and have one too many, 1. 'other' (0.5)")
+    missing, extra = found.reason.partition(";")[0].split(" and ")
+    assert ("'good'" in missing, "'other' (0.5)" in extra) == (True, True)
     (nothing,) = verdicts_on_hits([], "{exactly: []}")
-    assert (nothing.passed, nothing.reason) == (True, "hits are exactly nothing")
+    assert nothing.passed
 
 
 @pytest.mark.parametrize(
-    ("written", "faults"),
+    ("written", "numbers"),
     [
-        ("search: {query: q, top_k: 2}", ["hits are 3, asked for were at most 2"]),
+        ("search: {query: q, top_k: 2}", [["3", "2"]]),
         ("search: {query: q, top_k: 3}", []),
         ("search: q", []),
-        ("list: {limit: 1}", ["hits are 3, asked for were at most 1"]),
+        ("list: {limit: 1}", [["3", "1"]]),
     ],
 )
-def test_more_than_was_asked_for_is_a_fault_whatever_is_expected(written, faults):
+def test_more_than_was_asked_for_is_a_fault_whatever_is_expected(written, numbers):
     (story,) = parse_stories(f"{START}  - {written}\n    expect: {{hits: {{first: good}}}}\n", "f.yaml")
     done = replace(record((1,), story.steps[1].op, HITS, {"good": "id-good"}), args=story.steps[1].args)
     found = step_verdicts(story, Recording(story="A", target="t", steps=[record((0,), "add", {"items": []}), done]))
-    assert [verdict.reason for verdict in found if not verdict.passed] == faults
+    assert [re.findall(r"\d+", verdict.reason) for verdict in found if not verdict.passed] == numbers
 
 
 def test_a_memory_that_comes_twice_is_a_fault_and_two_pieces_of_one_id_are_none():
@@ -288,7 +303,8 @@ def test_a_memory_that_comes_twice_is_a_fault_and_two_pieces_of_one_id_are_none(
     pieces = [{"id": "7", "text": "one half"}, {"id": "7", "text": "other half"}]
     twice = Recording(story="A", target="t", steps=[record((1,), "list", [*pieces, HITS[0], HITS[0], {"id": None}])])
     (found,) = [verdict for verdict in step_verdicts(story, replace(twice, failure=LATER)) if not verdict.passed]
-    assert (found.check, found.reason) == ("repeated", "hits have the memory 'id-good' 2 times: 'good'")
+    assert found.check == "repeated"
+    assert all(part in found.reason for part in ("'id-good'", "2", "'good'"))
 
 
 @pytest.mark.parametrize(
@@ -311,22 +327,15 @@ def test_how_a_correction_was_kept_is_told_beside_whether_it_holds(texts, kind, 
     )
     assert (alone.kind, allowed.kind) == (kind, kind)
     assert (alone.passed, allowed.passed) == passed
-    said = {
-        "new only": "have 'Lisbon' without the former 'Porto'",
-        "both": "have 'Lisbon' before the former 'Porto'",
-        "stale first": "have the former 'Porto' before 'Lisbon'",
-        "old only": "have the former 'Porto' without 'Lisbon'",
-        "nothing": "have neither 'Lisbon' nor the former 'Porto'",
-    }
-    assert said[kind] in alone.reason
+    assert ("'Lisbon'" in alone.reason, "'Porto'" in alone.reason) == (True, True)
 
 
 @pytest.mark.parametrize(
-    ("hits", "expect", "says"),
-    [(HITS, "{empty: true}", "hits are 3, expected none"), ([], "{empty: false}", "hits are none, expected some")],
+    ("hits", "expect", "parts"), [(HITS, "{empty: true}", ["3", "none"]), ([], "{empty: false}", ["none", "some"])]
 )
-def test_a_failed_empty_says_what_it_expected(hits, expect, says):
-    assert says in str(verdicts_on_hits(hits, expect))
+def test_a_failed_empty_says_what_it_expected(hits, expect, parts):
+    (verdict,) = verdicts_on_hits(hits, expect)
+    assert all(part in verdict.reason for part in parts)
 
 
 def test_a_hit_that_is_written_by_its_fields_is_described_by_them():
