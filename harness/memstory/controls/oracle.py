@@ -40,6 +40,7 @@ from memstory.contract.target import (
     operators_of,
 )
 from memstory.controls import matching
+from memstory.targets.embedders import StoryVectors
 from memstory.tasks.retrieval import Collection
 
 
@@ -95,7 +96,7 @@ class Oracle(Target):
         self._clock: Clock | None = None
         self._seed, self._embedder = 0, "words"
         self._gold: dict[str, set[str]] = {}
-        self._vectors: Mapping[str, Sequence[float]] = {}
+        self._vectors: StoryVectors | None = None
 
     def take_gold(self, collection: Collection) -> None:
         """Learn which documents answer which question, so that retrieval has a ceiling to be measured against."""
@@ -104,7 +105,7 @@ class Oracle(Target):
             self._gold.setdefault(question.text, set()).update(texts[gold] for gold in question.relevant)
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        self._vectors = env.vectors
+        self._vectors = StoryVectors(env.vectors) if env.vectors else None
         self._clock, self._seed, self._embedder = clock, env.seed, "other words" if env.other_embedder else "words"
         self._path = Path(env.workspace) / "oracle.json"
         self._turns = Turns(self._path)
@@ -165,8 +166,8 @@ class Oracle(Target):
 
     def _score_of(self, asked: str) -> Callable[[str], float]:
         """Return what says how like the question a text is: by the vectors of the story, else by shared words."""
-        if self._vectors:
-            return lambda text: matching.cosine(self._vectors[asked], self._vectors[text])
+        if (vectors := self._vectors) is not None:
+            return lambda text: matching.cosine(vectors.vector_of(asked), vectors.vector_of(text))
         words = matching.words_of(asked)
         return lambda text: len(words & matching.words_of(text)) / max(1, len(words))
 

@@ -3,8 +3,10 @@
 import pytest
 
 from memstory.contract.clock import StoryClock
+from memstory.contract.errors import StoryError
 from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.controls import BASELINES, CONTROLS, FAULTS
+from memstory.controls.oracle import OracleFactory
 from memstory.language.capabilities import FEATURES, operations
 from memstory.language.grammar import grammar
 from memstory.targets.discovery import load_targets
@@ -26,6 +28,15 @@ def opened(tmp_path):
 
 def texts(hits):
     return [hit.text for hit in hits]
+
+
+async def test_a_text_without_a_vector_is_the_fault_of_the_story(tmp_path):
+    target = OracleFactory().target()
+    vectors = {"tea": [1.0, 0.0]}
+    await target.open(Environment(workspace=str(tmp_path), owner="ann", seed=0, vectors=vectors), StoryClock())
+    await target.add([Item(text="tea")], SCOPE)
+    with pytest.raises(StoryError, match="'ferry'"):
+        await target.search(Query(text="ferry"), SCOPE)
 
 
 async def test_nothing_acknowledges_and_remembers_nothing(opened):

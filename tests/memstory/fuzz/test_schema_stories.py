@@ -206,7 +206,9 @@ def test_a_story_of_the_schema_is_read_or_refused_by_positioned_messages(texts):
                     assert OUR_FAULT not in "\n".join(said)
                 elif story.retrieval is None:
                     list(cases_of([story], ["a", "b"]))
-                    _check_stories(LoadedStories(stories=[story], invalid=(), files={"a.story.yaml": Path("a.story.yaml")}))
+                    _check_stories(
+                        LoadedStories(stories=[story], invalid=(), files={"a.story.yaml": Path("a.story.yaml")})
+                    )
         except BaseException as error:
             error.add_note(f"{name}: {text[:4000]}")
             raise
