@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, iscoroutinefunction, signature
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -47,11 +48,10 @@ from memstory.contract.values import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from memstory.contract.clock import Clock, Stopwatch
 
 __all__ = [
+    "OLDER",
     "OPERATIONS",
     "OPERATORS",
     "Capability",
@@ -287,6 +287,10 @@ class Target:
         raise NotSupported(f"inspect.{what}")
 
 
+OLDER: Final = "older"
+"""The option that names an older release, with which a story that upgrades begins."""
+
+
 class TargetFactory:
     """Makes targets of one backend, and holds what is expensive to start; one instance per worker process.
 
@@ -308,8 +312,17 @@ class TargetFactory:
         raise NotImplementedError
 
     def abilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        """Return `capabilities`, plus those that depend on whether the memory is shared."""
-        return self.capabilities(options) | (frozenset() if self.shares(options) else {"scope.names"})
+        """Return `capabilities`, plus those that depend on whether the memory is shared, or has an older release."""
+        able = self.capabilities(options)
+        if self.shares(options):
+            return able
+        keeps = self.spec is not None and {"persistent", "restart"} <= able
+        older = {f"option.{OLDER}", *(["upgrade"] if OLDER in options else [])} if keeps else set()
+        return able | {"scope.names"} | older
+
+    def older_release(self, options: Mapping[str, Tree]) -> Path | None:
+        """Return the folder of an older release of the library, which its child process imports before all else."""
+        return Path(str(options[OLDER])) if OLDER in options else None
 
     def shares(self, options: Mapping[str, Tree]) -> bool:
         """Return `shares_server`; override this if it depends on the options."""

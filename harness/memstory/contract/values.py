@@ -262,7 +262,7 @@ class Environment:
 
     `workspace` is a folder for this case alone; ids and owners derive from `seed`; `vectors` maps texts to vectors;
     `model_rules` script the language model; `faults` names components that must fail. `other_embedder` asks for a
-    different embedding model from the one that the memory was made with.
+    different embedding model from the one that the memory was made with, `older` for the release before.
     """
 
     workspace: str
@@ -273,3 +273,4 @@ class Environment:
     model_rules: Sequence[Mapping[str, Json]] = ()
     faults: Mapping[str, str] = field(default_factory=dict)
     other_embedder: bool = False
+    older: bool = False

@@ -155,6 +155,6 @@ def offers(config: pytest.Config) -> Mapping[str, Any]:
 
 
 def _declared(name: str, factory: TargetFactory) -> frozenset[str]:
-    words = factory.capabilities({})
+    words = factory.abilities({})
     of_the_shim = OPTIONS if gives_chat_to(name, words) else ()
     return frozenset(word.removeprefix(_OPTION) for word in words if word.startswith(_OPTION)) | {*of_the_shim}

@@ -189,6 +189,9 @@ class Performer:
             case "restart":
                 await self.faults.end(stage)
                 await (stage.change_embedder() if args else stage.reopen())
+            case "upgrade":
+                await self.faults.end(stage)
+                await stage.change_release(older="to" in args)
             case "inspect" if args["what"] == "files":
                 folder = Path(stage.env.workspace)
                 return await asyncio.to_thread(inspect_files, folder, tuple(args.get("search_for") or ()))

@@ -208,7 +208,9 @@ class _Run:
                 self.parts["retrieval"] = (*self.parts.get("retrieval", ()), record)
                 self.parts["about"] = {**about, **self._answering}
         if story.steps:
-            self.stage = open_stage(env, self.factory, hosted=self.options.hosted or _crashes(story.steps), shim=shim)
+            is_old = _has_step(story.steps, "upgrade")
+            hosted = self.options.hosted or is_old or _has_step(story.steps, "crash")
+            self.stage = open_stage(replace(env, older=is_old), self.factory, hosted=hosted, shim=shim)
             await self._steps(self.stage, able)
 
     def _shim(self, able: frozenset[Capability], env: Environment) -> Shim | None:
@@ -273,5 +275,5 @@ def _folder(case: Case) -> Path:
     return named_path(case.story.mark.file).parent
 
 
-def _crashes(steps: Sequence[Step]) -> bool:
-    return any(step.op == "crash" or _crashes(step.steps) for step in steps)
+def _has_step(steps: Sequence[Step], word: str) -> bool:
+    return any(step.op == word or _has_step(step.steps, word) for step in steps)

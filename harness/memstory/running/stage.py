@@ -140,6 +140,23 @@ class Stage:
         if (await self.target.perform(Request.of(Target.about))).get("embedder") == before.get("embedder"):
             raise TargetError("the other embedder did not land: the target names the same `embedder` as before")
 
+    async def change_release(self, *, older: bool) -> None:
+        """Reopen with the release of today, or with the older one.
+
+        Raises:
+            Refused: the older release does not open what today's wrote, which is open with today's again.
+        """
+        own = self.env
+        self.env = replace(own, older=older)
+        try:
+            await self.reopen()
+        except (Refused, TargetError) as error:
+            if not older:
+                raise
+            self.env, self.target = own, self.make()
+            await self.open()
+            raise Refused(f"the older release does not open it: {error}") from error
+
     async def kill(self) -> None:
         """End the target's process and its children at once, as a power cut would; TargetError if it had ended."""
         if not isinstance(self.target, HostedTarget):

@@ -123,8 +123,14 @@ class _WithOptions(TargetFactory):
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         return self._factory.capabilities({**self._options, **options})
 
+    def abilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
+        return self._factory.abilities({**self._options, **options})
+
     def shares(self, options: Mapping[str, Tree]) -> bool:
         return self._factory.shares({**self._options, **options})
+
+    def older_release(self, options: Mapping[str, Tree]) -> Path | None:
+        return self._factory.older_release({**self._options, **options})
 
     def isolates(self, options: Mapping[str, Tree]) -> bool:
         return self._factory.isolates({**self._options, **options})

@@ -20,6 +20,7 @@ from memstory.controls.faults import (
     returning,
     searching,
     texts,
+    upgrade,
     writes,
 )
 from memstory.controls.mutants import MutantFactory, factories_in
@@ -39,4 +40,5 @@ FAULTS: Mapping[str, type[MutantFactory]] = factories_in(
     resisting,
     edges,
     conditions,
+    upgrade,
 )

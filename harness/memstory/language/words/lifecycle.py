@@ -25,6 +25,10 @@ class _Restart(TypedDict, total=False):
     embedder: Annotated[Literal["other"], "Open it with another embedding model than before."]
 
 
+class _Upgrade(TypedDict, total=False):
+    to: Annotated[Literal["older"], "Go back to the older release."]
+
+
 class _Tamper(TypedDict, total=False):
     edit: Annotated[Mapping[str, str], "Each text in any file, and what is put in its place.", Rule(minProperties=1)]
     remove: Annotated[Name, "Files that vanish, such as '*.idx'."]
@@ -93,6 +97,23 @@ STEPS: Final = (
 - restart:
 - restart: {embedder: other}
   expect: {refusal: allowed}
+""",
+    ),
+    Word(
+        name="upgrade",
+        summary="close what an older release has written, from the first step on, and open it with today's",
+        forms="nothing, or {to: older} to go back; a release that refuses what a newer one wrote is closed again",
+        argument=_Upgrade | None | bool,
+        read=read_mapping,
+        capabilities={"upgrade": "can be opened with an older release first"},
+        needs=needs_always("upgrade", "restart", "persistent"),
+        not_inside=("parallel", "other_process"),
+        has_user=False,
+        example="""
+- add: The ferry leaves at nine.
+- upgrade:
+- search: when does the ferry leave
+  expect: {hits: {first: {text: {contains: nine}}}}
 """,
     ),
     Word(

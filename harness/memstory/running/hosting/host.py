@@ -10,6 +10,7 @@ import socket
 import tempfile
 from asyncio import StreamReader, StreamWriter
 from dataclasses import replace
+from importlib.metadata import distributions
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -17,8 +18,8 @@ from typing import IO, Any, TypeVar
 from memstory.child_process import wait_until
 from memstory.contract.clock import Clock
 from memstory.contract.codec import decode, encode
-from memstory.contract.errors import NotSupported, TargetError
-from memstory.contract.target import Environment, Request, TargetFactory, Tree, Usage, hints
+from memstory.contract.errors import NotSupported, SetupError, TargetError
+from memstory.contract.target import OLDER, Environment, Request, TargetFactory, Tree, Usage, hints
 from memstory.running.hosting.process import HostProcess, start
 from memstory.running.hosting.protocol import LONGEST_LINE, error_from_json, to_line
 from memstory.running.left_tasks import pass_on
@@ -58,7 +59,9 @@ class HostedTarget:
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
             home = Path(env.workspace) if self._factory.isolates(env.options) else None
-            reader, self._writer = await asyncio.open_connection(sock=await self._start(home), limit=LONGEST_LINE)
+            ahead = _release_folder(self._factory.older_release(env.options)) if env.older else None
+            sock = await self._start(home, ahead)
+            reader, self._writer = await asyncio.open_connection(sock=sock, limit=LONGEST_LINE)
             self._reading = asyncio.create_task(self._read(reader))
             await self._call("open", env=env)
         except BaseException:
@@ -96,14 +99,14 @@ class HostedTarget:
         """Whether the child runs."""
         return self._process is not None and self._process.how_it_ended() is None
 
-    async def _start(self, home: Path | None) -> socket.socket:
+    async def _start(self, home: Path | None, ahead: Path | None) -> socket.socket:
         ours, theirs = socket.socketpair()
         # A file, not a pipe: nobody has to read it, and it outlives the child.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  (closed in _release)
         try:
             with theirs:
                 self._process = await start(
-                    self._spec, self._folder, self._factory.preload, theirs, self._output, home=home
+                    self._spec, self._folder, self._factory.preload, theirs, self._output, home=home, ahead=ahead
                 )
         except TargetError as error:
             ours.close()
@@ -185,6 +188,25 @@ class HostedTarget:
         self._output.seek(max(0, size - _LONGEST_TAIL))
         tail = self._output.read().decode(errors="replace").strip()
         return f"{how}; it last printed:\n{tail}" if tail else how
+
+
+def _release_folder(folder: Path | None) -> Path | None:
+    """Return `folder` as an absolute path.
+
+    Raises:
+        SetupError: it holds no release of a package that differs from the one that is installed.
+    """
+    if folder is None:
+        return None
+    there = {one.name: one.version for one in distributions(path=[str(folder)])}
+    here = {one.name: one.version for one in distributions() if one.name in there}
+    if not any(here.get(name) not in {None, version} for name, version in there.items()):
+        held = "only packages of the releases that are installed" if there else "no package"
+        raise SetupError(
+            f"the folder {folder} of the option {OLDER} holds {held}. Fill it with an older release, such as: "
+            f"uv pip install --target {folder} chromadb==1.0.20"
+        )
+    return folder.absolute()
 
 
 async def _wait_for_end(process: HostProcess, seconds: float) -> None:

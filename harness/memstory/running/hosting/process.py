@@ -49,15 +49,20 @@ async def start(
     output: IO[bytes],
     *,
     home: Path | None = None,
+    ahead: Path | None = None,
 ) -> HostProcess:
     """Start a child that serves the target of `spec` over `connection` and prints into `output`.
 
     It is forked where `preload` names modules and the system can; TargetError or SetupError if that fails. `home` is
-    its working folder and its HOME, where it is not to have ours.
+    its working folder and its HOME, where it is not to have ours. `ahead` is a folder of packages that it imports
+    instead of ours.
     """
-    if preload and can_fork():
+    if preload and can_fork() and ahead is None:
         return await _nursery().fork(_wish(spec, folder, preload, home), connection, output)
-    return Cold(_python("memstory.running.hosting.child", connection, spec, str(folder), output=output, home=home))
+    words = (spec, str(folder))
+    return Cold(
+        _python("memstory.running.hosting.child", connection, *words, output=output, home=home, ahead=ahead)
+    )
 
 
 def _wish(spec: str, folder: Path, preload: Sequence[str], home: Path | None) -> Tree:
@@ -74,7 +79,12 @@ def _wish(spec: str, folder: Path, preload: Sequence[str], home: Path | None) ->
 
 
 def _python(
-    module: str, connection: socket.socket, *words: str, output: IO[bytes] | int, home: Path | None = None
+    module: str,
+    connection: socket.socket,
+    *words: str,
+    output: IO[bytes] | int,
+    home: Path | None = None,
+    ahead: Path | None = None,
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603  (our own modules)
         [sys.executable, "-m", module, str(connection.fileno()), *words],
@@ -84,7 +94,7 @@ def _python(
         stderr=output,
         start_new_session=True,
         cwd=home,
-        env=_environment(home),
+        env=_environment(home, ahead),
     )
 
 
@@ -191,11 +201,11 @@ async def _exchange(leash: socket.socket, wish: Tree) -> tuple[bytes, bytes]:
     return (line, rest) if is_whole else (b"", b"")
 
 
-def _environment(home: Path | None = None) -> dict[str, str]:
+def _environment(home: Path | None = None, ahead: Path | None = None) -> dict[str, str]:
     own = {"HOME": str(home)} if home else {}
     elsewhere = {name for name in os.environ if home and name.startswith("XDG_")}
     kept = {name: value for name, value in os.environ.items() if name not in elsewhere}
-    return {**kept, "PYTHONPATH": os.pathsep.join(_path()), **own}
+    return {**kept, "PYTHONPATH": os.pathsep.join([*([str(ahead)] if ahead else []), *_path()]), **own}
 
 
 def _path() -> list[str]:

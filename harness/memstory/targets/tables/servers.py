@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 
 from memstory.contract.errors import SetupError
-from memstory.contract.target import Capability, Target, Tree
+from memstory.contract.target import OLDER, Capability, Target, Tree
 from memstory.targets.child_server import ChildServer, Launch, free_port, is_hosted
 from memstory.targets.promises import PromisingFactory
 from memstory.targets.tables.reading import template_of
@@ -47,7 +47,9 @@ def launch_of(table: Table, values: Values) -> Launch:
     )
     # A port alone stays a number.
     filled = {name: str(value) for name, value in {"python": sys.executable, **values}.items()}
-    command, env, cwd = (render(template, filled) for template in templates)
+    command, env, cwd, older = (render(template, filled) for template in templates)
+    if values.get(OLDER):
+        command = older
     folder = Path(table.folder).absolute()
     return Launch(
         command=[_found(word, folder) for word in command],
@@ -192,11 +194,15 @@ class ServerFactory(PromisingFactory, Generic[AnyServer]):
         able = {*capabilities_of(self.table), *self.found, *([f"option.{ONE_SERVER}"] if can_share(self.table) else [])}
         if not self.shares(options):
             # What it keeps must be there when it is started again; who keeps nothing says so with `lacks`.
-            able |= {"persistent", "restart", "crash"}
+            able |= {"persistent", "restart", "crash", *(["upgrade"] if OLDER in self.table.settings else [])}
         elif "command" in self.table.settings:
             # A server that others use cannot be ended to see what it kept.
             able -= {"persistent"}
         return frozenset(able) - self.table.cannot
+
+    def abilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
+        # What is older is a command of the table, and no option.
+        return super().abilities(options) - {f"option.{OLDER}"}
 
     def suited(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
         if self.common.setting(options) != AUTO:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from memstory.contract.errors import SetupError
-from memstory.contract.target import Capability, Tree
+from memstory.contract.target import OLDER, Capability, Tree
 from memstory.language.words.memories import CONDITIONS, ITEM_CAPABILITIES
 from memstory.language.words.word import LISTS
 from memstory.targets.tables.replies import Path, Rows, ScoreKind
@@ -27,7 +27,7 @@ _ITEM: Final = ("text", "key", "kind", "metadata", "ttl", "source", "role", "new
 _OLD: Final = ("old_text", "old_key", "old_kind")
 _QUERY: Final = ("query", "top_k", "kinds", "where", "min_score", "token_budget", "as_of")
 
-STARTING: Final = ("command", "env", "cwd")
+STARTING: Final = ("command", "env", "cwd", OLDER)
 """The keys that say how a server is started; they have placeholders too."""
 
 STARTING_NAMES: Final[Mapping[str, Sequence[str]]] = {"mcp": ("python",), "http": ("python", "port")}

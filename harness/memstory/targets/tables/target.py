@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar, cast
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported, Refused, TargetError
-from memstory.contract.target import Environment, Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Target, Tree
+from memstory.contract.target import OLDER, Environment, Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Target, Tree
 from memstory.targets.adapter import IdSequence, delete_listed
 from memstory.targets.tables.replies import (
     MalformedError,
@@ -96,7 +96,7 @@ class TableTarget(Target):
     async def open(self, env: Environment, clock: Clock) -> None:
         """Connect, and make the setup calls that are nobody's own."""
         case = blake2b(env.workspace.encode(), digest_size=4).hexdigest()
-        self._clock, self._case = clock, {"workspace": env.workspace, "case": case, "seed": env.seed}
+        self._clock, self._case = clock, {"workspace": env.workspace, "case": case, "seed": env.seed, OLDER: env.older}
         self._ids = IdSequence(env) if _gives_ids(self.table) else None
         await self._transport.open(self._case, env.options)
         try:

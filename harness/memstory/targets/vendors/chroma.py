@@ -56,7 +56,9 @@ class ChromaTarget(VectorRowsTarget):
         self._client = chromadb.PersistentClient(str(Path(env.workspace) / "chroma"), settings=_quiet_settings())
 
     def disconnect(self) -> None:
-        self._client.close()
+        # Older releases have none: their process ends.
+        if (close := getattr(self._client, "close", None)) is not None:
+            close()
 
     def store_name(self) -> str:
         return f"chromadb {version('chromadb')}"
