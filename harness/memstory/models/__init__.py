@@ -17,6 +17,7 @@ __all__ = [
     "question_answers",
     "scripted_chat",
     "shim",
+    "spoiled_replies",
     "static_vectors",
     "word_vectors",
 ]

@@ -19,6 +19,7 @@ from memstory.contract.values import Tree
 from memstory.models.cassette import AGAIN, difference_from_nearest
 from memstory.models.proxy_recording import BlankRequest, RecordedCall, Recorder, blank_request
 from memstory.models.scripted_chat import has_texts, reply_of
+from memstory.models.spoiled_replies import REPLIES, STATUSES, spoil
 from memstory.models.word_vectors import counted_words
 
 TIMEOUT_SECONDS: Final = 600.0
@@ -26,6 +27,7 @@ ANSWER_BYTES: Final = 64_000_000
 """Of one answer, thousands of embeddings included: a server that repeats itself never ends."""
 
 DIMENSION: Final = 384
+_MOST_SPOILED: Final = 5
 MOST_TEXTS, MOST_DIMENSIONS = 2048, 4096
 """Of one request for embeddings, so that no number in it decides how much memory is taken."""
 
@@ -141,11 +143,20 @@ class RuleAnswerer:
     """Answers by rules, as a story's `model:`; embeddings are made of hashed words, 384 numbers.
 
     A rule is `{when: {contains, tool_result_contains}, reply}`: `contains` looks at all that was said but tool results.
-    The first that fits answers.
+    The first that fits answers. `mode` is `ok`, or says how replies are spoiled; `spoiled` counts those that were.
     """
 
     def __init__(self, rules: Sequence[Mapping[str, Tree]]) -> None:
         self._rules = rules
+        self.mode, self.spoiled = "ok", 0
+        self._left = 0
+
+    def spoil(self, mode: str) -> None:
+        """Spoil the next five replies as `spoiled_replies` says of `mode`, or one that is to fail; `ok` spoils none.
+
+        No more: an agent that asks until it is understood would never end.
+        """
+        self.mode, self._left = mode, 0 if mode == "ok" else 1 if mode in STATUSES else _MOST_SPOILED
 
     async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
         """Return what the first rule that fits says."""
@@ -158,8 +169,18 @@ class RuleAnswerer:
         results = "\n".join(_text(one) for one in messages if one.get("role") == "tool")
         for rule in self._rules:
             if has_texts(rule.get("when") or {}, said, [results]):
-                return Answer(status=200, body=_completion(body, reply_of(rule["reply"])), how="scripted")
+                return self._reply(_completion(body, reply_of(rule["reply"])))
         return error_answer(404, f"no rule under `model:` fits this request:\n{said[-2000:]}", how="missed")
+
+    def _reply(self, completion: Mapping[str, Tree]) -> Answer:
+        if not self._left:
+            return Answer(status=200, body=completion, how="scripted")
+        self._left, self.spoiled = self._left - 1, self.spoiled + 1
+        if self.mode in STATUSES:
+            return error_answer(STATUSES[self.mode], f"the story's model {REPLIES[self.mode]}", how="scripted")
+        (choice,) = completion["choices"]
+        spoiled = {**completion, "choices": [{**choice, "message": spoil(self.mode, choice["message"])}]}
+        return Answer(status=200, body=spoiled, how="scripted")
 
     async def close(self) -> None:
         """Release nothing."""
@@ -206,7 +227,7 @@ def _messages(body: Mapping[str, Tree]) -> Sequence[Mapping[str, Tree]]:
     return messages
 
 
-def _completion(body: Mapping[str, Tree], reply: Reply) -> Tree:
+def _completion(body: Mapping[str, Tree], reply: Reply) -> dict[str, Tree]:
     calls = reply.tool_requests
     message: dict[str, Tree] = {"role": "assistant", "content": reply.content or (None if calls else "")}
     if calls:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from memstory.contract.errors import SetupError, StoryError, TargetError
+from memstory.contract.errors import NotSupported, SetupError, StoryError, TargetError
 from memstory.contract.installation import install_command
 from memstory.contract.target import ModelUse, Tree
 from memstory.models.cassette import AGAIN
@@ -41,7 +41,7 @@ class CountedModel:
         self.is_scripted = bool(rules)
         self._server = server
         self._checked = 0
-        self._proxy = _proxy(rules, server, key)
+        self._answerer, self._proxy = _proxy(rules, server, key)
         self._proxy.start()
         self.url = self._proxy.url
 
@@ -53,6 +53,26 @@ class CountedModel:
     def use(self) -> ModelUse:
         """What was asked up to now; embeddings are left out."""
         return sum((one.use for one in self._asked()), ModelUse())
+
+    @property
+    def spoiled(self) -> int:
+        """How many replies a story has spoiled."""
+        return int(getattr(self._answerer, "spoiled", 0))
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether the story spoils replies now."""
+        return getattr(self._answerer, "mode", "ok") != "ok"
+
+    def spoil(self, mode: str) -> None:
+        """Spoil replies from now on, as `spoiled_replies` says of `mode`; `ok` gives them whole.
+
+        Raises:
+            NotSupported: the model is no script.
+        """
+        if not self.is_scripted:
+            raise NotSupported("fault.replies", "only the replies of a story's `model:` can be spoiled")
+        self._answerer.spoil(mode)
 
     def check(self) -> None:
         """Raise for what the memory was not answered since the last check, whatever it made of that.
@@ -67,7 +87,8 @@ class CountedModel:
         missed = [one for one in failed if one.how == "missed"]
         if self.is_scripted and missed:
             raise StoryError(str(missed[-1].failure))
-        if calls and calls[-1].failure:
+        # What a story lets fail is the memory's to handle.
+        if calls and calls[-1].failure and not self.is_spoiled:
             if calls[-1].how == "refused":
                 raise TargetError(f"the memory asked its model for /{calls[-1].path}, refused: {calls[-1].failure}")
             raise SetupError(self._reason(calls[-1], len(failed)))
@@ -115,11 +136,12 @@ def shorten(text: str) -> str:
     return line if len(line) <= _SAID_LIMIT else f"{line[:_SAID_LIMIT]}…"
 
 
-def _proxy(rules: Sequence[Mapping[str, Tree]], server: str, key: str | None) -> Proxy:
+def _proxy(rules: Sequence[Mapping[str, Tree]], server: str, key: str | None) -> tuple[Any, Proxy]:
     try:
         from memstory.models.answering import Forwarder, RuleAnswerer  # noqa: PLC0415  (an extra)
         from memstory.models.proxy import Proxy  # noqa: PLC0415
     except ImportError as error:
         missing = f"a memory with a model inside needs '{error.name}', which is not installed"
         raise SetupError(f"{missing}. Install it with: {install_command('proxy')}") from error
-    return Proxy(RuleAnswerer(rules) if rules else Forwarder(server, key))
+    answerer = RuleAnswerer(rules) if rules else Forwarder(server, key)
+    return answerer, Proxy(answerer)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Final, Literal, Required, TypeAlias, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final, Literal, Required, TypeAlias, TypedDict, get_args
 
-from memstory.contract.target import Request, Target, Tree
+from memstory.contract.target import Capability, Request, Target, Tree
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.shapes import InnerStep, Name, Nothing, Rule
 from memstory.language.words.word import Args, Word, needs_always, read_mapping
 
 _Mode: TypeAlias = Annotated[Literal["down", "slow", "garbage", "ok"], "How it behaves; `ok` heals it."]
+_Reply: TypeAlias = Literal[
+    "cut", "fenced", "list", "strings", "refusal", "empty", "foreign", "busy", "broken", "timeout"
+]
+_ModelMode: TypeAlias = Annotated[
+    Literal["down", "slow", "garbage", "ok", _Reply], "How it behaves or replies; `ok` heals it."
+]
 
 
 class _Fault(TypedDict, total=False):
     part: Annotated[Literal["embedder", "model", "store"], "Which part."]
-    mode: _Mode
+    mode: _ModelMode
     embedder: _Mode
-    model: _Mode
+    model: _ModelMode
     store: _Mode
 
 
@@ -51,14 +57,25 @@ class _Block(TypedDict, total=False):
     steps: Required[_InnerSteps]
 
 
+_REPLIES: Final = frozenset(get_args(_Reply))
+
+
 def _read_fault(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Args:
     if set(value) == {"part", "mode"}:
+        if value["part"] != "model" and value["mode"] in _REPLIES:
+            reading.fault([*path, "mode"], f"only a model replies: {{part: model, mode: {value['mode']}}}")
         return dict(value)
     if len(value) == 1 and "part" not in value and "mode" not in value:
         ((part, mode),) = value.items()
         return {"part": part, "mode": mode}
     reading.fault(path, "one fault a step: {part: embedder, mode: down}, or {embedder: down}")
     return {}
+
+
+def _needs_of_fault(args: Mapping[str, Tree]) -> Sequence[Capability]:
+    if args["mode"] == "ok":
+        return []  # what heals comes after a fault
+    return ["fault.replies" if args["mode"] in _REPLIES else f"fault.{args['part']}"]
 
 
 def _times(_reading: Reading, value: Tree, _path: TreePath) -> Args:
@@ -138,8 +155,11 @@ STEPS: Final = (
         argument=Annotated[_Fault, Rule(title="fault", minProperties=1)],
         read=_read_fault,
         request=lambda args, _scope: Request.of(Target.fault, args["part"], args["mode"]),
-        capabilities={"fault.": "a part that can be made to fail"},
-        needs=lambda args: [f"fault.{args['part']}"],
+        capabilities={
+            "fault.": "a part that can be made to fail",
+            "fault.replies": "goes on where the replies of its language model are spoiled",
+        },
+        needs=_needs_of_fault,
         not_inside=("parallel", "other_process"),
         has_user=False,
         example="""

@@ -47,7 +47,7 @@ from memstory.targets.vendors.mem0_config import (
     own_configuration,
     read_object,
 )
-from memstory.targets.vendors.model_inside import counted_model
+from memstory.targets.vendors.model_inside import counted_model, spoiled_replies
 from memstory.targets.vendors.postgres import OPTION, PostgresFactory, PostgresServers, PostgresTarget
 
 CONFIG: Final = "config"
@@ -62,7 +62,7 @@ _CAPABILITIES: Final[frozenset[Capability]] = frozenset(
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder", "option.llm", "option.llm_url", "option.ollama_host"),
-        *("llm.scripted", "option.vector_store", f"option.{OPTION}", f"option.{CONFIG}", f"option.{INFER}"),
+        *("llm.scripted", "fault.replies", "option.vector_store", f"option.{OPTION}", f"option.{CONFIG}", f"option.{INFER}"),
     }
 )
 PGVECTOR: Final = "pgvector"
@@ -273,6 +273,14 @@ class Mem0Target(PostgresTarget):
             await self._thread.run(self._memory.delete, known.id)
         return known is not None
 
+    async def fault(self, part: str, mode: str) -> None:
+        if part != "model" or self._model is None:
+            raise NotSupported(f"fault.{part}")
+        self._model.spoil(mode)
+
+    async def faults_landed(self) -> Mapping[str, int]:
+        return {"model": self._model.spoiled if self._model else 0}
+
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         if what != "model" or (self._model is None and self._infers):
             raise NotSupported(f"inspect.{what}", "only a model of OpenAI's protocol can be looked at")
@@ -290,7 +298,7 @@ class Mem0Target(PostgresTarget):
         """Add texts with the same metadata in one call: Mem0 takes several messages, but one metadata for all."""
         messages = [{"role": "user", "content": item.text} for item in items]
         asked = self._model.use if self._model else ModelUse()
-        with _refusals(ValueError):
+        with spoiled_replies(self._model), _refusals(ValueError):
             found = self._memory.add(messages, **_ids(scope), metadata=_metadata(items[0]) or None, infer=self._infers)[
                 "results"
             ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, Final
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import NotSupported, SetupError
+from memstory.contract.errors import NotSupported, Refused, SetupError
 from memstory.contract.target import (
     Capability,
     Environment,
@@ -27,7 +28,7 @@ from memstory.targets.adapter import Adapter, refuse_keys, refuse_undeclared
 MODEL_CAPABILITIES: Final[frozenset[Capability]] = frozenset(
     {
         *("add", "add.infer", "search", "list", "get.id", "delete", "delete.reports_missing", "delete.scope"),
-        *("scope.user", "llm.scripted", "inspect.model", "option.llm", "option.llm_url"),
+        *("scope.user", "llm.scripted", "fault.replies", "inspect.model", "option.llm", "option.llm_url"),
     }
 )
 
@@ -92,6 +93,14 @@ class ModelInside(Adapter):
             await self.forget(hit, scope.user)
         return bool(known)
 
+    async def fault(self, part: str, mode: str) -> None:
+        if part != "model" or self.model is None:
+            raise NotSupported(f"fault.{part}")
+        self.model.spoil(mode)
+
+    async def faults_landed(self) -> Mapping[str, int]:
+        return {"model": self.model.spoiled if self.model else 0}
+
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         if what != "model":
             raise NotSupported(f"inspect.{what}")
@@ -127,7 +136,8 @@ class ModelInside(Adapter):
         asked = self.model.use if self.model else ModelUse()
         before = {hit.id: hit.text for hit in await self.memories(scope.user)}
         try:
-            await self.learn(item.text, scope.user)
+            with spoiled_replies(self.model):
+                await self.learn(item.text, scope.user)
         finally:
             self._check_model()
         changed = [hit for hit in await self.memories(scope.user) if before.get(hit.id) != hit.text]
@@ -146,6 +156,17 @@ class ModelInside(Adapter):
     def _end_model(self) -> None:
         if self.model is not None:
             self.model.close()
+
+
+@contextmanager
+def spoiled_replies(model: CountedModel | None) -> Iterator[None]:
+    """Take an error for a refusal, while the story spoils the replies of `model`: the memory says that it lost them."""
+    try:
+        yield
+    except Exception as error:
+        if model is None or not model.is_spoiled:
+            raise
+        raise Refused(f"{type(error).__name__}: {error}") from error
 
 
 def counted_model(env: Environment) -> CountedModel | None:
