@@ -15,6 +15,7 @@ from memstory.controls.faults import (
     durability,
     edges,
     forgetting,
+    jobs,
     owners,
     resisting,
     returning,
@@ -41,4 +42,5 @@ FAULTS: Mapping[str, type[MutantFactory]] = factories_in(
     edges,
     conditions,
     upgrade,
+    jobs,
 )

@@ -63,7 +63,7 @@ _REPLIES: Final = frozenset(get_args(_Reply))
 def _read_fault(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Args:
     if set(value) == {"part", "mode"}:
         if value["part"] != "model" and value["mode"] in _REPLIES:
-            reading.fault([*path, "mode"], f"only a model replies: {{part: model, mode: {value['mode']}}}")
+            reading.fault((*path, "mode"), f"only a model replies: {{part: model, mode: {value['mode']}}}")
         return dict(value)
     if len(value) == 1 and "part" not in value and "mode" not in value:
         ((part, mode),) = value.items()

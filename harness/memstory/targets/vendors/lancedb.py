@@ -10,7 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from memstory.contract.target import Environment
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import Environment, Json, Scope
 from memstory.targets.embedders import EmbeddingFactory
 from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget
 
@@ -26,8 +27,9 @@ class LancedbTarget(VectorRowsTarget):
 
     not_default: ClassVar = {
         "distance_type cosine": "default l2; the score of a hit is a similarity",
+        "read_consistency_interval 0": "default none: an open table shows nothing of what other processes write",
     }
-    capabilities = VECTORS | {"other_process"}
+    capabilities = VECTORS | {"other_process", "job.optimize"}
     name = "lancedb"
     _table: Any
 
@@ -72,6 +74,12 @@ class LancedbTarget(VectorRowsTarget):
 
     def remove(self, rows: Sequence[Row]) -> None:
         self._table.delete(f"id IN ({', '.join(_text(row.id) for row in rows)})")
+
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        if job != "optimize":
+            raise NotSupported(f"job.{job}")
+        await self._thread.run(self._table.optimize)
+        return None
 
 
 class LancedbFactory(EmbeddingFactory):

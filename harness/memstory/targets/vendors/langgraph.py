@@ -161,6 +161,11 @@ class LanggraphTarget(EmbeddingTarget):
         await self._store.aput(self._namespace(scope), known.key, value, index=self._index)
         return Receipt(items=[receipt_item(item, known.key, "updated")])
 
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        if f"job.{job}" not in self.capabilities:
+            raise NotSupported(f"job.{job}")
+        return int(await cast("Any", self._store).sweep_ttl())
+
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is None and ref.key is None:
             where = _filter(scope, [] if ref.kind is None else [ref.kind], {})
@@ -351,7 +356,7 @@ class LanggraphSqliteTarget(LanggraphTarget):
 
     # The store does not embed the text alone (see docs/how-to/backends.md), so that vectors of texts do not fit it.
     capabilities = (_CAPABILITIES - {"embedder.fixed"}) | {
-        *("add.ttl", "restart", "restart.embedder", "crash", "other_process", "persistent")
+        *("add.ttl", "restart", "restart.embedder", "crash", "other_process", "persistent", "job.sweep")
     }
 
     _driver: Any
