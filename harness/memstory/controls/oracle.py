@@ -71,7 +71,8 @@ context inspect.log inspect.index job.reindex job.export job.snapshot job.restor
 add.by_model embedder.fixed fault.model fault.replies rank.newest rank.unstuffed delete.durable integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score list update
 search.where search.where.order search.where.ne search.where.in search.where.exists
-restart restart.embedder upgrade crash other_process clock persistent scope.user scope.session scope.session_all expiry.at
+restart restart.embedder upgrade crash other_process clock persistent
+scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope delete.erases identifiers.spellings identifiers.scripts
 """
 _PAUSE_SECONDS: Final = 0.001

@@ -97,7 +97,17 @@ IS_SHARED: Final = ", which other cases use too,"
 """The part of the reason before `LACKS`, for a target that shares its server."""
 
 NEEDS_ITS_OWN: Final = frozenset(
-    {"clock", "crash", "delete.erases", "integrity", "other_process", "restart", "restart.embedder", "scope.names", "upgrade"}
+    {
+        "clock",
+        "crash",
+        "delete.erases",
+        "integrity",
+        "other_process",
+        "restart",
+        "restart.embedder",
+        "scope.names",
+        "upgrade",
+    }
 )
 """Capabilities that a target which shares its server never has, whatever its adapter declares."""
 

@@ -137,6 +137,15 @@ class QuestionRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Bytes that a memory takes on disk and in memory, and its processes; None where they are not its own alone."""
+
+    disk_bytes: int
+    resident_bytes: int | None = None
+    processes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalRecord:
     """A retrieval task as it ran.
 
@@ -144,7 +153,7 @@ class RetrievalRecord:
     perturbation that this run had. `as_turns` says of dialogues whether the target got speaker, session and said_at as
     fields, or all of it as text. `model` is what remembering asked of a language model. Scores also look at the `cuts`
     beside k. `refused` names the documents that the memory would not take, each with its reason: to be found, they are
-    missed. `notes` are on the data.
+    missed. `notes` are on the data. `footprint` is that of the largest collection, once it was remembered.
     """
 
     name: str
@@ -163,6 +172,7 @@ class RetrievalRecord:
     cuts: Sequence[int] = ()
     refused: Sequence[str] = ()
     notes: Sequence[str] = ()
+    footprint: Footprint | None = None
 
     @property
     def depth(self) -> int:

@@ -33,7 +33,7 @@ from memstory.datasets import load_distractors
 from memstory.language.story import Retrieval
 from memstory.models.question_answers import QuestionAnswers
 from memstory.results.folder.histories import Histories, history_key
-from memstory.results.recording import QuestionRecord, RetrievalRecord
+from memstory.results.recording import Footprint, QuestionRecord, RetrievalRecord
 from memstory.results.runs import counted
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.stage import FIRST_SESSION, Stage, for_collection, open_stage
@@ -100,6 +100,7 @@ class _Result:
     add_seconds: float
     add_embedding_seconds: float | None
     add_model: ModelUse | None
+    footprint: Footprint | None = None
 
 
 async def run_retrieval(
@@ -179,6 +180,7 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
         rememberer = Rememberer(stage, able, retrieval.kind, limit)
         ids = await rememberer.remember(task)
         seconds, usage = perf_counter() - begun, stage.usage()
+        footprint = await stage.footprint()
         asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids, plan.answers)
         return _Result(
             about=await stage.target.perform(Request.of(Target.about)),
@@ -188,6 +190,7 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
             add_seconds=seconds,
             add_embedding_seconds=usage.since(used).embedding_seconds,
             add_model=usage.model,
+            footprint=footprint,
         )
     finally:
         await stage.close()
@@ -241,6 +244,7 @@ def _record(plan: TaskPlan, level: Mapping[str, Tree], results: Sequence[_Result
         cuts=tuple(plan.retrieval.cuts),
         refused=tuple(one for result in results for one in result.refused),
         notes=tuple(plan.task.notes),
+        footprint=max(results, key=lambda one: one.documents).footprint if results else None,
         model=sum(model, ModelUse()) if (model := [one.add_model for one in results if one.add_model]) else None,
     )
 

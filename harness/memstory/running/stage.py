@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from memstory.contract.errors import NotSupported, Refused, TargetError
 from memstory.contract.target import Connection, Environment, Request, Scope, Target, TargetFactory, Tree, Usage
 from memstory.datasets import Bounds
 from memstory.models.shim import Agent, Shim
+from memstory.results.recording import Footprint
+from memstory.running.footprint import footprint_of
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.host import HostedTarget
 
@@ -83,6 +86,12 @@ class Stage:
         """Return what the memory has used so far, with the language model that talks for it."""
         usage, talking = self.target.usage(), self.agent.use if self.agent else None
         return replace(usage, model=usage.model + talking if usage.model else talking) if talking else usage
+
+    async def footprint(self) -> Footprint:
+        """Return what the memory takes of the machine now."""
+        process = self.target.pid if isinstance(self.target, HostedTarget) else None
+        workspace = Path(self.env.workspace)
+        return await asyncio.to_thread(partial(footprint_of, workspace, *host_folders(workspace), process=process))
 
     async def settle(self) -> None:
         """Wait until the target has done its background work."""

@@ -35,6 +35,7 @@ from memstory.reporting.sections.costs import (
     Latency,
     ModelCalls,
     calls_section,
+    footprint_section,
     growth_points,
     growth_section,
     latencies,
@@ -399,6 +400,7 @@ def comparison_sections(comparison: Comparison) -> list[Section]:
     capabilities = capability_table(comparison.capabilities, titles, "what is asked", in_full=True)
     every = [
         growth_section(comparison.growth),
+        footprint_section(comparison.growth),
         Section("What a memory owes", where_any(Note(OBLIGATIONS_NOTE), obligations_table(comparison.owed, "column"))),
         _columns(comparison),
         _made_with(comparison),

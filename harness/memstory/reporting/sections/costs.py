@@ -13,7 +13,7 @@ from memstory.language.words import WORDS
 from memstory.reporting.document import DASH, Markup, Note, Section, Sign, Table, where_any
 from memstory.reporting.sections.columns import Column, trials_of
 from memstory.results.outcomes import OUTCOMES, CaseResult, StepTime, TrialResult
-from memstory.results.recording import QuestionRecord, RetrievalRecord
+from memstory.results.recording import Footprint, QuestionRecord, RetrievalRecord
 from memstory.scoring.metrics import mean, recall_at_k
 
 QUESTION: Final = "search (retrieval)"
@@ -39,6 +39,11 @@ _GROWTH_NOTE: Final = Markup(
     "vectors that are drawn by chance. A size that would take longer than the story allows is left out."
 )
 
+_FOOTPRINT_NOTE: Final = Markup(
+    "What a memory takes of the machine once all was remembered: its files, those of a server that it started too, and "
+    "the resident memory of its processes, Python and what it imports included. The latter needs `--isolate`: without "
+    "it a memory has no process of its own."
+)
 
 _CALLS_NOTE: Final = Markup("""\
 What the memory asked of its model, and what the model asked that talks for it; embeddings are left out. Passed: stories
@@ -176,6 +181,7 @@ class GrowthPoint:
     add_ms: float | None = None
     search: Spread | None = None
     found: float | None = None
+    footprint: Footprint | None = None
     said: str = ""
 
 
@@ -207,6 +213,23 @@ def growth_section(found: Sequence[GrowthPoint]) -> Section:
     return Section("Growth", where_any(Note(_GROWTH_NOTE), table))
 
 
+def footprint_section(found: Sequence[GrowthPoint]) -> Section:
+    """Return what each column takes of the machine at each size as a table; nothing where no run says it."""
+    rows = [
+        [one.column, f"{one.memories:,}", _megabytes(one.footprint.disk_bytes),
+         _megabytes(one.footprint.disk_bytes / one.memories * _MILLI), _megabytes(one.footprint.resident_bytes),
+         DASH if one.footprint.processes is None else str(one.footprint.processes)]
+        for one in sorted(found, key=lambda one: (one.column, one.memories))
+        if one.footprint is not None
+    ]  # fmt: skip
+    header = ["column", "memories", "MB on disk", "MB on disk per 1,000", "MB resident", "processes"]
+    return Section("Footprint", where_any(Note(_FOOTPRINT_NOTE), Table(header, rows, numbers=slice(1, None))))
+
+
+def _megabytes(size: float | None) -> str:
+    return DASH if size is None else f"{size / 1_000_000:,.2f}"
+
+
 def _growth_cell(one: GrowthPoint | None, what: str) -> str:
     if one is None or one.add_ms is None or one.search is None or one.found is None:
         reason = one.said if one and what == "add" else DASH
@@ -230,6 +253,7 @@ def _growth_point(column: str, case: CaseResult, size: int) -> GrowthPoint:
         add_ms=_MILLI * added / record.documents,
         search=spread(list(_searches(record))),
         found=mean(recall_at_k(one.retrieved, one.relevant, k=record.k) for one in record.questions),
+        footprint=record.footprint,
     )
 
 

@@ -95,6 +95,11 @@ class HostedTarget:
         return usage
 
     @property
+    def pid(self) -> int | None:
+        """The number of the child; None while there is none."""
+        return self._process.pid if self._process is not None else None
+
+    @property
     def is_alive(self) -> bool:
         """Whether the child runs."""
         return self._process is not None and self._process.how_it_ended() is None

@@ -60,9 +60,7 @@ async def start(
     if preload and can_fork() and ahead is None:
         return await _nursery().fork(_wish(spec, folder, preload, home), connection, output)
     words = (spec, str(folder))
-    return Cold(
-        _python("memstory.running.hosting.child", connection, *words, output=output, home=home, ahead=ahead)
-    )
+    return Cold(_python("memstory.running.hosting.child", connection, *words, output=output, home=home, ahead=ahead))
 
 
 def _wish(spec: str, folder: Path, preload: Sequence[str], home: Path | None) -> Tree:

@@ -12,7 +12,19 @@ from typing import Final, Protocol, TypeVar, cast
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported, Refused, TargetError
-from memstory.contract.target import OLDER, Environment, Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Target, Tree
+from memstory.contract.target import (
+    OLDER,
+    Environment,
+    Hit,
+    Item,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    Target,
+    Tree,
+)
 from memstory.targets.adapter import IdSequence, delete_listed
 from memstory.targets.tables.replies import (
     MalformedError,

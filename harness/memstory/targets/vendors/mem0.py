@@ -62,7 +62,14 @@ _CAPABILITIES: Final[frozenset[Capability]] = frozenset(
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder", "option.llm", "option.llm_url", "option.ollama_host"),
-        *("llm.scripted", "fault.replies", "option.vector_store", f"option.{OPTION}", f"option.{CONFIG}", f"option.{INFER}"),
+        *(
+            "llm.scripted",
+            "fault.replies",
+            "option.vector_store",
+            f"option.{OPTION}",
+            f"option.{CONFIG}",
+            f"option.{INFER}",
+        ),
     }
 )
 PGVECTOR: Final = "pgvector"
