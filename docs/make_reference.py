@@ -93,6 +93,11 @@ OUTCOMES = {
         "an expectation did not hold, or a later step needs a value that no result had; the message says which",
         "the backend",
     ),
+    "exhausted": (
+        "SKIPPED",
+        "the budget of the run (`--max-tokens`, `--max-cost`) was spent before it began",
+        "who runs it: more budget, or fewer stories",
+    ),
     "measured": (
         "MEASURED",
         "the story says `measure: true`: scores were taken and nothing was asked for; JUnit calls it skipped",
@@ -166,10 +171,10 @@ What may stand under `metrics:` of a retrieval story; `k` is a number, as in `re
 OUTCOMES_HEAD = """
 # Outcomes
 
-A case is one story on one target. It ends in one of six ways, in the report and in pytest:
+A case is one story on one target. It ends in one of seven ways, in the report and in pytest:
 """
 OUTCOMES_TAIL = """
-`measured`, `unsupported` and `error` count neither for nor against a target, and are always shown.
+`measured`, `unsupported`, `exhausted` and `error` count neither for nor against a target, and are always shown.
 
 A story with `trials` runs several times, each time with its own seed, and passes if as many trials pass as `pass`
 asks for; it is called flaky if any did not. A trial that broke is none that passed, and otherwise decides nothing.

@@ -81,6 +81,17 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
+def price_pair(text: str) -> tuple[float, float]:
+    """Return the two prices of `PROMPT/ANSWER`, in dollars for a million tokens; anything else ends the command."""
+    prompt, _, answer = text.partition("/")
+    try:
+        return number_above(-1)(prompt), number_above(-1)(answer)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no price: dollars for a million tokens of prompts and of answers, such as 0.15/0.60"
+        ) from None
+
+
 def number_above(least: float) -> Callable[[str], float]:
     """Return what reads an option that is a finite number above `least`."""
 

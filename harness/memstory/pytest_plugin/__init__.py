@@ -15,6 +15,7 @@ import pytest
 
 from memstory.bundled import bundled_stories, shown_path
 from memstory.pytest_plugin import hookspecs
+from memstory.pytest_plugin.budget import budget_of
 from memstory.pytest_plugin.options import (
     ENDED,
     NO_TARGET,
@@ -28,6 +29,7 @@ from memstory.pytest_plugin.options import (
     leave_values_out,
     point_to_models,
     read_short_names,
+    report_folder,
 )
 
 __all__: list[str] = []
@@ -63,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and refuse a target that does not exist before anything is collected."""
     config.addinivalue_line("markers", "story: a story of memstory; its tags are markers too")
     point_to_models(config)
+    budget_of(config, report_folder(config))
     if is_typed(config) or config.getini("memstory_target"):
         from memstory.pytest_plugin.targets import check_chosen  # noqa: PLC0415  (see the module's docstring)
 

@@ -59,9 +59,14 @@ class StoryItem(pytest.Function, BracketedItem):
         if self.config.getoption("setuponly"):
             return
         select_once(self.session, self.state)
-        result = self.result = self._recorded(self.state.worker.run(self.case, self.path.parent))
+        if (spent := self.state.budget.reason_to_stop()) is not None:
+            ended = replace(evaluate(self.case, ()), outcome="exhausted", reason=spent)
+        else:
+            ended = self.state.worker.run(self.case, self.path.parent)
+            self.state.budget.note(ended)
+        result = self.result = self._recorded(ended)
         self.user_properties += _properties(result)
-        if result.outcome == "unsupported":
+        if result.outcome in ("unsupported", "exhausted"):
             pytest.skip(f"{self.name}: {result.reason}")
         if result.outcome == "error":
             # Of a target that cannot start, every case says the same: once is enough to read.

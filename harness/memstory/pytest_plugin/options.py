@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memstory.commands.command import number_above, option_pair, whole_number
+from memstory.commands.command import number_above, option_pair, price_pair, whole_number
 from memstory.commands.running.option_names import SHORT, spelled_out, values
 from memstory.pytest_plugin.shards import parse_shard
 from memstory.results.redaction import DEFAULT_LEVEL, LEVELS, Level
@@ -110,6 +110,24 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         help=f"how long one case may take (default: {DEFAULT_SECONDS:g}; {MODEL_SECONDS:g} with a language model); "
         "retrieval over real data may take an hour",
+    )
+    add(
+        "--memstory-max-tokens",
+        type=whole_number,
+        metavar="N",
+        help="run no other case once language models have used so many tokens; the cases that are left are 'exhausted'",
+    )
+    add(
+        "--memstory-max-cost",
+        type=number_above(0),
+        metavar="DOLLARS",
+        help="run no other case once they have cost so much, at --price",
+    )
+    add(
+        "--memstory-price",
+        type=price_pair,
+        metavar="PROMPT/ANSWER",
+        help="dollars for a million tokens of prompts and of answers, such as 0.15/0.60",
     )
     add("--memstory-trials", type=whole_number, metavar="N", help="run every case N times")
     add(

@@ -14,6 +14,7 @@ import pytest
 from memstory.contract.codec import encode_lean
 from memstory.contract.errors import Mark, SetupError
 from memstory.contract.target import Tree
+from memstory.pytest_plugin.budget import budget_of
 from memstory.pytest_plugin.exit_watch import about_to_leave
 from memstory.pytest_plugin.options import SESSION, chosen_options, is_worker, redaction_level, report_folder
 from memstory.pytest_plugin.process_guard import QUIET_EXIT, end_undisturbed, interrupt_on_termination, no_quiet_exit
@@ -54,6 +55,7 @@ class SessionState:
     def __init__(self, config: pytest.Config) -> None:
         self.folder = report_folder(config)
         self.spool = Spool(self.folder)
+        self.budget = budget_of(config, self.folder)
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.summary = ""
         self.begun = False
@@ -150,6 +152,8 @@ def begin(config: pytest.Config) -> None:
         state.last = LastRun.in_folder(state.folder)
         resumes = config.getoption("memstory_resume")
         config.add_cleanup(begin_reports(state.folder, state.before.append, resumes=resumes).release)
+        if not resumes:
+            state.budget.clear()
         config.add_cleanup(interrupt_on_termination())
         state.begun = True
         tell_supervisor(REPORT, str(state.folder.absolute()))
@@ -306,6 +310,9 @@ def _summary(state: SessionState, run: Run, session: pytest.Session, last: Run |
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     width = terminal._tw.fullwidth if terminal else _WIDTH  # noqa: SLF001  (pytest has no public word for it)
     lines = [terminal_summary(run, last=last, verbose=config.get_verbosity() > 0, width=width), *_cut_short(run)]
+    if run.summary["exhausted"]:
+        first = next(case.reason for case in run.cases if case.outcome == "exhausted")
+        lines.append(f"{counted(run.summary['exhausted'], 'case')} did not run: {first}")
     if (state.folder / HISTORIES_NAME).exists():
         lines.append("What each history gave is kept: the same command with --resume goes on from there.")
     lines += [f"report: {state.folder / 'report.md'}", f"page:   {state.folder / PAGE_NAME}"]

@@ -34,6 +34,7 @@ SIGNS: Final[Mapping[str, str]] = {
     "failed": "❌",
     "measured": "📏",
     "unsupported": "⬜",
+    "exhausted": "🪫",
     "error": "💥",
     "invalid": "⚠️",
 }

@@ -168,7 +168,7 @@ def _of_case(was: CaseResult, now: CaseResult, steadiness: Steadiness) -> Iterat
             yield "regressions", f"passed, now {after}{because}"
         case "failed" | "unsupported" | "error" | "invalid", "passed":
             yield "improvements", f"was {before}, now passes"
-        case "passed" | "failed" | "measured", "error" | "invalid":
+        case "passed" | "failed" | "measured", "error" | "invalid" | "exhausted":
             yield "unmeasured", f"was judged, now {after}{because}"
         case _ if before != after:
             yield "notes", f"was {before}, now {after}{because}"

@@ -9,13 +9,15 @@ from typing import Final, Literal, get_args
 from memstory.contract.target import ModelUse, Tree, Turn
 from memstory.results.recording import Recording, RetrievalRecord
 
-Outcome = Literal["passed", "failed", "measured", "unsupported", "error", "invalid"]
+Outcome = Literal["passed", "failed", "measured", "unsupported", "exhausted", "error", "invalid"]
 OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)
 Harm = Literal["leak", "loss", "wrong", "rank", "cosmetic"]
 """What a failure does to a user, the worst first; a story says it in `harm:`."""
 HARMS: Final[Sequence[Harm]] = get_args(Harm)
 
-WORST_FIRST: Final[Sequence[Outcome]] = ("failed", "invalid", "error", "unsupported", "measured", "passed")
+WORST_FIRST: Final[Sequence[Outcome]] = (
+    "failed", "invalid", "error", "exhausted", "unsupported", "measured", "passed",
+)  # fmt: skip
 """Which outcome counts where there are several: what was seen before what kept it from being seen.
 
 A wrong story comes before a broken target, for until it is mended no run says more; what was measured before what

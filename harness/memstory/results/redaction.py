@@ -178,7 +178,7 @@ class _Texts:
 
     def _reason(self, reason: str | None, outcome: str) -> str | None:
         """Keep why a target cannot do a thing, and the place in the story of all other reasons."""
-        if reason is None or outcome == "unsupported":
+        if reason is None or outcome in ("unsupported", "exhausted"):
             return reason
         place = _PLACE.match(reason)
         return f"{place[0]}: {self._marked(reason[place.end() :])}" if place else self._marked(reason)

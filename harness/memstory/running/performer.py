@@ -186,12 +186,9 @@ class Performer:
                 return await self._asked(op, args, scope)
             case "tamper":
                 await stage.reopen(lambda: tamper(Path(stage.env.workspace), args))
-            case "restart":
+            case "restart" | "upgrade":
                 await self.faults.end(stage)
-                await (stage.change_embedder() if args else stage.reopen())
-            case "upgrade":
-                await self.faults.end(stage)
-                await stage.change_release(older="to" in args)
+                await _reopen(stage, op, args)
             case "inspect" if args["what"] == "files":
                 folder = Path(stage.env.workspace)
                 return await asyncio.to_thread(inspect_files, folder, tuple(args.get("search_for") or ()))
@@ -322,6 +319,13 @@ def _judged_checks(step: Step) -> Iterator[Mapping[str, Tree]]:
     for expected in step.expect:
         if expected.field == "answer":
             yield from (check.argument for check in expected.matchers if check.name == _JUDGED)
+
+
+async def _reopen(stage: Stage, op: str, args: Mapping[str, Tree]) -> None:
+    if op == "upgrade":
+        await stage.change_release(older="to" in args)
+    else:
+        await (stage.change_embedder() if args else stage.reopen())
 
 
 @dataclass(slots=True)

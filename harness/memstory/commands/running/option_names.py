@@ -9,6 +9,7 @@ from typing import Final
 PREFIX: Final = "--memstory-"
 VALUED: Final = (
     *("target", "target-option", "chat", "chat-url", "chat-key", "embedder", "report", "case-timeout", "trials"),
+    *("max-tokens", "max-cost", "price"),
     *("shard", "redact", "judge", "judge-file", "answer", "sample"),
 )
 FLAGS: Final = ("isolate", "any-path", "quick", "resume")

@@ -65,7 +65,7 @@ from memstory.results.outcomes import HARMS, OUTCOMES, WRONG, CaseResult
 from memstory.results.runs import NamedRun, Run, by_key, counted, natural
 
 SIGNS: Final[Mapping[str, str]] = {
-    "passed": "✓", "failed": "✗", "measured": "≈", "unsupported": "–", "error": "!", "invalid": "?",
+    "passed": "✓", "failed": "✗", "measured": "≈", "unsupported": "–", "exhausted": "$", "error": "!", "invalid": "?",
 }  # fmt: skip
 """A cell of the matrix; colour is never the only sign."""
 

@@ -107,6 +107,8 @@ def conclusion(run: Run) -> str:
         first += f" {counts['measured']} measured: they only take scores and cannot fail."
     if counts["unsupported"]:
         first += f" {counts['unsupported']} unsupported: the target lacks something, and they prove nothing."
+    if counts["exhausted"]:
+        first += f" **The budget was spent**: {counted(counts['exhausted'], 'case')} did not run, and prove nothing."
     if part := shard_name(run):
         first += f" **This is only {part}**: 'memstory merge' puts all of them together."
     if not run.complete:

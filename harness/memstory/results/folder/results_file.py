@@ -35,7 +35,7 @@ _EARLIER: Final = ("memstory.results/1", "memstory.packed/1")
 DIGITS: Final = 6
 """Numbers are rounded to this many digits: the last bits of a score depend on the machine."""
 
-_JUDGED_WELL = ("passed", "measured", "unsupported")
+_JUDGED_WELL = ("passed", "measured", "unsupported", "exhausted")
 
 
 def write_results(path: Path, run: Run) -> None:
