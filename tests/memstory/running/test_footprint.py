@@ -26,8 +26,8 @@ def test_files_of_all_folders_count_and_links_do_not(tmp_path):
 @needs_proc
 def test_a_process_counts_with_all_that_it_has_started(tmp_path):
     code = "import subprocess, sys; subprocess.Popen(['sleep', '60']); print('up', flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          start_new_session=True) as parent:  # fmt: skip
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes, start_new_session=True) as parent:  # noqa: S603
         parent.stdout.readline()
         found = footprint_of(tmp_path, process=parent.pid)
         os.killpg(parent.pid, 9)

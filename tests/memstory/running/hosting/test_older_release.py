@@ -1,6 +1,7 @@
 """A target that is opened with an older release of its library, and then with the one that is installed."""
 
 import textwrap
+from importlib import import_module
 
 import pytest
 
@@ -53,9 +54,8 @@ def place(tmp_path, monkeypatch):
 
 @pytest.fixture
 def factory(place):
-    from versioned import VersionedFactory  # the module of the fixture
-
-    return VersionedFactory()
+    assert place.is_dir()
+    return import_module("versioned").VersionedFactory()
 
 
 def environment(tmp_path, folder, **more):
