@@ -31,6 +31,15 @@ ADAPTERS = [
 HEAVY = [name for name in ADAPTERS if name in re.split(r"[\[\],]", PROJECT["dependency-groups"]["backends"][0])]
 REFERENCES = [name for name, spec in TARGETS.items() if spec.startswith("memstory_reference.") and name != "reference"]
 SERVERS = ("mcp-server-memory",)
+# Other stores behind a library than the one that it takes by itself.
+CONFIGURATIONS = [f"benchmarks/configurations.toml#{name}" for name in ("mem0-chroma", "mem0-faiss", "mem0-pgvector")]
+# What was current about a year before the pins of tests/backends/constraints.txt.
+OLDER = {
+    "chroma": "chromadb==1.0.20",
+    "lancedb": "lancedb==0.24.3",
+    "langgraph-sqlite": "langgraph-checkpoint-sqlite==2.0.11",
+    "mem0": "mem0ai==2.0.0",
+}
 
 
 def install(session: nox.Session, group: str) -> None:
@@ -128,7 +137,7 @@ def baseline(session: nox.Session) -> None:
     install(session, "backends")
     # Without the one story on data that a gate may not find; those data have their own page.
     measure(session, "reports/all/reference", "stories", "-m", "not locomo", *chosen(["reference"]))
-    measure(session, "reports/all/backends", "stories", "-n", "2", *chosen([*ADAPTERS, *SERVERS]))
+    measure(session, "reports/all/backends", "stories", "-n", "2", *chosen([*ADAPTERS, *CONFIGURATIONS, *SERVERS]))
     published = [Path(f"reports/baseline/{name}.json.gz") for name in ("reference", "backends")]
     for file in published:
         # Whatever got better or worse: this run is the baseline now, of the form that this version writes.
@@ -147,9 +156,30 @@ def baseline(session: nox.Session) -> None:
     session.run("memstory", "compare", "reports/all/locomo", *page)
     session.run("python", "stories/corpora/growth/make_growth.py")
     # By vectors that cost nothing: the times are those of the memory.
-    growth = ("benchmarks/growth.story.yaml", "--target-option", "embedder=random", "-n", "2")
+    growth = ("benchmarks/growth.story.yaml", "--target-option", "embedder=random", "-n", "2", "--isolate")
     measure(session, "reports/all/growth", *growth, *chosen([*REFERENCES, *ADAPTERS, *SERVERS]))
     session.run("memstory", "compare", "reports/all/growth", "--output", "reports/baseline/growth.md")
+    measure_upgrades(session)
+
+
+def measure_upgrades(session: nox.Session) -> None:
+    """Write with an older release, open with today's; publish the results in reports/baseline/upgrade.md."""
+    stories, folder = "stories/faults/upgrade.yaml", Path("reports/all/upgrade")
+    for name, release in OLDER.items():
+        older = f"build/older/{release}"
+        session.install("--target", older, release)
+        measure(session, str(folder / name), stories, "--target-option", f"older={older}", *chosen([name]))
+    for name in SERVERS:
+        measure(session, str(folder / name), stories, *chosen([name]))
+    runs = [str(folder / name) for name in (*OLDER, *SERVERS)]
+    session.run("memstory", "compare", *runs, "--output", "reports/baseline/upgrade.md")
+
+
+@nox.session
+def upgrades(session: nox.Session) -> None:
+    """Write memories with older releases of five libraries and open them with today's: reports/baseline/upgrade.md."""
+    install(session, "backends")
+    measure_upgrades(session)
 
 
 @nox.session

@@ -1,0 +1,118 @@
+"""Milvus Lite, the embedded form of Milvus: one collection with the user as a field, metadata as JSON beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from memstory.contract.errors import Refused
+from memstory.contract.target import OPERATORS, Environment, Json, operators_of
+from memstory.targets.embedders import EmbeddingFactory
+from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget
+
+_COLLECTION: Final = "memories"
+_FIELDS: Final = ("user", "session", "kind", "key", "created_at", "place", "text", "metadata")
+_ID_LENGTH: Final = 64
+_PAGE: Final = 1_000
+_SIGNS: Final[Mapping[str, str]] = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "ne": "!="}
+
+
+class MilvusTarget(VectorRowsTarget):
+    """A client with its file in the workspace; all but id and vector are dynamic fields."""
+
+    not_default: ClassVar = {
+        "ids of our own": "default numbers that it counts; a story names what it stored",
+    }
+    # Milvus Lite refuses `in` on what lies within a JSON field, which the server takes.
+    capabilities = (VECTORS | {"search.where", *OPERATORS.values()}) - {"search.where.in"}
+    name = "milvus"
+    _client: Any
+
+    def connect(self, env: Environment) -> None:
+        vendor = import_module("pymilvus")
+        self.refusal_types = (TypeError, ValueError, vendor.exceptions.ParamError)
+        self._client = vendor.MilvusClient(str(Path(env.workspace) / "milvus.db"))
+        if not self._client.has_collection(_COLLECTION):
+            self._client.create_collection(
+                _COLLECTION, dimension=self.length, id_type="string", max_length=_ID_LENGTH, metric_type="COSINE"
+            )
+        self._client.load_collection(_COLLECTION)
+
+    def disconnect(self) -> None:
+        self._client.close()
+
+    def store_name(self) -> str:
+        return f"pymilvus {version('pymilvus')}, milvus-lite {version('milvus-lite')}"
+
+    def write(self, rows: Sequence[Row]) -> Sequence[str]:
+        self._client.upsert(_COLLECTION, [{**_fields(row)} for row in rows])
+        return ()
+
+    def find(self, query: RowQuery) -> list[Row]:
+        return [_row(found) for page in self._pages(query) for found in page]
+
+    def rank(self, query: RowQuery, count: int | None) -> list[tuple[Row, float]]:
+        if not count:
+            return []
+        (found,) = self._client.search(
+            _COLLECTION, [list(query.vector)], filter=_condition(query), limit=count, output_fields=[*_FIELDS]
+        )
+        return [(_row({"id": one["id"], **one["entity"]}), one["distance"]) for one in found]
+
+    def remove(self, rows: Sequence[Row]) -> None:
+        self._client.delete(_COLLECTION, ids=[row.id for row in rows])
+
+    def _pages(self, query: RowQuery) -> Iterator[Sequence[Mapping[str, Any]]]:
+        pages = self._client.query_iterator(
+            _COLLECTION, filter=_condition(query), output_fields=["id", *_FIELDS], batch_size=_PAGE
+        )
+        try:
+            while page := pages.next():
+                yield page
+        finally:
+            pages.close()
+
+
+class MilvusFactory(EmbeddingFactory):
+    """Milvus Lite, with the embedder that the reference uses too."""
+
+    name: ClassVar[str] = "milvus"
+    adapter = MilvusTarget
+
+
+def _condition(query: RowQuery) -> str:
+    """Return the condition as Milvus reads one; values are quoted as in JSON."""
+    equal = {"user": query.user, "id": query.id, "key": query.key, "session": query.session}
+    parts = [f"{name} == {_value(name, value)}" for name, value in equal.items() if value is not None]
+    if query.kinds:
+        parts.append(f"kind in {_value('kind', list(query.kinds))}")
+    for name, value in query.where.items():
+        said = operators_of(value)
+        path = f"metadata[{_value(name, name)}]"
+        parts += [_compared(path, name, *one) for one in said.items()] if said else [f"{path} == {_value(name, value)}"]
+    return " and ".join(parts)
+
+
+def _compared(path: str, name: str, operator: str, bound: Json) -> str:
+    if operator == "exists":
+        return f"exists {path}" if bound else f"not exists {path}"
+    return f"{path} {_SIGNS[operator]} {_value(name, bound)}"
+
+
+def _value(name: str, value: Any) -> str:
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, (str, int, float)) for one in values):
+        raise Refused(f"where: {name} is {value!r:.80}; Milvus compares texts, numbers and booleans")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _fields(row: Row) -> Mapping[str, Json]:
+    return {"id": row.id, "vector": list(row.vector), **{name: getattr(row, name) for name in _FIELDS}}
+
+
+def _row(found: Mapping[str, Any]) -> Row:
+    return Row(id=str(found["id"]), **{name: found[name] for name in _FIELDS if found.get(name) is not None})
