@@ -32,7 +32,7 @@ HEAVY = [name for name in ADAPTERS if name in re.split(r"[\[\],]", PROJECT["depe
 REFERENCES = [name for name, spec in TARGETS.items() if spec.startswith("memstory_reference.") and name != "reference"]
 SERVERS = ("mcp-server-memory",)
 # Other stores behind a library than the one that it takes by itself.
-CONFIGURATIONS = [f"benchmarks/configurations.toml#{name}" for name in ("mem0-chroma", "mem0-faiss", "mem0-pgvector")]
+CONFIGURATIONS = ("mem0-chroma", "mem0-faiss", "mem0-pgvector")
 # What was current about a year before the pins of tests/backends/constraints.txt.
 OLDER = {
     "chroma": "chromadb==1.0.20",
