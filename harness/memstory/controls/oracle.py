@@ -68,7 +68,7 @@ class Past:
 _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
 context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
-add.by_model embedder.fixed fault.model fault.replies rank.newest rank.unstuffed delete.durable integrity
+add.by_model embedder.fixed fault.model fault.embedder fault.replies rank.newest rank.unstuffed delete.durable integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score list update
 search.where search.where.order search.where.ne search.where.in search.where.exists
 restart restart.embedder upgrade crash other_process clock persistent
@@ -93,6 +93,7 @@ class Oracle(Target):
         self._log: list[Mapping[str, str | None]] = []
         self._shared: set[tuple[str, str]] = set()
         self._reader, self._misreads, self._count = "ok", 0, 0
+        self._is_embedding, self._unembedded = True, 0
         self._path: Path | None = None
         self._clock: Clock | None = None
         self._seed, self._embedder = 0, "words"
@@ -124,15 +125,19 @@ class Oracle(Target):
         return {"memory": "oracle (a control, not a backend)", "embedder": self._embedder}
 
     async def fault(self, part: str, mode: str) -> None:
-        if part != "model":
+        if part == "model":
+            self._reader = mode
+        elif part == "embedder":
+            self._is_embedding = mode != "down"
+        else:
             raise NotSupported(f"fault.{part}")
-        self._reader = mode
 
     async def faults_landed(self) -> Mapping[str, int]:
-        return {"model": self._misreads}
+        return {"model": self._misreads, "embedder": self._unembedded}
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         items = self._read(items)
+        self._embed()
         receipts = []
         for item in items:
             if self._was_forgotten(item, scope):
@@ -151,6 +156,7 @@ class Oracle(Target):
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         self._refuse_undeclared(query)
+        self._embed()
         if query.text in self._gold:
             gold = self._gold[query.text]
             return [replace(one.hit, score=1.0) for one in self._in(scope) if one.hit.text in gold][: query.top_k]
@@ -207,6 +213,12 @@ class Oracle(Target):
             raise Refused("the model did not say what to remember; nothing is stored")
         return items
 
+    def _embed(self) -> None:
+        """Embed a text; a model that is down is said aloud."""
+        self._unembedded += not self._is_embedding
+        if not self._is_embedding:
+            raise Refused("the embedder is down; nothing is changed")
+
     def _share(self, owner: str, other: str, *, on: bool) -> None:
         self._shared = self._shared | {(owner, other)} if on else self._shared - {(owner, other)}
 
@@ -226,6 +238,7 @@ class Oracle(Target):
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         old = self._find(ref, scope)
+        self._embed()
         if old is None:
             raise Refused(f"no memory has the {'key' if ref.id is None else 'id'} '{ref.id or ref.key}'")
         hit = self._change(old, item)

@@ -13,15 +13,16 @@ from types import MappingProxyType
 from typing import ClassVar, Final, Literal, Protocol, TypeAlias, cast
 
 from memstory.contract.clock import Stopwatch
-from memstory.contract.errors import SetupError, StoryError
+from memstory.contract.errors import Refused, SetupError, StoryError
 from memstory.contract.installation import make_offer
-from memstory.contract.target import Answer, Environment, Request, Target, Tree
+from memstory.contract.target import Answer, Capability, Environment, Request, Target, Tree
 from memstory.models.static_vectors import StaticVectors
 from memstory.models.word_vectors import WordVectors
 from memstory.targets.adapter import Adapter, AdapterFactory
 
 GROUP: Final = "memstory.embedders"
 DEFAULT: Final = "minilm"
+_SLOW_SECONDS: Final = 0.2
 _PROBE: Final = "How many numbers has a vector?"
 
 Purpose: TypeAlias = Literal["document", "query"]
@@ -88,6 +89,25 @@ class TimedEmbedder:
         """Close `inner`, if it holds something open."""
         if (close := getattr(self._inner, "close", None)) is not None:
             await close()
+
+
+class FaultyEmbedder:
+    """An embedder that a story can take down, slow down or have answer alike; `landed` counts how often it did."""
+
+    def __init__(self, inner: TextEmbedder) -> None:
+        self.model = inner.model
+        self.mode, self.landed = "ok", 0
+        self._inner = inner
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
+        """Return what `inner` does, unless a story says otherwise."""
+        self.landed += self.mode != "ok"
+        if self.mode == "down":
+            raise ConnectionError("the story has taken the embedder down")
+        if self.mode == "slow":
+            await asyncio.sleep(_SLOW_SECONDS)
+        vectors = await self._inner.embed(texts, purpose)
+        return [[*vectors[0]] for _ in vectors] if self.mode == "garbage" else vectors
 
 
 class OtherEmbedder:
@@ -179,20 +199,36 @@ class EmbeddingTarget(Adapter):
 
     def __init__(self, embedders: Embedders) -> None:
         self._embedders = embedders
+        self._faulty: FaultyEmbedder | None = None
 
     def choose_embedder(self, env: Environment) -> None:
         """Take the embedder that the environment asks for."""
-        self.embedder = self._embedders.of(env)
+        self._faulty = FaultyEmbedder(self._embedders.of(env))
+        self.embedder = TimedEmbedder(self._faulty)
         self.embedding = self.embedder.watch
 
     async def about(self) -> Mapping[str, str]:
         return {"embedder": self.embedder.model, **await super().about()}
+
+    async def fault(self, part: str, mode: str) -> None:
+        if part != "embedder" or self._faulty is None:
+            await super().fault(part, mode)
+        else:
+            self._faulty.mode = mode
+
+    async def faults_landed(self) -> Mapping[str, int]:
+        return {**await super().faults_landed(), "embedder": self._faulty.landed if self._faulty else 0}
 
     async def perform(self, request: Request[Answer]) -> Answer:
         """Do what `request` says; that the embedder gave no vectors comes before what the memory made of it."""
         before = self.embedder.failure
         try:
             return await super().perform(request)
+        except Exception as error:
+            # What a memory raises because a story took its embedder away, it says to its user.
+            if self._faulty is None or self._faulty.mode != "down":
+                raise
+            raise Refused(f"{type(error).__name__}: {error}") from error
         finally:
             if self.embedder.failure is not None and self.embedder.failure is not before:
                 raise self.embedder.failure
@@ -206,6 +242,9 @@ class EmbeddingFactory(AdapterFactory):
 
     def __init__(self, embedders: Embedders | None = None) -> None:
         self._embedders = embedders or Embedders(usual=self.usual_embedder)
+
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
+        return super().capabilities(options) | {"fault.embedder"}
 
     def target(self) -> Target:
         return self.adapter(self._embedders)

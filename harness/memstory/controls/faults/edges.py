@@ -11,11 +11,13 @@ from typing import Any, Final
 from memstory.contract.clock import Clock
 from memstory.contract.target import Environment, Hit, Item, Json, Query, Receipt, ReceiptItem, Ref, Scope
 from memstory.controls.faults.writes import CutBatches
+from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
 
 _PAGE: Final = 10
 _TIRED: Final = 10
+_GERMAN: Final = frozenset({"wohnt", "welcher"})
 _RENEWED: Final = 2
 _SHOWN: Final = 500
 _TOLD_BY: Final = 100
@@ -194,3 +196,31 @@ class DividingByZero(Mutant):
         likeness = super()._score_of(asked)
         vectors = self._vectors
         return lambda text: likeness(text) if vectors is None or any(vectors.vector_of(text)) else 2.0
+
+
+class DeletingBeforeUpdate(Mutant):
+    """Deletes a memory before it has what takes its place."""
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        old = self._find(ref, scope)
+        if old is not None and not self._is_embedding:
+            self._forget([old], durable=False)
+        return await super().update(ref, item, scope)
+
+
+class AcknowledgingUnembedded(Mutant):
+    """Acknowledges what it could not embed, and does not keep it."""
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        if self._is_embedding:
+            return await super().add(items, scope)
+        self._unembedded += 1
+        return Receipt(items=[ReceiptItem(id=f"unembedded-{place}", text=one.text) for place, one in enumerate(items)])
+
+
+class EnglishOnly(Mutant):
+    """Finds nothing by a question in German."""
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        found = await super().search(query, scope)
+        return found if not words_of(query.text) & _GERMAN else []

@@ -252,7 +252,7 @@ class LanggraphFactory(EmbeddingFactory):
     adapter = LanggraphMemoryTarget
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        can = self.adapter.capabilities | {f"option.{FACTORY}", f"option.{PERSISTENT}"}
+        can = super().capabilities(options) | {f"option.{FACTORY}", f"option.{PERSISTENT}"}
         if FACTORY not in options:
             return can
         _check_spec(str(options[FACTORY]))

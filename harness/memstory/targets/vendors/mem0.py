@@ -282,11 +282,12 @@ class Mem0Target(PostgresTarget):
 
     async def fault(self, part: str, mode: str) -> None:
         if part != "model" or self._model is None:
-            raise NotSupported(f"fault.{part}")
-        self._model.spoil(mode)
+            await super().fault(part, mode)
+        else:
+            self._model.spoil(mode)
 
     async def faults_landed(self) -> Mapping[str, int]:
-        return {"model": self._model.spoiled if self._model else 0}
+        return {**await super().faults_landed(), "model": self._model.spoiled if self._model else 0}
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         if what != "model" or (self._model is None and self._infers):
@@ -346,11 +347,11 @@ class Mem0Factory(PostgresFactory):
     adapter = Mem0Target
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        can = _CAPABILITIES | ({"add.infer"} if _infers(options) else {"add.verbatim", "add.exact"})
+        can = super().capabilities(options) | ({"add.infer"} if _infers(options) else {"add.verbatim", "add.exact"})
         if CONFIG in options:
             read_object(CONFIG, options[CONFIG])
             # Vectors of a story need an embedder that is ours to replace.
-            return can - ({"embedder.fixed"} if "embedder" not in options else set())
+            return can - ({"embedder.fixed", "fault.embedder"} if "embedder" not in options else set())
         return can | ({"inspect.model"} if str(options.get("llm", "openai:")).startswith("openai:") else set())
 
     async def start(self, folder: Path) -> None:

@@ -33,9 +33,7 @@ class MilvusTarget(VectorRowsTarget):
     _client: Any
 
     def connect(self, env: Environment) -> None:
-        vendor = import_module("pymilvus")
-        self.refusal_types = (TypeError, ValueError, vendor.exceptions.ParamError)
-        self._client = vendor.MilvusClient(str(Path(env.workspace) / "milvus.db"))
+        self._client = import_module("pymilvus").MilvusClient(str(Path(env.workspace) / "milvus.db"))
         if not self._client.has_collection(_COLLECTION):
             self._client.create_collection(
                 _COLLECTION, dimension=self.length, id_type="string", max_length=_ID_LENGTH, metric_type="COSINE"

@@ -95,11 +95,12 @@ class ModelInside(Adapter):
 
     async def fault(self, part: str, mode: str) -> None:
         if part != "model" or self.model is None:
-            raise NotSupported(f"fault.{part}")
-        self.model.spoil(mode)
+            await super().fault(part, mode)
+        else:
+            self.model.spoil(mode)
 
     async def faults_landed(self) -> Mapping[str, int]:
-        return {"model": self.model.spoiled if self.model else 0}
+        return {**await super().faults_landed(), "model": self.model.spoiled if self.model else 0}
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         if what != "model":
