@@ -103,7 +103,7 @@ class CountedModel:
         calls = self._proxy.calls[max(since, 0) :]
         return {
             "calls": len(calls),
-            "log": [{"call": one.number, "path": one.path, "status": one.status} for one in calls],
+            "log": [{"call": one.number, "path": one.path, "status": one.status, "asked": one.asked} for one in calls],
         }
 
     def _asked(self) -> Sequence[CountedCall]:

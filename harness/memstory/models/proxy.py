@@ -43,6 +43,7 @@ BODY_BYTES: Final = 16_000_000
 
 _LEVELS: Final = 64
 _SHOWN_PATH: Final = 100
+_ASKED_CHARACTERS: Final = 4_000
 _FIELDS: Final = (
     ("model", str, "a text"),
     ("stream", bool, "true or false"),
@@ -54,7 +55,8 @@ _FIELDS: Final = (
 class CountedCall:
     """One call: where, which model, how it was answered, its tokens as the server counts them, and its seconds.
 
-    `failure` says why it got no answer, `said` what the model said or which tools it called, for a chat.
+    `failure` says why it got no answer; `asked` has the end of what was sent, each message after its role; `said` what
+    the model said or which tools it called, for a chat.
     """
 
     number: int
@@ -66,6 +68,7 @@ class CountedCall:
     answer_tokens: int | None
     seconds: float
     failure: str | None = None
+    asked: str | None = None
     said: str | None = None
 
     @property
@@ -189,6 +192,7 @@ class Proxy:
                 answer_tokens=_tokens(usage, "completion_tokens", "output_tokens"),
                 seconds=seconds,
                 failure=_failure(answer.body) if is_failed else None,
+                asked=_end_of_messages(body),
                 said=None if is_failed else _words_of(answer.body),
             )
         )
@@ -218,6 +222,14 @@ def _tokens(usage: Tree, *names: str) -> int | None:
 def _failure(body: Tree) -> str:
     error = body.get("error") if isinstance(body, Mapping) else body
     return str(error.get("message", error) if isinstance(error, Mapping) else error or body)
+
+
+def _end_of_messages(body: Mapping[str, Tree]) -> str | None:
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        return None
+    said = [f"{one.get('role')}: {one.get('content')}" for one in messages if isinstance(one, dict)]
+    return "\n".join(said)[-_ASKED_CHARACTERS:]
 
 
 def _words_of(body: Tree) -> str | None:

@@ -56,7 +56,7 @@ INFER: Final = "infer"
 _OPERATORS: Final = {"ge": "gte", "le": "lte"}
 _CAPABILITIES: Final[frozenset[Capability]] = frozenset(
     {
-        *("add", "add.metadata", "get.id", "list", "update"),
+        *("add", "add.metadata", "add.role", "get.id", "list", "update"),
         *("search", "search.scores", "search.explain", "search.min_score", "search.where"),
         *("search.where.order", "search.where.ne", "search.where.in"),
         *("delete", "delete.reports_missing", "delete.scope"),
@@ -304,7 +304,7 @@ class Mem0Target(PostgresTarget):
 
     def _add_group(self, items: Sequence[Item], scope: Scope) -> Sequence[ReceiptItem]:
         """Add texts with the same metadata in one call: Mem0 takes several messages, but one metadata for all."""
-        messages = [{"role": "user", "content": item.text} for item in items]
+        messages = [{"role": item.role or "user", "content": item.text} for item in items]
         asked = self._model.use if self._model else ModelUse()
         with spoiled_replies(self._model), _refusals(ValueError):
             found = self._memory.add(messages, **_ids(scope), metadata=_metadata(items[0]) or None, infer=self._infers)[
