@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final
 
 from memstory.contract.clock import Clock
 from memstory.contract.codec import decode, encode
-from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import (
     Answer,
     Capability,
@@ -40,7 +40,6 @@ from memstory.contract.target import (
     operators_of,
 )
 from memstory.controls import matching
-from memstory.targets.embedders import StoryVectors
 from memstory.tasks.retrieval import Collection
 
 
@@ -98,7 +97,7 @@ class Oracle(Target):
         self._clock: Clock | None = None
         self._seed, self._embedder = 0, "words"
         self._gold: dict[str, set[str]] = {}
-        self._vectors: StoryVectors | None = None
+        self._vectors: Mapping[str, Sequence[float]] = {}
 
     def take_gold(self, collection: Collection) -> None:
         """Learn which documents answer which question, so that retrieval has a ceiling to be measured against."""
@@ -107,7 +106,7 @@ class Oracle(Target):
             self._gold.setdefault(question.text, set()).update(texts[gold] for gold in question.relevant)
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        self._vectors = StoryVectors(env.vectors) if env.vectors else None
+        self._vectors = env.vectors
         self._clock, self._seed, self._embedder = clock, env.seed, "other words" if env.other_embedder else "words"
         self._path = Path(env.workspace) / "oracle.json"
         self._turns = Turns(self._path)
@@ -173,10 +172,15 @@ class Oracle(Target):
 
     def _score_of(self, asked: str) -> Callable[[str], float]:
         """Return what says how like the question a text is: by the vectors of the story, else by shared words."""
-        if (vectors := self._vectors) is not None:
-            return lambda text: matching.cosine(vectors.vector_of(asked), vectors.vector_of(text))
+        if self._vectors:
+            return lambda text: matching.cosine(self._vector_of(asked), self._vector_of(text))
         words = matching.words_of(asked)
         return lambda text: len(words & matching.words_of(text)) / max(1, len(words))
+
+    def _vector_of(self, text: str) -> Sequence[float]:
+        if text not in self._vectors:
+            raise StoryError(f"the story has no vector for {text!r:.80}: give it one under 'vectors:'")
+        return self._vectors[text]
 
     async def context(self, query: Query, scope: Scope) -> str:
         self._refuse_undeclared(query)

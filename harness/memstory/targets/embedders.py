@@ -53,14 +53,11 @@ class StoryVectors:
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
         """Return the given vectors; a text without one is a StoryError."""
+        missing = [text for text in texts if text not in self._vectors]
+        if missing:
+            raise StoryError(f"the story has no vector for {missing[0]!r:.80}: give it one, as it has for other texts")
         # Lists, as every model answers: Chroma refuses tuples, and Postgres reads them as something else.
-        return [[*self.vector_of(text)] for text in texts]
-
-    def vector_of(self, text: str) -> Sequence[float]:
-        """Return the given vector of `text`; StoryError if the story has none."""
-        if text not in self._vectors:
-            raise StoryError(f"the story has no vector for {text!r:.80}: give it one, as it has for other texts")
-        return self._vectors[text]
+        return [[*self._vectors[text]] for text in texts]
 
 
 class TimedEmbedder:

@@ -194,8 +194,7 @@ class DividingByZero(Mutant):
 
     def _score_of(self, asked: str) -> Callable[[str], float]:
         likeness = super()._score_of(asked)
-        vectors = self._vectors
-        return lambda text: likeness(text) if vectors is None or any(vectors.vector_of(text)) else 2.0
+        return lambda text: likeness(text) if any(self._vectors.get(text, [1.0])) else 2.0
 
 
 class DeletingBeforeUpdate(Mutant):

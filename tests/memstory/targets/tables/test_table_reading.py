@@ -4,7 +4,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from memstory.contract.errors import SetupError
-from memstory.targets.discovery import bundled_tables, read_tables
+from memstory.targets.discovery import bundled_tables, load_targets, read_tables
 from memstory.targets.tables.reading import parse_table, schema
 from memstory.targets.tables.table import capabilities_of
 
@@ -143,4 +143,7 @@ def test_every_table_that_comes_along_is_right_and_named_after_its_file():
         with open(path, "rb") as file:  # noqa: PTH123  (the spec is a text)
             tables = tomllib.load(file)["targets"]
         assert list(tables) == [name]
+        if "target" in tables[name]:  # a library by other options, of which no operation is said
+            assert load_targets([name])[name].capabilities({}) >= {"add", "search"}
+            continue
         assert {"add", "search"} <= set(parse_table(name, tables[name], "tables").operations)
