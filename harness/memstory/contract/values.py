@@ -161,7 +161,8 @@ def operators_of(condition: Json) -> Mapping[str, Json]:
 class Query:
     """A ranked retrieval; the backend's default applies to everything that is None or empty.
 
-    `where` has for each name of the metadata the value, or a mapping of `OPERATORS`.
+    `where` has for each name of the metadata the value, or a mapping of `OPERATORS`; of the conditions in `where_any`,
+    each of the form of `where`, one must hold too.
 
     `as_of` is a moment, ISO 8601 in UTC: the search sees what was known then and has not been forgotten since.
     """
@@ -172,6 +173,7 @@ class Query:
     min_score: float | None = None
     token_budget: int | None = None
     where: Mapping[str, Json] = field(default_factory=dict)
+    where_any: Sequence[Mapping[str, Json]] = ()
     options: Mapping[str, Json] = field(default_factory=dict)
     as_of: str | None = None
 

@@ -69,7 +69,7 @@ add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.a
 context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
 add.by_model embedder.fixed fault.model fault.embedder fault.replies rank.newest rank.unstuffed delete.durable integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score list update
-search.where search.where.order search.where.ne search.where.in search.where.exists
+search.where search.where.order search.where.ne search.where.in search.where.exists search.where.any
 restart restart.embedder upgrade crash other_process clock persistent
 scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope delete.erases identifiers.spellings identifiers.scripts
@@ -166,7 +166,7 @@ class Oracle(Target):
             if not query.kinds or one.hit.kind in query.kinds
         ]
         least = max(query.min_score or 0.0, 1e-9)
-        found = [hit for hit in scored if (hit.score or 0.0) >= least and self._fits(hit, query.where)]
+        found = [hit for hit in scored if (hit.score or 0.0) >= least and self._meets_query(hit, query)]
         known = {one.hit.id: one for one in self._memories}
         return sorted(found, key=lambda hit: self._place(hit, known.get(hit.id)))[: query.top_k]
 
@@ -343,6 +343,10 @@ class Oracle(Target):
 
     def _index_text(self, hit: Hit) -> str:
         return hit.text
+
+    def _meets_query(self, hit: Hit, query: Query) -> bool:
+        ways = query.where_any
+        return self._fits(hit, query.where) and (not ways or any(self._fits(hit, one) for one in ways))
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
         own = hit.metadata

@@ -70,6 +70,7 @@ def refuse_undeclared(query: Query, scope: Scope, declared: frozenset[Capability
         ("search.budget", query.token_budget is not None),
         ("search.as_of", query.as_of is not None),
         ("search.where", bool(query.where or query.kinds)),
+        ("search.where.any", bool(query.where_any)),
     )
     for capability, is_asked in conditions:
         if is_asked and capability not in declared:

@@ -63,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowQuery:
-    """A condition on rows: all that is neither None nor empty must be equal, `where` in the metadata.
+    """A condition on rows: what is not empty must be equal, `where` in the metadata, and one of `where_any` too.
 
     A search ranks them by `text`, or by its `vector`.
     """
@@ -74,6 +74,7 @@ class RowQuery:
     session: str | None = None
     kinds: Sequence[str] = ()
     where: Mapping[str, Json] = field(default_factory=dict)
+    where_any: Sequence[Mapping[str, Json]] = ()
     text: str = ""
     vector: Sequence[float] = ()
 
@@ -122,7 +123,9 @@ class RowsTarget(Adapter):
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         refuse_undeclared(query, scope, self.capabilities)
         (vector,) = await self.vectors([query.text], "query")
-        among = RowQuery(user=scope.user, session=scope.session, kinds=query.kinds, where=query.where)
+        among = RowQuery(
+            user=scope.user, session=scope.session, kinds=query.kinds, where=query.where, where_any=query.where_any
+        )
         ranking = replace(among, text=query.text, vector=vector)
         with self._refusals():
             found = await self._thread.run(self.rank, ranking, self.usual_count if query.top_k is None else query.top_k)

@@ -190,6 +190,7 @@ class SystemTarget(Target, Generic[S]):
         asked = {
             "search.min_score": query.min_score is not None,
             "search.where": bool(query.where),
+            "search.where.any": bool(query.where_any),
             "search.budget": query.token_budget is not None,
             "search.as_of": query.as_of is not None,
         }

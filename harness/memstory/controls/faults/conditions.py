@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator as operators
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from memstory.contract.errors import Refused
-from memstory.contract.target import Hit, Json, operators_of
+from memstory.contract.target import Hit, Json, Query, operators_of
 from memstory.controls import matching
 from memstory.controls.mutants import Mutant
 
@@ -76,3 +77,14 @@ class OperatorsAlone(Mutant):
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
         return super()._fits(hit, {name: one for name, one in where.items() if operators_of(one)} or where)
+
+
+class FirstWayOnly(Mutant, query=lambda query: replace(query, where_any=query.where_any[:1])):
+    """Looks at the first of several ways to meet a condition."""
+
+
+class WaysAlone(Mutant):
+    """Drops what must hold besides one of several ways."""
+
+    def _meets_query(self, hit: Hit, query: Query) -> bool:
+        return super()._meets_query(hit, replace(query, where={}) if query.where_any else query)

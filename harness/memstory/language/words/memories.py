@@ -101,6 +101,9 @@ class _Query(TypedDict, total=False):
         Mapping[str, Tree],
         "Only memories with this metadata: a value for each name, or `{gt: 3, le: 9}`, `ne`, `in`, `exists`.",
     ]
+    where_any: Annotated[
+        list[Mapping[str, Any]], "Only memories that meet one of these, each as under `where`.", Rule(minItems=1)
+    ]
     as_of: Annotated[str, 'As it was known at this moment, such as "2026-05-31T10:00:00Z".', Rule(title="moment")]
     options: Annotated[Mapping[str, Tree], "The target's own options."]
 
@@ -259,6 +262,7 @@ def _needs_of_change(operation: str) -> Callable[[Args], Iterator[str]]:
 CONDITIONS: Mapping[str, Capability] = {
     "min_score": "search.min_score",
     "where": "search.where",
+    "where_any": "search.where.any",
     "token_budget": "search.budget",
     "as_of": "search.as_of",
 }
@@ -277,9 +281,16 @@ def _read_query(reading: Reading, value: Tree, path: TreePath) -> Args:
     args = dict(value) if isinstance(value, dict) else {"query": value}
     if "as_of" in args:
         args["as_of"] = read_moment(reading, args["as_of"], (*path, "as_of"))
-    for name, condition in args.get("where", {}).items():
-        _check_operators(reading, condition, (*path, "where", name))
+    for place, conditions in _conditions(args):
+        for name, condition in conditions.items():
+            _check_operators(reading, condition, (*path, *place, name))
     return list_kinds(take_vector(reading, args, "query", path))
+
+
+def _conditions(args: Mapping[str, Tree]) -> Iterator[tuple[TreePath, Mapping[str, Tree]]]:
+    """Yield the path and the content of `where` and of each part of `where_any`."""
+    yield ("where",), args.get("where") or {}
+    yield from ((("where_any", place), one) for place, one in enumerate(args.get("where_any") or ()))
 
 
 def _check_operators(reading: Reading, condition: Tree, path: TreePath) -> None:
@@ -299,7 +310,8 @@ def _query_of(args: Mapping[str, Tree]) -> Query:
 
 def _needs_of_query(operation: Capability) -> Needs:
     def needs(args: Any) -> list[Capability]:
-        said = {one for condition in (args.get("where") or {}).values() for one in operators_of(condition)}
+        written = [condition for _, conditions in _conditions(args) for condition in conditions.values()]
+        said = {one for condition in written for one in operators_of(condition)}
         operators = sorted({OPERATORS[one] for one in said})
         return [operation, *(need for name, need in CONDITIONS.items() if name in args), *operators]
 
@@ -444,6 +456,7 @@ STEPS: Final = (
             "search.min_score": "leaves out hits below a score",
             "search.scores": "gives scores with hits",
             "search.where": "searches by metadata",
+            "search.where.any": "searches by one or the other of several conditions (`where_any`)",
             "search.where.exists": "searches by whether metadata have a name (`exists`)",
             "search.where.in": "searches by metadata with one of several values (`in`)",
             "search.where.ne": "searches by metadata with any but one value (`ne`)",

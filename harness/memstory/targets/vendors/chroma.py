@@ -39,6 +39,7 @@ class ChromaTarget(VectorRowsTarget):
     }
     capabilities = ROWS | {
         *(*EMBEDS, "search.where", "search.where.order", "search.where.ne", "search.where.in"),
+        "search.where.any",
         *("restart", "crash", "other_process", "clock", "persistent"),
     }
     name = "chroma"
@@ -156,11 +157,22 @@ def _where(query: RowQuery) -> Any:
     equal = {_KEY: query.key, _SESSION: query.session, _KIND: {"$in": list(query.kinds)} if query.kinds else None}
     given = {name: value for name, value in equal.items() if value is not None}
     conditions: list[dict[str, Tree]] = [{name: value} for name, value in given.items()]
-    for name, value in query.where.items():
+    conditions += _conditions(query.where)
+    parts = [_joined("$and", _conditions(one)) for one in query.where_any]
+    return _joined("$and", [*conditions, *([_joined("$or", parts)] if parts else [])])
+
+
+def _conditions(where: Mapping[str, Tree]) -> list[Any]:
+    found: list[Any] = []
+    for name, value in where.items():
         said = operators_of(value)
-        conditions += [{name: {_OPERATORS[one]: bound}} for one, bound in said.items()] if said else [{name: value}]
+        found += [{name: {_OPERATORS[one]: bound}} for one, bound in said.items()] if said else [{name: value}]
+    return found
+
+
+def _joined(how: str, conditions: Sequence[Any]) -> Any:
     if len(conditions) > 1:
-        return {"$and": conditions}
+        return {how: [*conditions]}
     return conditions[0] if conditions else None
 
 

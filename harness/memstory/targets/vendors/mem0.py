@@ -58,7 +58,7 @@ _CAPABILITIES: Final[frozenset[Capability]] = frozenset(
     {
         *("add", "add.metadata", "add.role", "get.id", "list", "update"),
         *("search", "search.scores", "search.explain", "search.min_score", "search.where"),
-        *("search.where.order", "search.where.ne", "search.where.in"),
+        *("search.where.order", "search.where.ne", "search.where.in", "search.where.any"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder", "option.llm", "option.llm_url", "option.ollama_host"),
@@ -259,7 +259,10 @@ class Mem0Target(PostgresTarget):
         refuse_undeclared(query, scope, _CAPABILITIES)
         asked = {"top_k": query.top_k, "threshold": query.min_score}
         given = {name: value for name, value in asked.items() if value is not None}
-        return await self._thread.run(self._search, query.text, _filters(scope, query.kinds, query.where), given)
+        filters = _filters(scope, query.kinds, query.where)
+        if query.where_any:
+            filters["OR"] = [_conditions(one) for one in query.where_any]
+        return await self._thread.run(self._search, query.text, filters, given)
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         return await self._thread.run(self._list, _filters(scope, kinds, {}), limit)
@@ -442,14 +445,17 @@ def _ids(scope: Scope) -> dict[str, str]:
     return {"user_id": scope.user, **({"run_id": scope.session} if scope.session is not None else {})}
 
 
-def _filters(scope: Scope, kinds: Sequence[str], where: Mapping[str, Tree]) -> dict[str, Tree]:
-    conditions = {
+def _conditions(where: Mapping[str, Tree]) -> dict[str, Tree]:
+    return {
         name: {_OPERATORS.get(one, one): bound for one, bound in said.items()}
         if (said := operators_of(value))
         else value
         for name, value in where.items()
     }
-    return {**conditions, **({_KIND: {"in": list(kinds)}} if kinds else {}), **_ids(scope)}
+
+
+def _filters(scope: Scope, kinds: Sequence[str], where: Mapping[str, Tree]) -> dict[str, Tree]:
+    return {**_conditions(where), **({_KIND: {"in": list(kinds)}} if kinds else {}), **_ids(scope)}
 
 
 def _metadata(item: Item) -> dict[str, Tree]:

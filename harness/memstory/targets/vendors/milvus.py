@@ -28,7 +28,7 @@ class MilvusTarget(VectorRowsTarget):
         "ids of our own": "default numbers that it counts; a story names what it stored",
     }
     # Milvus Lite refuses `in` on what lies within a JSON field, which the server takes.
-    capabilities = (VECTORS | {"search.where", *OPERATORS.values()}) - {"search.where.in"}
+    capabilities = (VECTORS | {"search.where", "search.where.any", *OPERATORS.values()}) - {"search.where.in"}
     name = "milvus"
     _client: Any
 
@@ -88,11 +88,20 @@ def _condition(query: RowQuery) -> str:
     parts = [f"{name} == {_value(name, value)}" for name, value in equal.items() if value is not None]
     if query.kinds:
         parts.append(f"kind in {_value('kind', list(query.kinds))}")
-    for name, value in query.where.items():
+    parts += _conditions(query.where)
+    if query.where_any:
+        ways = [" and ".join(_conditions(one)) for one in query.where_any]
+        parts.append(f"({' or '.join(f'({way})' for way in ways)})")
+    return " and ".join(parts)
+
+
+def _conditions(where: Mapping[str, Json]) -> list[str]:
+    found: list[str] = []
+    for name, value in where.items():
         said = operators_of(value)
         path = f"metadata[{_value(name, name)}]"
-        parts += [_compared(path, name, *one) for one in said.items()] if said else [f"{path} == {_value(name, value)}"]
-    return " and ".join(parts)
+        found += [_compared(path, name, *one) for one in said.items()] if said else [f"{path} == {_value(name, value)}"]
+    return found
 
 
 def _compared(path: str, name: str, operator: str, bound: Json) -> str:

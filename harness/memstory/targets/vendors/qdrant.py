@@ -20,7 +20,7 @@ _PAGE: Final = 1_000
 class QdrantTarget(VectorRowsTarget):
     """A local client in the workspace."""
 
-    capabilities = VECTORS | {"search.where", *OPERATORS.values()}
+    capabilities = VECTORS | {"search.where", "search.where.any", *OPERATORS.values()}
     name = "qdrant"
     _client: Any
     _models: Any
@@ -71,10 +71,9 @@ class QdrantTarget(VectorRowsTarget):
         models = self._models
         equal = {"user": query.user, "key": query.key, "session": query.session}
         must = [_equal(models, name, value) for name, value in equal.items() if value is not None]
-        for name, value in query.where.items():
-            said = operators_of(value)
-            conditions = [_compared(models, f"metadata.{name}", *one) for one in said.items()]
-            must += conditions if said else [_equal(models, f"metadata.{name}", value)]
+        must += _conditions(models, query.where)
+        if query.where_any:
+            must.append(models.Filter(should=[models.Filter(must=_conditions(models, one)) for one in query.where_any]))
         if query.id is not None:
             must.append(models.HasIdCondition(has_id=[query.id]))
         if query.kinds:
@@ -87,6 +86,15 @@ class QdrantFactory(EmbeddingFactory):
 
     name: ClassVar[str] = "qdrant"
     adapter = QdrantTarget
+
+
+def _conditions(models: Any, where: Mapping[str, Json]) -> list[Any]:
+    found = []
+    for name, value in where.items():
+        said = operators_of(value)
+        compared = [_compared(models, f"metadata.{name}", *one) for one in said.items()]
+        found += compared if said else [_equal(models, f"metadata.{name}", value)]
+    return found
 
 
 def _equal(models: Any, name: str, value: Json) -> Any:
