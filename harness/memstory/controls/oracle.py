@@ -67,7 +67,8 @@ class Past:
 _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
 context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
-add.by_model embedder.fixed fault.model fault.embedder fault.replies rank.newest rank.unstuffed delete.durable integrity
+add.by_model embedder.fixed fault.model fault.embedder fault.nan fault.replies rank.newest
+rank.unstuffed delete.durable integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score list update
 search.where search.where.order search.where.ne search.where.in search.where.exists search.where.any
 restart restart.embedder upgrade crash other_process clock persistent
@@ -127,7 +128,7 @@ class Oracle(Target):
         if part == "model":
             self._reader = mode
         elif part == "embedder":
-            self._is_embedding = mode != "down"
+            self._is_embedding = mode not in ("down", "nan")
         else:
             raise NotSupported(f"fault.{part}")
 
@@ -221,7 +222,7 @@ class Oracle(Target):
         """Embed a text; a model that is down is said aloud."""
         self._unembedded += not self._is_embedding
         if not self._is_embedding:
-            raise Refused("the embedder is down; nothing is changed")
+            raise Refused("the embedder gives no vectors; nothing is changed")
 
     def _share(self, owner: str, other: str, *, on: bool) -> None:
         self._shared = self._shared | {(owner, other)} if on else self._shared - {(owner, other)}

@@ -7,6 +7,7 @@ colon of NAME:REST, an empty text where there is none, and the options of the ta
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -89,7 +90,7 @@ class TimedEmbedder:
 
 
 class FaultyEmbedder:
-    """An embedder that a story can take down, slow down or have answer alike; `landed` counts how often it did."""
+    """An embedder that a story can take down, slow down, or have answer alike or NaN; `landed` counts that."""
 
     def __init__(self, inner: TextEmbedder) -> None:
         self.model = inner.model
@@ -104,6 +105,8 @@ class FaultyEmbedder:
         if self.mode == "slow":
             await asyncio.sleep(_SLOW_SECONDS)
         vectors = await self._inner.embed(texts, purpose)
+        if self.mode == "nan":
+            return [[math.nan] * len(vector) for vector in vectors]
         return [[*vectors[0]] for _ in vectors] if self.mode == "garbage" else vectors
 
 
@@ -223,7 +226,7 @@ class EmbeddingTarget(Adapter):
             return await super().perform(request)
         except Exception as error:
             # What a memory raises because a story took its embedder away, it says to its user.
-            if self._faulty is None or self._faulty.mode != "down":
+            if self._faulty is None or self._faulty.mode not in ("down", "nan"):
                 raise
             raise Refused(f"{type(error).__name__}: {error}") from error
         finally:
@@ -241,7 +244,7 @@ class EmbeddingFactory(AdapterFactory):
         self._embedders = embedders or Embedders(usual=self.usual_embedder)
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        return super().capabilities(options) | {"fault.embedder"}
+        return super().capabilities(options) | {"fault.embedder", "fault.nan"}
 
     def target(self) -> Target:
         return self.adapter(self._embedders)

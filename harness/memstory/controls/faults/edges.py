@@ -223,3 +223,18 @@ class EnglishOnly(Mutant):
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         found = await super().search(query, scope)
         return found if not words_of(query.text) & _GERMAN else []
+
+
+class LostInNan(Mutant):
+    """Keeps a text whose vector is no number, and finds nothing from then on."""
+
+    _is_lost = False
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        self._is_lost = self._is_lost or not self._is_embedding
+        self._unembedded += not self._is_embedding
+        self._is_embedding = True
+        return await super().add(items, scope)
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return [] if self._is_lost else await super().search(query, scope)

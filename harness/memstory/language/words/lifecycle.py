@@ -14,6 +14,9 @@ _Mode: TypeAlias = Annotated[Literal["down", "slow", "garbage", "ok"], "How it b
 _Reply: TypeAlias = Literal[
     "cut", "fenced", "list", "strings", "refusal", "empty", "foreign", "busy", "broken", "timeout"
 ]
+_VectorMode: TypeAlias = Annotated[
+    Literal["down", "slow", "garbage", "nan", "ok"], "How it behaves; `nan` gives vectors of no numbers, `ok` heals it."
+]
 _ModelMode: TypeAlias = Annotated[
     Literal["down", "slow", "garbage", "ok", _Reply], "How it behaves or replies; `ok` heals it."
 ]
@@ -21,8 +24,10 @@ _ModelMode: TypeAlias = Annotated[
 
 class _Fault(TypedDict, total=False):
     part: Annotated[Literal["embedder", "model", "store"], "Which part."]
-    mode: _ModelMode
-    embedder: _Mode
+    mode: Annotated[
+        Literal["down", "slow", "garbage", "nan", "ok", _Reply], "How it behaves or replies; `ok` heals it."
+    ]
+    embedder: _VectorMode
     model: _ModelMode
     store: _Mode
 
@@ -62,8 +67,9 @@ _REPLIES: Final = frozenset(get_args(_Reply))
 
 def _read_fault(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Args:
     if set(value) == {"part", "mode"}:
-        if value["part"] != "model" and value["mode"] in _REPLIES:
-            reading.fault((*path, "mode"), f"only a model replies: {{part: model, mode: {value['mode']}}}")
+        part = "model" if value["mode"] in _REPLIES else "embedder" if value["mode"] == "nan" else value["part"]
+        if value["part"] != part:
+            reading.fault((*path, "mode"), f"only the {part} can: {{part: {part}, mode: {value['mode']}}}")
         return dict(value)
     if len(value) == 1 and "part" not in value and "mode" not in value:
         ((part, mode),) = value.items()
@@ -75,6 +81,8 @@ def _read_fault(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> 
 def _needs_of_fault(args: Mapping[str, Tree]) -> Sequence[Capability]:
     if args["mode"] == "ok":
         return []  # what heals comes after a fault
+    if args["mode"] == "nan":
+        return ["fault.nan"]
     return ["fault.replies" if args["mode"] in _REPLIES else f"fault.{args['part']}"]
 
 
@@ -157,6 +165,7 @@ STEPS: Final = (
         request=lambda args, _scope: Request.of(Target.fault, args["part"], args["mode"]),
         capabilities={
             "fault.": "a part that can be made to fail",
+            "fault.nan": "goes on where its embedder gives vectors of no numbers",
             "fault.replies": "goes on where the replies of its language model are spoiled",
         },
         needs=_needs_of_fault,

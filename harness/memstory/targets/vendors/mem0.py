@@ -354,7 +354,7 @@ class Mem0Factory(PostgresFactory):
         if CONFIG in options:
             read_object(CONFIG, options[CONFIG])
             # Vectors of a story need an embedder that is ours to replace.
-            return can - ({"embedder.fixed", "fault.embedder"} if "embedder" not in options else set())
+            return can - ({"embedder.fixed", "fault.embedder", "fault.nan"} if "embedder" not in options else set())
         return can | ({"inspect.model"} if str(options.get("llm", "openai:")).startswith("openai:") else set())
 
     async def start(self, folder: Path) -> None:
