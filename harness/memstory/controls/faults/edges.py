@@ -238,3 +238,21 @@ class LostInNan(Mutant):
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         return [] if self._is_lost else await super().search(query, scope)
+
+
+class NamesUnread(Mutant):
+    """Finds by all words but names."""
+
+    def _score_of(self, asked: str) -> Callable[[str], float]:
+        return super()._score_of(" ".join(word for word in asked.split() if not word[0].isupper()))
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return [*reversed(await super().search(query, scope))]
+
+
+class OneTextOnce(Mutant):
+    """Keeps a text once, whoever said it."""
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        known = {one.hit.text for one in self._in(scope)}
+        return await super().add([item for item in items if item.text not in known], scope)
