@@ -248,11 +248,3 @@ class NamesUnread(Mutant):
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         return [*reversed(await super().search(query, scope))]
-
-
-class OneTextOnce(Mutant):
-    """Keeps a text once, whoever said it."""
-
-    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        known = {one.hit.text for one in self._in(scope)}
-        return await super().add([item for item in items if item.text not in known], scope)
