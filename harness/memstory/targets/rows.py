@@ -65,7 +65,7 @@ class Row:
 class RowQuery:
     """A condition on rows: what is not empty must be equal, `where` in the metadata, and one of `where_any` too.
 
-    A search ranks them by `text`, or by its `vector`.
+    A search ranks them by `text`, or by its `vector`, and leaves out those below `min_score`.
     """
 
     user: str
@@ -77,6 +77,7 @@ class RowQuery:
     where_any: Sequence[Mapping[str, Json]] = ()
     text: str = ""
     vector: Sequence[float] = ()
+    min_score: float | None = None
 
 
 class RowsTarget(Adapter):
@@ -123,10 +124,10 @@ class RowsTarget(Adapter):
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         refuse_undeclared(query, scope, self.capabilities)
         (vector,) = await self.vectors([query.text], "query")
-        among = RowQuery(
-            user=scope.user, session=scope.session, kinds=query.kinds, where=query.where, where_any=query.where_any
-        )
-        ranking = replace(among, text=query.text, vector=vector)
+        ranking = RowQuery(
+            user=scope.user, session=scope.session, kinds=query.kinds, where=query.where, where_any=query.where_any,
+            text=query.text, vector=vector, min_score=query.min_score,
+        )  # fmt: skip
         with self._refusals():
             found = await self._thread.run(self.rank, ranking, self.usual_count if query.top_k is None else query.top_k)
         return [row.hit(score) for row, score in found]

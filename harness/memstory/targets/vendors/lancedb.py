@@ -1,8 +1,9 @@
-"""LanceDB: one table in the workspace, metadata as JSON in a column, since its schema is fixed."""
+"""LanceDB: one table in the workspace, metadata in a column of its own JSON type, since its schema is fixed."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from importlib import import_module
@@ -11,13 +12,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from memstory.contract.errors import NotSupported
-from memstory.contract.target import Environment, Json, Scope
+from memstory.contract.target import OPERATORS, Environment, Json, Scope, operators_of
 from memstory.targets.embedders import EmbeddingFactory
 from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget
 
 _TABLE: Final = "memories"
-_TEXTS: Final = ("id", "user", "session", "kind", "key", "created_at", "text", "metadata")
-_COLUMNS: Final = [*_TEXTS, "place"]
+_TEXTS: Final = ("id", "user", "session", "kind", "key", "created_at", "text")
+_COLUMNS: Final = [*_TEXTS, "place", "metadata"]
+_SIGNS: Final[Mapping[str, str]] = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 # A search without a limit gives ten.
 _EVERYTHING: Final = 10_000_000
 
@@ -29,7 +31,14 @@ class LancedbTarget(VectorRowsTarget):
         "distance_type cosine": "default l2; the score of a hit is a similarity",
         "read_consistency_interval 0": "default none: an open table shows nothing of what other processes write",
     }
-    capabilities = VECTORS | {"other_process", "job.optimize"}
+    capabilities = VECTORS | {
+        "other_process",
+        "job.optimize",
+        "search.min_score",
+        "search.where",
+        "search.where.any",
+        *OPERATORS.values(),
+    }
     name = "lancedb"
     _table: Any
 
@@ -39,7 +48,7 @@ class LancedbTarget(VectorRowsTarget):
         fresh = timedelta(0)
         folder = Path(env.workspace) / "lancedb"
         database = import_module("lancedb").connect(str(folder), read_consistency_interval=fresh)
-        fields = [*((name, arrow.string()) for name in _TEXTS), ("place", arrow.int64())]
+        fields = [*((name, arrow.string()) for name in _TEXTS), ("place", arrow.int64()), ("metadata", arrow.json_())]
         schema = arrow.schema([*fields, ("vector", arrow.list_(arrow.float32(), self.length))])
         self._table = database.create_table(_TABLE, schema=schema, exist_ok=True)
 
@@ -69,6 +78,9 @@ class LancedbTarget(VectorRowsTarget):
             return []
         # Without the metric it measures the squared distance. The condition holds before the search, not behind it.
         asked = self._table.search(list(query.vector)).distance_type("cosine").where(_condition(query), prefilter=True)
+        if query.min_score is not None:
+            # The upper bound itself is left out, and the lowest score is not.
+            asked = asked.distance_range(upper_bound=math.nextafter(1 - query.min_score, math.inf))
         found = asked.select([*_COLUMNS, "_distance"]).limit(count).to_list()
         return [(_row(one), 1 - one["_distance"]) for one in found]
 
@@ -95,7 +107,37 @@ def _condition(query: RowQuery) -> str:
     parts = [f"`{name}` = {_text(value)}" for name, value in equal.items() if value is not None]
     if query.kinds:
         parts.append(f"kind IN ({', '.join(map(_text, query.kinds))})")
+    parts += _conditions(query.where)
+    if query.where_any:
+        ways = [" AND ".join(_conditions(one)) for one in query.where_any]
+        parts.append(f"({' OR '.join(f'({way})' for way in ways)})")
     return " AND ".join(parts)
+
+
+def _conditions(where: Mapping[str, Json]) -> list[str]:
+    found: list[str] = []
+    for name, value in where.items():
+        said = operators_of(value)
+        found += [_compared(name, *one) for one in said.items()] if said else [_equal(name, value)]
+    return found
+
+
+def _equal(name: str, value: Json) -> str:
+    return f"json_extract(metadata, {_path(name)}) = {_text(json.dumps(value, ensure_ascii=False))}"
+
+
+def _compared(name: str, operator: str, bound: Any) -> str:
+    if operator == "exists":
+        return f"{'' if bound else 'NOT '}json_exists(metadata, {_path(name)})"
+    if operator == "ne":
+        return f"NOT (json_exists(metadata, {_path(name)}) AND {_equal(name, bound)})"
+    if operator == "in":
+        return f"({' OR '.join(_equal(name, one) for one in bound)})"
+    return f"json_get_float(metadata, {_text(name)}) {_SIGNS[operator]} {bound}"
+
+
+def _path(name: str) -> str:
+    return _text(f"$[{json.dumps(name, ensure_ascii=False)}]")
 
 
 def _text(value: str) -> str:

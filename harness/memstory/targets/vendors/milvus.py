@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
@@ -28,7 +29,9 @@ class MilvusTarget(VectorRowsTarget):
         "ids of our own": "default numbers that it counts; a story names what it stored",
     }
     # Milvus Lite refuses `in` on what lies within a JSON field, which the server takes.
-    capabilities = (VECTORS | {"search.where", "search.where.any", *OPERATORS.values()}) - {"search.where.in"}
+    capabilities = (VECTORS | {"search.where", "search.where.any", "search.min_score", *OPERATORS.values()}) - {
+        "search.where.in"
+    }
     name = "milvus"
     _client: Any
 
@@ -56,9 +59,12 @@ class MilvusTarget(VectorRowsTarget):
     def rank(self, query: RowQuery, count: int | None) -> list[tuple[Row, float]]:
         if not count:
             return []
+        # The radius itself is left out, and the lowest score is not.
+        bound = {} if query.min_score is None else {"radius": math.nextafter(query.min_score, -math.inf)}
         (found,) = self._client.search(
-            _COLLECTION, [list(query.vector)], filter=_condition(query), limit=count, output_fields=[*_FIELDS]
-        )
+            _COLLECTION, [list(query.vector)], filter=_condition(query), limit=count, output_fields=[*_FIELDS],
+            search_params=bound,
+        )  # fmt: skip
         return [(_row({"id": one["id"], **one["entity"]}), one["distance"]) for one in found]
 
     def remove(self, rows: Sequence[Row]) -> None:

@@ -20,7 +20,7 @@ _PAGE: Final = 1_000
 class QdrantTarget(VectorRowsTarget):
     """A local client in the workspace."""
 
-    capabilities = VECTORS | {"search.where", "search.where.any", *OPERATORS.values()}
+    capabilities = VECTORS | {"search.where", "search.where.any", "search.min_score", *OPERATORS.values()}
     name = "qdrant"
     _client: Any
     _models: Any
@@ -60,8 +60,9 @@ class QdrantTarget(VectorRowsTarget):
         if not count:
             return []
         found = self._client.query_points(
-            _COLLECTION, query=list(query.vector), query_filter=self._filter(query), limit=count, with_payload=True
-        )
+            _COLLECTION, query=list(query.vector), query_filter=self._filter(query), limit=count, with_payload=True,
+            score_threshold=query.min_score,
+        )  # fmt: skip
         return [(_row(point), point.score) for point in found.points]
 
     def remove(self, rows: Sequence[Row]) -> None:
