@@ -33,10 +33,10 @@ REFERENCES = [name for name, spec in TARGETS.items() if spec.startswith("memstor
 SERVERS = ("mcp-server-memory",)
 # Other stores behind a library than the one that it takes by itself.
 CONFIGURATIONS = ("mem0-chroma", "mem0-faiss", "mem0-pgvector")
-# What was current about a year before the pins of tests/backends/constraints.txt.
+# What was current some months to a year before the pins of tests/backends/constraints.txt.
 OLDER = {
     "chroma": "chromadb==1.0.20",
-    "lancedb": "lancedb==0.24.3",
+    "lancedb": "lancedb==0.36.0",
     "langgraph-sqlite": "langgraph-checkpoint-sqlite==2.0.11",
     "mem0": "mem0ai==2.0.0",
 }

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 LONGEST_SLUG = 40
 FILES = ("owners", "writes", "changes", "texts", "durability", "edges", "processes", "searching")
 # What a search makes of a question is what these are about.
-OF_QUESTIONS = {"FS2", "FS3", "FS4", "FS11", "FS14", "FS16", "FS17"}
+OF_QUESTIONS = {"FS2", "FS3", "FS4", "FS11", "FS14", "FS16", "FS17", "FE24"}
 
 
 class Substring(Oracle):

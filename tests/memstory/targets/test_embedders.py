@@ -172,7 +172,7 @@ async def test_a_factory_without_embedders_of_its_own_stops_without_having_loade
 
 
 def test_what_it_can_do_is_what_the_class_of_its_targets_says():
-    assert Searching().capabilities({"embedder": "minilm"}) == {"add", "search", "fault.embedder"}
+    assert Searching().capabilities({"embedder": "minilm"}) == {"add", "search", "fault.embedder", "fault.nan"}
 
 
 async def test_the_length_of_vectors_is_asked_of_the_embedder():

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -50,7 +51,10 @@ class LancedbTarget(VectorRowsTarget):
         database = import_module("lancedb").connect(str(folder), read_consistency_interval=fresh)
         fields = [*((name, arrow.string()) for name in _TEXTS), ("place", arrow.int64()), ("metadata", arrow.json_())]
         schema = arrow.schema([*fields, ("vector", arrow.list_(arrow.float32(), self.length))])
-        self._table = database.create_table(_TABLE, schema=schema, exist_ok=True)
+        # Not `create_table` alone: another release writes the type of JSON otherwise, and finds no schema equal.
+        is_there = _TABLE in database.table_names()
+        make = partial(database.create_table, _TABLE, schema=schema, exist_ok=True)
+        self._table = database.open_table(_TABLE) if is_there else make()
 
     def disconnect(self) -> None:
         del self._table

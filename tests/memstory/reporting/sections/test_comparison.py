@@ -163,6 +163,7 @@ def test_capabilities_count_every_outcome_and_hide_none(run):
         "failed": 1,
         "measured": 0,
         "unsupported": 1,
+        "exhausted": 0,
         "error": 0,
         "invalid": 0,
     }
