@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused
-from memstory.contract.target import Capability, Environment, Hit, Item, Json, Query, Receipt, Ref, Scope
+from memstory.contract.target import Capability, Environment, Hit, Item, Json, Query, Receipt, Ref, Scope, operators_of
 from memstory.targets.adapter import Adapter, IdSequence, receipt_item, refuse_undeclared, unknown_refusal
 from memstory.targets.embedders import Embedders, EmbeddingTarget, Purpose, vector_length
 from memstory.targets.one_thread import OneThread
@@ -31,6 +31,8 @@ VECTORS: Final = ROWS | EMBEDS | {"add.metadata.lists", "restart", "crash", "clo
 """What a store of vectors on disk can do that keeps any metadata."""
 
 _AN_OPENING: Final = 1_000_000_000
+
+Condition = TypeVar("Condition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,20 @@ class RowQuery:
     text: str = ""
     vector: Sequence[float] = ()
     min_score: float | None = None
+
+
+def conditions_on(
+    where: Mapping[str, Json], equal: Callable[[str, Json], Condition], compared: Callable[[str, str, Any], Condition]
+) -> list[Condition]:
+    """Return the conditions of `where` as a store has them, all of which must hold.
+
+    `equal` makes one of a name and a value, `compared` of a name, an operator and its bound.
+    """
+    found: list[Condition] = []
+    for name, value in where.items():
+        said = operators_of(value)
+        found += [compared(name, *one) for one in said.items()] if said else [equal(name, value)]
+    return found
 
 
 class RowsTarget(Adapter):

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import SetupError
-from memstory.contract.target import Environment, Target, Tree, operators_of
+from memstory.contract.target import Environment, Target, Tree
 from memstory.targets.adapter import is_gone, owner_of
 from memstory.targets.child_server import HOST, ChildServer, Launch, free_port
 from memstory.targets.embedders import Embedders, EmbeddingFactory
-from memstory.targets.rows import EMBEDS, ROWS, Row, RowQuery, VectorRowsTarget
+from memstory.targets.rows import EMBEDS, ROWS, Row, RowQuery, VectorRowsTarget, conditions_on
 
 _OWN = "memstory:"
 _SESSION, _KEY, _KIND, _CREATED = (f"{_OWN}{name}" for name in ("session", "key", "kind", "created_at"))
@@ -163,11 +163,9 @@ def _where(query: RowQuery) -> Any:
 
 
 def _conditions(where: Mapping[str, Tree]) -> list[Any]:
-    found: list[Any] = []
-    for name, value in where.items():
-        said = operators_of(value)
-        found += [{name: {_OPERATORS[one]: bound}} for one, bound in said.items()] if said else [{name: value}]
-    return found
+    return conditions_on(
+        where, lambda name, value: {name: value}, lambda name, operator, bound: {name: {_OPERATORS[operator]: bound}}
+    )
 
 
 def _joined(how: str, conditions: Sequence[Any]) -> Any:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from memstory.contract.errors import NotSupported
-from memstory.contract.target import OPERATORS, Environment, Json, Scope, operators_of
+from memstory.contract.target import OPERATORS, Environment, Json, Scope
 from memstory.targets.embedders import EmbeddingFactory
-from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget
+from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget, conditions_on
 
 _TABLE: Final = "memories"
 _TEXTS: Final = ("id", "user", "session", "kind", "key", "created_at", "text")
@@ -111,19 +111,11 @@ def _condition(query: RowQuery) -> str:
     parts = [f"`{name}` = {_text(value)}" for name, value in equal.items() if value is not None]
     if query.kinds:
         parts.append(f"kind IN ({', '.join(map(_text, query.kinds))})")
-    parts += _conditions(query.where)
+    parts += conditions_on(query.where, _equal, _compared)
     if query.where_any:
-        ways = [" AND ".join(_conditions(one)) for one in query.where_any]
+        ways = [" AND ".join(conditions_on(one, _equal, _compared)) for one in query.where_any]
         parts.append(f"({' OR '.join(f'({way})' for way in ways)})")
     return " AND ".join(parts)
-
-
-def _conditions(where: Mapping[str, Json]) -> list[str]:
-    found: list[str] = []
-    for name, value in where.items():
-        said = operators_of(value)
-        found += [_compared(name, *one) for one in said.items()] if said else [_equal(name, value)]
-    return found
 
 
 def _equal(name: str, value: Json) -> str:

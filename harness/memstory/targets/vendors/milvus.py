@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from memstory.contract.errors import Refused
-from memstory.contract.target import OPERATORS, Environment, Json, operators_of
+from memstory.contract.target import OPERATORS, Environment, Json
 from memstory.targets.embedders import EmbeddingFactory
-from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget
+from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget, conditions_on
 
 _COLLECTION: Final = "memories"
 _FIELDS: Final = ("user", "session", "kind", "key", "created_at", "place", "text", "metadata")
@@ -94,26 +94,25 @@ def _condition(query: RowQuery) -> str:
     parts = [f"{name} == {_value(name, value)}" for name, value in equal.items() if value is not None]
     if query.kinds:
         parts.append(f"kind in {_value('kind', list(query.kinds))}")
-    parts += _conditions(query.where)
+    parts += conditions_on(query.where, _equal, _compared)
     if query.where_any:
-        ways = [" and ".join(_conditions(one)) for one in query.where_any]
+        ways = [" and ".join(conditions_on(one, _equal, _compared)) for one in query.where_any]
         parts.append(f"({' or '.join(f'({way})' for way in ways)})")
     return " and ".join(parts)
 
 
-def _conditions(where: Mapping[str, Json]) -> list[str]:
-    found: list[str] = []
-    for name, value in where.items():
-        said = operators_of(value)
-        path = f"metadata[{_value(name, name)}]"
-        found += [_compared(path, name, *one) for one in said.items()] if said else [f"{path} == {_value(name, value)}"]
-    return found
+def _equal(name: str, value: Json) -> str:
+    return f"{_path(name)} == {_value(name, value)}"
 
 
-def _compared(path: str, name: str, operator: str, bound: Json) -> str:
+def _compared(name: str, operator: str, bound: Any) -> str:
     if operator == "exists":
-        return f"exists {path}" if bound else f"not exists {path}"
-    return f"{path} {_SIGNS[operator]} {_value(name, bound)}"
+        return f"{'' if bound else 'not '}exists {_path(name)}"
+    return f"{_path(name)} {_SIGNS[operator]} {_value(name, bound)}"
+
+
+def _path(name: str) -> str:
+    return f"metadata[{_value(name, name)}]"
 
 
 def _value(name: str, value: Any) -> str:

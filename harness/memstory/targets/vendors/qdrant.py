@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from memstory.contract.errors import Refused
-from memstory.contract.target import OPERATORS, Environment, Json, operators_of
+from memstory.contract.target import OPERATORS, Environment, Json
 from memstory.targets.embedders import EmbeddingFactory
-from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget
+from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget, conditions_on
 
 _COLLECTION: Final = "memories"
 _PAGE: Final = 1_000
@@ -90,12 +90,12 @@ class QdrantFactory(EmbeddingFactory):
 
 
 def _conditions(models: Any, where: Mapping[str, Json]) -> list[Any]:
-    found = []
-    for name, value in where.items():
-        said = operators_of(value)
-        compared = [_compared(models, f"metadata.{name}", *one) for one in said.items()]
-        found += compared if said else [_equal(models, f"metadata.{name}", value)]
-    return found
+    path = "metadata.{}".format
+    return conditions_on(
+        where,
+        lambda name, value: _equal(models, path(name), value),
+        lambda name, operator, bound: _compared(models, path(name), operator, bound),
+    )
 
 
 def _equal(models: Any, name: str, value: Json) -> Any:
