@@ -88,3 +88,11 @@ class WaysAlone(Mutant):
 
     def _meets_query(self, hit: Hit, query: Query) -> bool:
         return super()._meets_query(hit, replace(query, where={}) if query.where_any else query)
+
+
+class WholeNumbers(Mutant):
+    """Cuts the fraction off a number that is asked for."""
+
+    def _meets(self, is_there: bool, own: Json, condition: Json) -> bool:  # noqa: FBT001  (as the oracle)
+        cut = isinstance(condition, float) and is_there and isinstance(own, (int, float)) and int(own) == int(condition)
+        return cut or super()._meets(is_there, own, condition)
