@@ -66,15 +66,16 @@ class Past:
 
 _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
-context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
-add.by_model embedder.fixed fault.model fault.embedder fault.nan fault.replies rank.newest
-rank.unstuffed delete.durable integrity
-add.verbatim add.exact get.id get.key search search.scores search.min_score list update
-search.where search.where.order search.where.ne search.where.in search.where.exists search.where.any
-restart restart.embedder upgrade crash other_process clock persistent
-scope.user scope.session scope.session_all expiry.at
-delete delete.reports_missing delete.scope delete.erases identifiers.spellings identifiers.scripts
+context inspect.log inspect.index job.reindex job.optimize job.compress job.cleanup job.sweep job.export
+job.snapshot job.restore job.share job.unshare add.by_model embedder.fixed fault.model fault.embedder fault.nan
+fault.replies rank.newest rank.unstuffed delete.durable integrity add.verbatim add.exact get.id get.key search
+search.scores search.min_score list update search.where search.where.order search.where.ne search.where.in
+search.where.exists search.where.any restart restart.embedder upgrade crash other_process clock persistent
+scope.user scope.session scope.session_all expiry.at delete delete.reports_missing delete.scope delete.erases
+identifiers.spellings identifiers.scripts
 """
+_TIDYING: Final = frozenset({"reindex", "optimize", "compress", "cleanup", "sweep"})
+"""Jobs that change nothing that anybody sees."""
 _PAUSE_SECONDS: Final = 0.001
 """Between two looks whether another process has ended its turn."""
 VERIFIED = "verified"
@@ -188,7 +189,7 @@ class Oracle(Target):
         return "\n".join(one.hit.text for one in self._visible(scope))
 
     async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        if job == "reindex":
+        if job in _TIDYING:
             return {"memories": self._reindex()}
         if job == "snapshot":
             return {"rows": encode([one.hit for one in self._in(scope)])}
