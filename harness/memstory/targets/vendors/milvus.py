@@ -93,7 +93,7 @@ def _condition(query: RowQuery) -> str:
     equal = {"user": query.user, "id": query.id, "key": query.key, "session": query.session}
     parts = [f"{name} == {_value(name, value)}" for name, value in equal.items() if value is not None]
     if query.kinds:
-        parts.append(f"kind in {_value('kind', list(query.kinds))}")
+        parts.append(f"kind in {json.dumps([*query.kinds], ensure_ascii=False)}")
     parts += conditions_on(query.where, _equal, _compared)
     if query.where_any:
         ways = [" and ".join(conditions_on(one, _equal, _compared)) for one in query.where_any]
@@ -116,8 +116,7 @@ def _path(name: str) -> str:
 
 
 def _value(name: str, value: Any) -> str:
-    values = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, (str, int, float)) for one in values):
+    if not isinstance(value, (str, int, float)):
         raise Refused(f"where: {name} is {value!r:.80}; Milvus compares texts, numbers and booleans")
     return json.dumps(value, ensure_ascii=False)
 
