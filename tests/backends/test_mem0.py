@@ -43,6 +43,13 @@ async def test_a_list_of_items_is_embedded_at_once(factory, opened, letters):
         assert [item.text for item in receipt.items] == ["one", "two", "three"]
 
 
+async def test_one_and_true_in_one_batch_keep_their_types(factory, opened):
+    async with opened(factory) as target:
+        await target.add([Item(text="one", metadata={"n": 1}), Item(text="true", metadata={"n": True})], ANN)
+        found = {hit.text: hit.metadata["n"] for hit in await target.list(ANN)}
+    assert {text: type(value) for text, value in found.items()} == {"one": int, "true": bool}
+
+
 async def test_a_query_is_embedded_as_one(factory, opened, letters):
     async with opened(factory) as target:
         await target.search(Query(text="asked"), EVERYWHERE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -302,7 +303,9 @@ class Mem0Target(PostgresTarget):
 
     def _add(self, items: Sequence[Item], scope: Scope) -> Sequence[ReceiptItem]:
         # What a language model is given at once it takes for one conversation.
-        alike = [[*group] for _, group in groupby(items, _metadata)] if not self._infers else [[one] for one in items]
+        # By their JSON: to Python, 1 and true are alike.
+        by_metadata = groupby(items, lambda item: json.dumps(_metadata(item), sort_keys=True))
+        alike = [[*group] for _, group in by_metadata] if not self._infers else [[one] for one in items]
         return [receipt for group in alike for receipt in self._add_group(group, scope)]
 
     def _add_group(self, items: Sequence[Item], scope: Scope) -> Sequence[ReceiptItem]:
