@@ -248,3 +248,11 @@ class NamesUnread(Mutant):
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         return [*reversed(await super().search(query, scope))]
+
+
+class DatingWhenRead(Mutant):
+    """Dates a memory anew when it is found."""
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        now = self._clock.now().isoformat() if self._clock else None
+        return [replace(hit, created_at=now) for hit in await super().search(query, scope)]
