@@ -49,6 +49,8 @@ ELSEWHERE: Final[Mapping[Capability, str]] = {
     "expiry": _OWN,
     "expiry.read_filter": _OWN,
     "fault.": "the harness itself refuses a story whose fault did not land (`faults_landed`)",
+    "fault.nan": "stories give such vectors, and look for what was there before",
+    "fault.replies": "stories script a reply and spoil it; what may not happen is a loss in silence",
     "hold_buffer": _OWN,
     "identifiers.scripts": "what an identifier is, the target decides; stories of the tag `identifiers` show it",
     "identifiers.spellings": "what an identifier is, the target decides; stories of the tag `identifiers` show it",
@@ -67,11 +69,13 @@ ELSEWHERE: Final[Mapping[Capability, str]] = {
     "search.hybrid": _RANK,
     "search.lexical": _RANK,
     **dict.fromkeys(
-        sorted({*OPERATORS.values()}), "stories of the tag `conditions` show it, each with values near the bound"
+        sorted({*OPERATORS.values(), "search.where.any"}),
+        "stories of the tag `conditions` show it, with values near the bound",
     ),
     "session": "what the end of a session does is the target's own; its stories show it",
     "supersede": _OWN,
     "unicode_lexical": _RANK,
+    "upgrade": "it takes an older release beside the installed one; `memstory run faults/upgrade.yaml` has both",
 }
 
 

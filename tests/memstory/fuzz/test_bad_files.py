@@ -133,7 +133,8 @@ def test_a_damaged_corpus_is_a_message(fuzz, folder):
 
 def test_a_damaged_table_is_a_message(fuzz, folder):
     tables = Path(load_table.__code__.co_filename).parent / "tables"
-    sounds = [tomllib.loads(path.read_text("utf-8")) for path in sorted(tables.glob("*.toml"))]
+    # A table that names a class has no more to damage than that name.
+    sounds = [tomllib.loads(path.read_text("utf-8")) for path in sorted(tables.glob("mcp-*.toml"))]
     path = folder / "memstory.toml"
 
     def read(content):

@@ -123,6 +123,7 @@ def test_a_short_name_that_is_free_means_ours(project, name):
         "--case-timeout": "9",
         "--shard": "1/1",
         "--redact": "texts",
+        "--price": "0.15/0.60",
     }.get(name, "1")
     words = [name] if name.removeprefix("--") in FLAGS else [name, value]
     spelled = [f"{PREFIX}{name.removeprefix('--')}", *words[1:]]

@@ -17,6 +17,7 @@ def test_counts_are_by_outcome_and_unsupported_is_not_passed(results, run_of):
         "failed": 1,
         "measured": 0,
         "unsupported": 1,
+        "exhausted": 0,
         "error": 1,
         "invalid": 1,
     }

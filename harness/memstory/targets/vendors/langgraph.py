@@ -161,11 +161,6 @@ class LanggraphTarget(EmbeddingTarget):
         await self._store.aput(self._namespace(scope), known.key, value, index=self._index)
         return Receipt(items=[receipt_item(item, known.key, "updated")])
 
-    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        if f"job.{job}" not in self.capabilities:
-            raise NotSupported(f"job.{job}")
-        return int(await cast("Any", self._store).sweep_ttl())
-
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is None and ref.key is None:
             where = _filter(scope, [] if ref.kind is None else [ref.kind], {})
@@ -351,7 +346,16 @@ def _hit(item: StoredItem, score: float | None) -> Hit:
 _ROWS_AT_ONCE = 64
 
 
-class LanggraphSqliteTarget(LanggraphTarget):
+class LanggraphDatabase(LanggraphTarget):
+    """A store on disk, from which what has expired is swept."""
+
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        if job != "sweep":
+            raise NotSupported(f"job.{job}")
+        return int(await cast("Any", self._store).sweep_ttl())
+
+
+class LanggraphSqliteTarget(LanggraphDatabase):
     """The asynchronous store, on a connection that can load extensions."""
 
     # The store does not embed the text alone (see docs/how-to/backends.md), so that vectors of texts do not fit it.
@@ -392,7 +396,7 @@ class LanggraphSqliteFactory(EmbeddingFactory):
     adapter = LanggraphSqliteTarget
 
 
-class LanggraphPostgresTarget(PostgresTarget, LanggraphTarget):
+class LanggraphPostgresTarget(PostgresTarget, LanggraphDatabase):
     """The asynchronous store on one connection, as its own `from_conn_string` makes it."""
 
     # A second process would start a second server.
