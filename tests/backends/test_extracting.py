@@ -20,7 +20,8 @@ from memstory.targets.vendors.langmem import LangmemFactory
 from memstory.targets.vendors.llamaindex import LlamaindexFactsFactory
 from memstory.targets.vendors.mem0 import Mem0Factory
 
-STORIES = {one.id: one for one in load_stories(Path(__file__).parents[2] / "stories/inferred/inferred.yaml")}
+FILE = Path(__file__).parents[2] / "stories/inferred/inferred.yaml"
+STORIES = {one.id: one for one in load_stories(FILE) if "langmem" in one.targets}
 ANN = Scope(user="ann", session="one")
 # LangMem's own dependency imports what LangGraph has renamed.
 pytestmark = pytest.mark.filterwarnings("ignore:Importing Send")

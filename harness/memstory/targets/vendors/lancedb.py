@@ -52,7 +52,7 @@ class LancedbTarget(VectorRowsTarget):
         fields = [*((name, arrow.string()) for name in _TEXTS), ("place", arrow.int64()), ("metadata", arrow.json_())]
         schema = arrow.schema([*fields, ("vector", arrow.list_(arrow.float32(), self.length))])
         # Not `create_table` alone: another release writes the type of JSON otherwise, and finds no schema equal.
-        is_there = _TABLE in database.table_names()
+        is_there = (folder / f"{_TABLE}.lance").is_dir()
         make = partial(database.create_table, _TABLE, schema=schema, exist_ok=True)
         self._table = database.open_table(_TABLE) if is_there else make()
 
