@@ -68,7 +68,7 @@ _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
 context inspect.log inspect.index job.reindex job.optimize job.compress job.cleanup job.sweep job.export
 job.snapshot job.restore job.share job.unshare add.by_model embedder.fixed fault.model fault.embedder fault.nan
-fault.replies rank.newest rank.unstuffed delete.durable integrity add.verbatim add.exact get.id get.key search
+rank.newest rank.unstuffed delete.durable integrity add.verbatim add.exact get.id get.key search
 search.scores search.min_score list update search.where search.where.order search.where.ne search.where.in
 search.where.exists search.where.any restart restart.embedder upgrade crash other_process clock persistent
 scope.user scope.session scope.session_all expiry.at delete delete.reports_missing delete.scope delete.erases

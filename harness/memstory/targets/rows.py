@@ -96,6 +96,18 @@ def conditions_on(
     return found
 
 
+def expression(
+    parts: Sequence[str],
+    query: RowQuery,
+    equal: Callable[[str, Json], str],
+    compared: Callable[[str, str, Any], str],
+) -> str:
+    """Return `parts` and the conditions of `query` on metadata as one text, joined by `and` and `or`."""
+    ways = [" and ".join(conditions_on(one, equal, compared)) for one in query.where_any]
+    either = [f"({' or '.join(f'({way})' for way in ways)})"] if ways else []
+    return " and ".join([*parts, *conditions_on(query.where, equal, compared), *either])
+
+
 class RowsTarget(Adapter):
     """A target on a store of rows. A subclass has `connect`, `write`, `find`, `rank` and `remove` for its library.
 

@@ -16,7 +16,7 @@ TOOL = {"name": "keep", "args": {"memory": "Ana lives in Porto", "topics": ["hom
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "I live in Porto"}]}
 
 
-def said(mode, content=FACTS):
+def content_of(mode, content=FACTS):
     return spoil(mode, {"role": "assistant", "content": content})["content"]
 
 
@@ -25,14 +25,14 @@ def test_the_language_names_the_ways_that_a_reply_can_be_spoiled():
 
 
 def test_a_reply_is_cut_wrapped_flattened_or_replaced():
-    assert FACTS.startswith(said("cut"))
-    assert len(said("cut")) == len(FACTS) // 2
-    assert f"```json\n{FACTS}\n```" in said("fenced")
-    assert json.loads(said("list")) == [json.loads(FACTS)]
-    assert json.loads(said("strings")) == {"memory": ["Ana lives in Porto"]}
-    assert said("strings", "<facts><fact>Ana</fact></facts>") == "Ana"
-    assert said("empty") == ""
-    assert "Porto" not in said("refusal") + said("foreign")
+    assert FACTS.startswith(content_of("cut"))
+    assert len(content_of("cut")) == len(FACTS) // 2
+    assert f"```json\n{FACTS}\n```" in content_of("fenced")
+    assert json.loads(content_of("list")) == [json.loads(FACTS)]
+    assert json.loads(content_of("strings")) == {"memory": ["Ana lives in Porto"]}
+    assert content_of("strings", "<facts><fact>Ana</fact></facts>") == "Ana"
+    assert content_of("empty") == ""
+    assert "Porto" not in content_of("refusal") + content_of("foreign")
 
 
 @pytest.mark.parametrize("mode", ["cut", "list", "strings"])

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from memstory.contract.errors import NotSupported
 from memstory.contract.target import OPERATORS, Environment, Json, Scope
 from memstory.targets.embedders import EmbeddingFactory
-from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget, conditions_on
+from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget, expression
 
 _TABLE: Final = "memories"
 _TEXTS: Final = ("id", "user", "session", "kind", "key", "created_at", "text")
@@ -111,11 +111,7 @@ def _condition(query: RowQuery) -> str:
     parts = [f"`{name}` = {_text(value)}" for name, value in equal.items() if value is not None]
     if query.kinds:
         parts.append(f"kind IN ({', '.join(map(_text, query.kinds))})")
-    parts += conditions_on(query.where, _equal, _compared)
-    if query.where_any:
-        ways = [" AND ".join(conditions_on(one, _equal, _compared)) for one in query.where_any]
-        parts.append(f"({' OR '.join(f'({way})' for way in ways)})")
-    return " AND ".join(parts)
+    return expression(parts, query, _equal, _compared)
 
 
 def _equal(name: str, value: Json) -> str:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from memstory.contract.errors import Refused
 from memstory.contract.target import OPERATORS, Environment, Json
 from memstory.targets.embedders import EmbeddingFactory
-from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget, conditions_on
+from memstory.targets.rows import VECTORS, Row, RowQuery, VectorRowsTarget, expression
 
 _COLLECTION: Final = "memories"
 _FIELDS: Final = ("user", "session", "kind", "key", "created_at", "place", "text", "metadata")
@@ -94,11 +94,7 @@ def _condition(query: RowQuery) -> str:
     parts = [f"{name} == {_value(name, value)}" for name, value in equal.items() if value is not None]
     if query.kinds:
         parts.append(f"kind in {json.dumps([*query.kinds], ensure_ascii=False)}")
-    parts += conditions_on(query.where, _equal, _compared)
-    if query.where_any:
-        ways = [" and ".join(conditions_on(one, _equal, _compared)) for one in query.where_any]
-        parts.append(f"({' or '.join(f'({way})' for way in ways)})")
-    return " and ".join(parts)
+    return expression(parts, query, _equal, _compared)
 
 
 def _equal(name: str, value: Json) -> str:

@@ -100,10 +100,10 @@ async def test_a_folder_without_another_release_is_refused(tmp_path, factory, nu
 
 
 def test_only_a_target_with_a_folder_of_an_older_release_upgrades():
-    class Kept(OracleFactory):
+    class OnDisk(OracleFactory):
         def capabilities(self, options):
             return super().capabilities(options) - {"upgrade"}
 
-    assert "upgrade" not in Kept().abilities({})
-    assert "upgrade" in Kept().abilities({"older": "folder"})
-    assert "option.older" in Kept().abilities({})
+    assert "upgrade" not in OnDisk().abilities({})
+    assert "upgrade" in OnDisk().abilities({"older": "folder"})
+    assert "option.older" in OnDisk().abilities({})
