@@ -27,8 +27,8 @@ from memstory.contract.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import minilm, weights
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.ports import Embedder, Purpose
+from memstory_reference.systems.pipeline.chunk import Utterance
 from memstory_reference.systems.pipeline.config import PipelineConfig
-from memstory_reference.systems.pipeline.memory import Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
 
 WANTED_SHARE = 0.85

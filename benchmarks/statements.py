@@ -30,8 +30,8 @@ from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.turns.session_end import EndReason
+from memstory_reference.systems.pipeline.chunk import ChunkType
 from memstory_reference.systems.pipeline.config import PipelineConfig
-from memstory_reference.systems.pipeline.memory import ChunkType
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 from memstory_reference.text.stems import stems
 

@@ -53,7 +53,7 @@ from memstory_reference.systems.turns.ranking.scoring import (
     z_scores,
 )
 from memstory_reference.systems.turns.ranking.weighting import Weights
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import NewTurn, Turn
 from memstory_reference.text.stems import stems
 
@@ -232,7 +232,7 @@ async def _remembered(talk: Talk, embedder: Embedder) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         for collection in talk.collections:
             store, numbers = open_sqlite_turns(Path(folder, collection.id), embedder.model), count()
-            memory = TurnsMemory(
+            memory = TurnsService(
                 store=store,
                 embedder=embedder,
                 clock=Now(),
@@ -263,7 +263,7 @@ class Seen:
     turns: dict[str, Mapping[int, Turn]]
 
 
-async def _found(talk: Talk, memories: Sequence[TurnsMemory], config: TurnsConfig) -> Seen:
+async def _found(talk: Talk, memories: Sequence[TurnsService], config: TurnsConfig) -> Seen:
     seen = Seen({}, {}, {}, {})
     for memory, collection in zip(memories, talk.collections, strict=True):
         memory.config = config

@@ -39,7 +39,7 @@ from memstory.targets.vendors.sqlite import loading_driver
 from memstory_reference.composition.embedders import MINILM, make_embedder
 from memstory_reference.composition.turns import open_sqlite_turns
 from memstory_reference.ports import Purpose, Vectors
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import NewTurn
 
 BATCH, QUERIES, NOISE, K, BESIDE = 1_000, 200, 0.5, 10, 1_000
@@ -120,9 +120,9 @@ async def measure(corpus: Corpus, embedder: Perturbed, owners: int, size: int, f
     numbers, chance = count(), Random(3)  # noqa: S311  (whom to ask, not a secret)
     names = [f"owner {number}" for number in range(owners)]
 
-    def opened() -> TurnsMemory:
+    def opened() -> TurnsService:
         store = open_sqlite_turns(folder, embedder.model)
-        return TurnsMemory(store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}")
+        return TurnsService(store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}")
 
     memory, turns, begun = opened(), corpus.turns(size), process_time()
     for name in names:
@@ -228,9 +228,9 @@ async def taken(folder: Path) -> None:
     """Print how much more memory this process has when all owners of a store were searched."""
     embedder = Drawn()
 
-    async def search(where: Path, *, adds: bool = False) -> TurnsMemory:
+    async def search(where: Path, *, adds: bool = False) -> TurnsService:
         store, numbers = open_sqlite_turns(where, embedder.model), count()
-        memory = TurnsMemory(store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}")
+        memory = TurnsService(store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}")
         if adds:
             await memory.add("owner", [NewTurn(text=f"Ann has {number} boats.") for number in range(100)])
         for owner in await memory.owners():

@@ -11,7 +11,7 @@ import pytest
 from memstory.conformance import TargetContract
 from memstory.controls import OracleFactory
 from memstory.targets.discovery import GROUP
-from memstory_reference.targets.turns.target import TurnsFactory
+from memstory_reference.targets.turns import TurnsFactory
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
 EXTRAS = set(PROJECT["project"]["optional-dependencies"])

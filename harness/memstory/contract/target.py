@@ -60,6 +60,7 @@ __all__ = [
     "Hit",
     "Item",
     "Json",
+    "Memory",
     "ModelUse",
     "Query",
     "Receipt",
@@ -156,53 +157,11 @@ class Connection(Protocol):
         ...
 
 
-class Target:
-    """One open memory. Override what the backend can do; never fall back, swallow an error or answer from a copy.
+class Memory:
+    """The operations of one open memory: a target has them, and so has each memory that this project brings.
 
-    Raise `Refused` for a refusal on purpose; any other exception counts as the target breaking. `embedding` runs while
-    the target waits for its embedder, so that reports can separate that time from the memory's.
+    Every operation that a memory lacks raises `NotSupported`. `Refused` is a refusal on purpose.
     """
-
-    embedding: Stopwatch | None = None
-
-    @property
-    def embedding_seconds(self) -> float | None:
-        """Seconds that the embedder has taken so far; None if this target does not measure them."""
-        return None if self.embedding is None else self.embedding.seconds
-
-    @property
-    def model_use(self) -> ModelUse | None:
-        """Calls of its language model so far; None if it has none or does not count them."""
-        return None
-
-    def take_requests(self) -> Sequence[str]:
-        """Return the last requests to a server since this was last asked, a line each and without secrets."""
-        return ()
-
-    def usage(self) -> Usage:
-        """Return what was used so far, and take the requests; an adapter overrides the three above instead."""
-        return Usage(
-            embedding_seconds=self.embedding_seconds, model=self.model_use, requests=tuple(self.take_requests())
-        )
-
-    async def open(self, env: Environment, clock: Clock) -> None:
-        """Open the memory of `env`; opening the same environment again finds what was durable."""
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        """Release everything; what was acknowledged stays durable."""
-        raise NotImplementedError
-
-    async def perform(self, request: Request[Answer]) -> Answer:
-        """Do what `request` says; an adapter overrides the operations below instead."""
-        form = _parameters(getattr(Target, request.op))
-        # By place, since an adapter may call a parameter by another name.
-        placed = [request.args[one.name] for one in form if one.kind is not one.KEYWORD_ONLY]
-        named = {one.name: request.args[one.name] for one in form if one.kind is one.KEYWORD_ONLY}
-        answer = getattr(self, request.op)(*placed, **named)
-        if not hasattr(answer, "__await__"):
-            raise TargetError(f"'{request.op}' of the target is not a coroutine: define it with 'async def'")
-        return cast("Answer", await answer)
 
     async def about(self) -> Mapping[str, str]:
         """Describe what answered: `embedder`, `chat`, versions. A deterministic chat model's value has 'stand-in'."""
@@ -210,17 +169,6 @@ class Target:
 
     async def settle(self) -> None:
         """Return when all background work is done."""
-
-    async def time_moved(self) -> None:
-        """Handle a move of the story's clock; return when everything that was due has happened."""
-
-    async def fault(self, part: str, mode: str) -> None:
-        """Make `part` (embedder, model, store) behave as `mode` (down, slow, garbage, ok) from now on."""
-        raise NotSupported(f"fault.{part}")
-
-    async def faults_landed(self) -> Mapping[str, int]:
-        """Return how often each part was used while it failed; a fault that was never hit proves nothing."""
-        raise NotSupported("fault", "the target makes parts fail, but cannot say whether that happened")
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         """Remember `items`, in order."""
@@ -285,6 +233,66 @@ class Target:
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         """Look inside; `what` is `embedder`, `model`, `bus`, `log`, `status` or another name that the target knows."""
         raise NotSupported(f"inspect.{what}")
+
+
+class Target(Memory):
+    """One open memory. Override what the backend can do; never fall back, swallow an error or answer from a copy.
+
+    Raise `Refused` for a refusal on purpose; any other exception counts as the target breaking. `embedding` runs while
+    the target waits for its embedder, so that reports can separate that time from the memory's.
+    """
+
+    embedding: Stopwatch | None = None
+
+    @property
+    def embedding_seconds(self) -> float | None:
+        """Seconds that the embedder has taken so far; None if this target does not measure them."""
+        return None if self.embedding is None else self.embedding.seconds
+
+    @property
+    def model_use(self) -> ModelUse | None:
+        """Calls of its language model so far; None if it has none or does not count them."""
+        return None
+
+    def take_requests(self) -> Sequence[str]:
+        """Return the last requests to a server since this was last asked, a line each and without secrets."""
+        return ()
+
+    def usage(self) -> Usage:
+        """Return what was used so far, and take the requests; an adapter overrides the three above instead."""
+        return Usage(
+            embedding_seconds=self.embedding_seconds, model=self.model_use, requests=tuple(self.take_requests())
+        )
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        """Open the memory of `env`; opening the same environment again finds what was durable."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Release everything; what was acknowledged stays durable."""
+        raise NotImplementedError
+
+    async def perform(self, request: Request[Answer]) -> Answer:
+        """Do what `request` says; an adapter overrides the operations below instead."""
+        form = _parameters(getattr(Target, request.op))
+        # By place, since an adapter may call a parameter by another name.
+        placed = [request.args[one.name] for one in form if one.kind is not one.KEYWORD_ONLY]
+        named = {one.name: request.args[one.name] for one in form if one.kind is one.KEYWORD_ONLY}
+        answer = getattr(self, request.op)(*placed, **named)
+        if not hasattr(answer, "__await__"):
+            raise TargetError(f"'{request.op}' of the target is not a coroutine: define it with 'async def'")
+        return cast("Answer", await answer)
+
+    async def time_moved(self) -> None:
+        """Handle a move of the story's clock; return when everything that was due has happened."""
+
+    async def fault(self, part: str, mode: str) -> None:
+        """Make `part` (embedder, model, store) behave as `mode` (down, slow, garbage, ok) from now on."""
+        raise NotSupported(f"fault.{part}")
+
+    async def faults_landed(self) -> Mapping[str, int]:
+        """Return how often each part was used while it failed; a fault that was never hit proves nothing."""
+        raise NotSupported("fault", "the target makes parts fail, but cannot say whether that happened")
 
 
 OLDER: Final = "older"
@@ -353,7 +361,7 @@ class TargetFactory:
 
 OPERATIONS: Final = frozenset(
     name
-    for name, member in vars(Target).items()
+    for name, member in {**vars(Memory), **vars(Target)}.items()
     if iscoroutinefunction(member) and name not in ("open", "close", "perform")
 )
 """The names of the methods that a `Request` may call."""

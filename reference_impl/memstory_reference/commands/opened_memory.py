@@ -12,7 +12,7 @@ from memstory_reference.composition.topics import memory_service, open_topics_st
 from memstory_reference.composition.vector_stores import is_store
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Embedder, VectorStore
-from memstory_reference.systems.topics.anywhere import TopicsMemory
+from memstory_reference.systems.topics.anywhere import TopicsAnywhere
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
@@ -68,7 +68,7 @@ async def open_memory(settings: TopicsSettings, embedder: Embedder) -> OpenedMem
     return OpenedMemory(service=memory_service(settings, store, embedder), store=store, owners=owners)
 
 
-async def entry_named(service: TopicsMemory, owner: str, name: str) -> TopicEntry | EngramEntry:
+async def entry_named(service: TopicsAnywhere, owner: str, name: str) -> TopicEntry | EngramEntry:
     """Return the entry with this topic, id or beginning of an id; InputError if there is none or more than one."""
     entry = await service.entry(owner, name) or await service.topic_entry(owner, name)
     if entry is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.composition.extras import require_extra
 from memstory_reference.storage.tombstones import FILE, Tombstones
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.system import TurnsSystem
 
@@ -36,7 +36,7 @@ async def open_turns(
     store: TurnsStore = (
         open_sqlite_turns(folder, embedder.model) if place is None else await _shared_turns(place, embedder.model)
     )
-    memory = TurnsMemory(
+    memory = TurnsService(
         store=wrap(store),
         embedder=embedder,
         clock=clock,

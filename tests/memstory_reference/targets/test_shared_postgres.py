@@ -12,7 +12,7 @@ from memstory.contract.target import Environment, Item, Query, Request, Scope, T
 from memstory.running.hosting.host import HostedTarget
 from memstory_reference.adapters.servers import embedded_postgres
 from memstory_reference.targets import shared_postgres as layers_postgres
-from memstory_reference.targets.layers.target import LayersFactory
+from memstory_reference.targets.layers import LayersFactory
 from memstory_reference.targets.shared_postgres import PREFIX, VARIABLE
 
 ANN = Scope(user="ann", session="t")

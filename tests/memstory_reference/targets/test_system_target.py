@@ -10,12 +10,12 @@ import pytest
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, StoryError
 from memstory.contract.target import Environment, Query, Scope
-from memstory_reference.targets.layers.target import LayersFactory
-from memstory_reference.targets.manager.target import ManagerFactory
-from memstory_reference.targets.observations.target import ObservationsFactory
-from memstory_reference.targets.pipeline.target import PipelineFactory
-from memstory_reference.targets.topics.target import TopicsFactory
-from memstory_reference.targets.turns.target import TurnsFactory
+from memstory_reference.targets.layers import LayersFactory
+from memstory_reference.targets.manager import ManagerFactory
+from memstory_reference.targets.observations import ObservationsFactory
+from memstory_reference.targets.pipeline import PipelineFactory
+from memstory_reference.targets.topics import TopicsFactory
+from memstory_reference.targets.turns import TurnsFactory
 
 ANN = Scope(user="case.ann", session="s")
 FACTORIES = [TopicsFactory, ObservationsFactory, PipelineFactory, LayersFactory, ManagerFactory]

@@ -21,7 +21,7 @@ from memstory.running.runner import RunOptions
 from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder
 from memstory_reference.adapters.offline_chat import OfflineChat
 from memstory_reference.ports import Purpose
-from memstory_reference.targets.topics.target import TopicsFactory
+from memstory_reference.targets.topics import TopicsFactory
 
 ROOT = Path(__file__).parents[3]
 OLLAMA = {"chat": "ollama:qwen3:4b", "embedder": "ollama:nomic-embed-text"}

@@ -23,7 +23,7 @@ from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.systems.topics.anywhere import TopicsMemory
+from memstory_reference.systems.topics.anywhere import TopicsAnywhere
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.processes.agent_process import PART as AGENT
 from memstory_reference.systems.topics.processes.agent_process import START_BY as START_AGENT_BY
@@ -41,7 +41,7 @@ class TopicsTalk(Protocol):
     """The topics system, in this process or in others."""
 
     @property
-    def service(self) -> TopicsMemory:
+    def service(self) -> TopicsAnywhere:
         """The memory itself."""
         ...
 

@@ -9,7 +9,7 @@ from memstory.contract.values import Json
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
 from memstory_reference.composition.pipeline import PIPELINE_FILE
 from memstory_reference.errors import InputError
-from memstory_reference.systems.pipeline.memory import MemoryChunk
+from memstory_reference.systems.pipeline.chunk import MemoryChunk
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.settings import PipelineSettings, default_pipeline, read_pipeline
 

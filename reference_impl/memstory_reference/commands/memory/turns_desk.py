@@ -21,7 +21,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.exchange import read_jsonl, turns_as_jsonl
 from memstory_reference.systems.turns.memory_tools import turn_with_repeats
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import KINDS, Turn
 
 LOG = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ async def import_turns(parsed: argparse.Namespace) -> int:
 class TurnsDesk:
     """An open memory; `owners` are who was typed, or all."""
 
-    memory: TurnsMemory
+    memory: TurnsService
     owners: Sequence[str]
 
     async def listed(self, kind: str | None, *, archived: bool) -> Sequence[Row]:

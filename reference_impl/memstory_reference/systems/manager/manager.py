@@ -325,8 +325,12 @@ class MemoryManager:
     async def cleanup_expired(self) -> int:
         """Delete what is expired, of every owner; return how many memories that were."""
         now = self._clock.now()
-        due = [owner for owner in await self._store.owners(COLLECTION) if self._deadlines.is_due(owner, now)]
+        due = [owner for owner in await self.owners() if self._deadlines.is_due(owner, now)]
         return sum([await self._cleanup(owner, now) for owner in due])
+
+    async def owners(self) -> Sequence[str]:
+        """Return who has memories here."""
+        return await self._store.owners(COLLECTION)
 
     async def count(self, owner: str, memory_type: MemoryType | None = None) -> int:
         """Count rows, expired ones that await cleanup too."""

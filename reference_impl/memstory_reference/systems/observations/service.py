@@ -246,10 +246,14 @@ class ObservationService:
             await self._outbox.catch_up()
             return deleted
 
+    async def owners(self) -> Sequence[str]:
+        """Return who has observations here."""
+        return await self._lane.run(self._store.owners)
+
     async def reindex(self, owner: str | None = None) -> int:
         """Make the vector index again from SQLite, for one owner or all; return how many observations it holds."""
         async with self._turn:
-            owners = [checked_owner(owner)] if owner is not None else await self._lane.run(self._store.owners)
+            owners = [checked_owner(owner)] if owner is not None else await self.owners()
             return sum([await self._outbox.rebuild(one) for one in owners])
 
     async def status(self, owner: str) -> Mapping[str, int]:

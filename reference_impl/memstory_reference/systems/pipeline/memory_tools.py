@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import limits_of
-from memstory_reference.systems.pipeline.memory import MemoryChunk, Utterance
+from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.keywords import extract_keywords, matching_keywords
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk
+from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk
 
 TAG = "memory"
 INDENT = "  "

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory_reference.systems.pipeline.memory import RecalledMemory
+from memstory_reference.systems.pipeline.chunk import RecalledMemory
 from memstory_reference.text.keywords import extract_keywords, matching_keywords
 
 OFF = "off"

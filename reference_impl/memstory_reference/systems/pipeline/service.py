@@ -27,6 +27,14 @@ from memstory_reference.ports import Embedder, NewId, Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
+from memstory_reference.systems.pipeline.chunk import (
+    ChunkReceipt,
+    ChunkType,
+    CompressionReport,
+    MemoryChunk,
+    RecallResult,
+    Utterance,
+)
 from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.importance import centroid
@@ -42,14 +50,6 @@ from memstory_reference.systems.pipeline.ingest.validation import (
     checked_type,
     checked_types,
     checked_utterances,
-)
-from memstory_reference.systems.pipeline.memory import (
-    ChunkReceipt,
-    ChunkType,
-    CompressionReport,
-    MemoryChunk,
-    RecallResult,
-    Utterance,
 )
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.reading.cleaning import clean
@@ -342,6 +342,10 @@ class PipelineService:
     async def export_rows(self, user_id: str) -> list[dict[str, Json]]:
         """Return all rows of a user, oldest first, as `import_rows` takes them."""
         return [export_row(memory) for memory in reversed(await self.memories(user_id, include_replaced=True))]
+
+    async def owners(self) -> list[str]:
+        """Return who has memories here."""
+        return await self._lane.run(self._store.owners)
 
     async def reindex(self, user_id: str) -> int:
         """Read the user's vectors again and embed what has none that can be compared; return how many are found."""

@@ -10,7 +10,7 @@ from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, 
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 
 
-class TopicsMemory(Protocol):
+class TopicsAnywhere(Protocol):
     """The memory, whose methods are as `MemoryService` has them."""
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:

@@ -288,7 +288,11 @@ class MemoryService:
 
     async def purge_all(self) -> int:
         """Delete every owner's engrams that are older than the retention; return how many went."""
-        return sum([await self.purge(owner) for owner in await self._store.owners(self.config.collection)])
+        return sum([await self.purge(owner) for owner in await self.owners()])
+
+    async def owners(self) -> Sequence[str]:
+        """Return who has memories here."""
+        return await self._store.owners(self.config.collection)
 
     async def count(self, owner: str, kind: Literal["topic", "episodic"]) -> int:
         """Count the owner's topics or engrams."""

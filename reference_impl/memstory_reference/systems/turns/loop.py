@@ -16,7 +16,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_memory, checked_owner
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.memory_tools import FORGET, SPECS, TurnsTools
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, TURN, USER, NewTurn
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class TurnsAnswer:
 class TurnsAgent:
     """Talks with one owner in one session."""
 
-    def __init__(self, *, memory: TurnsMemory, chat: ChatModel, clock: Clock, owner: str, session: str) -> None:
+    def __init__(self, *, memory: TurnsService, chat: ChatModel, clock: Clock, owner: str, session: str) -> None:
         self._memory = memory
         self._chat = chat
         self._clock = clock

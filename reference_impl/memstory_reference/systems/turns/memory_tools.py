@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, NewTurn, Turn, moment_of
 from memstory_reference.text.keywords import plain_words
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
@@ -64,7 +64,7 @@ SPECS = (RECALL, REMEMBER, FORGET)
 class TurnsTools:
     """The tools of one owner in one session; neither is ever an argument."""
 
-    def __init__(self, memory: TurnsMemory, owner: str, session: str | None = None) -> None:
+    def __init__(self, memory: TurnsService, owner: str, session: str | None = None) -> None:
         self._memory = memory
         self._owner = owner
         self._session = session
@@ -113,7 +113,7 @@ class TurnsTools:
         return {"success": identifier in gone, "id": identifier, "forgotten": len(gone)}
 
 
-async def turn_with_repeats(memory: TurnsMemory, owner: str, identifier: str) -> list[Turn]:
+async def turn_with_repeats(memory: TurnsService, owner: str, identifier: str) -> list[Turn]:
     """Return a turn, and those that repeat it word for word; none if it is unknown."""
     turn = await memory.get(owner, identifier)
     others = await memory.listed(owner) if turn else []

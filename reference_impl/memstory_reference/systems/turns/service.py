@@ -69,7 +69,7 @@ class FoundTurn:
         }
 
 
-class TurnsMemory:
+class TurnsService:
     """One memory for many owners. Writers take turns; a write is acknowledged when the store has it."""
 
     def __init__(

@@ -9,7 +9,7 @@ from memstory.contract.models import ChatModel, Message
 from memstory.contract.values import ToolCall, ToolSchema
 from memstory_reference.systems.turns.loop import TurnsAgent, TurnsAnswer
 from memstory_reference.systems.turns.memory_tools import SPECS, TurnsTools
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 
 KEPT_CONVERSATIONS = 1_000
 
@@ -17,7 +17,7 @@ KEPT_CONVERSATIONS = 1_000
 class TurnsSystem:
     """A memory with three tools and an agent that talks."""
 
-    def __init__(self, *, memory: TurnsMemory, chat: ChatModel, clock: Clock) -> None:
+    def __init__(self, *, memory: TurnsService, chat: ChatModel, clock: Clock) -> None:
         self.memory = memory
         self.chat = chat
         self._clock = clock

@@ -26,8 +26,7 @@ from memstory_reference.systems.layers.stores.sqlite_rows_store import SqliteRow
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 from memstory_reference.systems.layers.turns import lanes, session_end, writing
 from memstory_reference.systems.layers.turns.session_end import SessionEnds
-from memstory_reference.targets.layers import formulas
-from memstory_reference.targets.layers.target import LayersFactory
+from memstory_reference.targets.layers import LayersFactory, formulas
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 

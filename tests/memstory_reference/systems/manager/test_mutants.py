@@ -7,15 +7,16 @@ from itertools import count
 import pytest
 
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.systems.manager import deadlines, loop, manager, memory_tools
+from memstory_reference.systems.manager import deadlines, loop, manager, memory_tools, values
+from memstory_reference.systems.manager import memory as interface
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories import memory, metadata, migration, nearest, rows
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memory_tools import ManagerTools
 from memstory_reference.systems.manager.window import ContextWindow
-from memstory_reference.targets.manager import target, values
-from memstory_reference.targets.manager.target import ManagerFactory, ManagerTarget
+from memstory_reference.targets import system_target
+from memstory_reference.targets.manager import ManagerFactory
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -127,7 +128,7 @@ def numbered(_plain):
 
 FACTORY = ManagerFactory
 MUTANTS = [
-    ("M6: forget never misses (MF-1)", "result is true", (ManagerTarget, "delete", sure_of_deletion)),
+    ("M6: forget never misses (MF-1)", "result is true", (interface.ManagerMemory, "delete", sure_of_deletion)),
     ("M2: a context ends a second early (MF-2)", "data is", (values, "expires_at", to_the_second)),
     (
         "M3d: every day ends in UTC (MF-2)",
@@ -177,7 +178,7 @@ MUTANTS = [
     (
         "M9: nothing is copied (MF-15)",
         "'memories' is 0",
-        (target, "copy_closed", lambda _: lambda _folder, to: to.mkdir(exist_ok=True)),
+        (system_target, "copy_closed", lambda _: lambda _folder, to: to.mkdir(exist_ok=True)),
     ),
     ("M1: scores below zero (MF-16)", "hits count 4", (nearest, "score_of", lambda _: lambda similarity: similarity)),
     (
@@ -193,7 +194,7 @@ MUTANTS = [
     (
         "M8: nothing is warned of (MF-19)",
         "'warnings' has a length that is 0",
-        (target, "migrate_rows", lambda plain: lambda given: replace(plain(given), warnings=())),
+        (interface, "migrate_rows", lambda plain: lambda given: replace(plain(given), warnings=())),
     ),
     (
         "M7b: the same fact is stored again and again (MF-20)",

@@ -15,11 +15,11 @@ from memstory_reference.systems.observations import (
     quality,
     service,
 )
+from memstory_reference.systems.observations import memory as interface
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import ObservationsStore
 from memstory_reference.systems.observations.service import ObservationService
-from memstory_reference.targets.observations import target
-from memstory_reference.targets.observations.target import ObservationsFactory
+from memstory_reference.targets.observations import ObservationsFactory
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -110,7 +110,7 @@ MUTANTS = [
         "0.71, 0.71], not within",
         (quality, "quality", lambda _: lambda score: (score or 5.0) / 10 * (0.5 if score and score < 7 else 1)),
     ),
-    ("O1: similarity goes below zero", "data is", (target, "rank", with_any_similarity)),
+    ("O1: similarity goes below zero", "data is", (interface, "rank", with_any_similarity)),
     (
         "O3: quality is ignored",
         "[0.87, 0.87]",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memstory.contract.errors import MemstoryError
 from memstory_reference.errors import InputError
-from memstory_reference.systems.pipeline.memory import Utterance
+from memstory_reference.systems.pipeline.chunk import Utterance
 
 WRONG = [None, 5, 1.5, True, b"x", {}, {"$ne": ""}, ["a"], "\ud800", "a\0b", "", "x" * 600, 10**5_000]
 

@@ -6,8 +6,8 @@ import pytest
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModelUnavailableError
 from memstory_reference.systems.pipeline import service as service_module
+from memstory_reference.systems.pipeline.chunk import Utterance
 from memstory_reference.systems.pipeline.compression import NoSummaryError
-from memstory_reference.systems.pipeline.memory import Utterance
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk, Utterance
+from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, Utterance
 
 EAST, NORTH, WEST = (1, 0), (0, 1), (-1, 0)
 COMPASS = {"the east": EAST, "the north": NORTH, "eastward again": EAST, "the west": WEST}

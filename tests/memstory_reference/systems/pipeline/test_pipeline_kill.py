@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from memstory_reference.composition.pipeline import open_pipeline
+from memstory_reference.systems.pipeline.chunk import Utterance
 from memstory_reference.systems.pipeline.config import PipelineConfig
-from memstory_reference.systems.pipeline.memory import Utterance
 
 OWNERS = ("ana", "bob", "cid")
 CONFIG = PipelineConfig(store_threshold=0, compression_threshold=3, min_chunk_tokens=1)

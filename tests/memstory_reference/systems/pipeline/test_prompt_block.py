@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk
+from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 
 NOON = datetime(2026, 1, 20, 12, tzinfo=UTC)

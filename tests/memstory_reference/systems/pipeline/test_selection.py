@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk, RecalledMemory
+from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, RecalledMemory
 from memstory_reference.systems.pipeline.selection import blend, fit_budget, keyword_coverage, rerank
 
 NOON = datetime(2026, 1, 1, tzinfo=UTC)

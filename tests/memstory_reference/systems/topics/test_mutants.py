@@ -18,7 +18,7 @@ from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.systems.topics.toolset import result_texts, topic_tools
-from memstory_reference.targets.topics.target import TopicsFactory
+from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.text.secret_guard import secret_in
 from memstory_reference.tooling import tools
 from memstory_reference.tooling.agent import GeneratorAgent

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memstory_reference.storage.tombstones import Tombstones
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -43,7 +43,7 @@ def embedder():
 async def memory(tmp_path, embedder):
     numbers = count()
     store = SqliteTurns(tmp_path / "turns", model=embedder.model)
-    opened = TurnsMemory(
+    opened = TurnsService(
         store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}", tombstones=Tombstones()
     )
     yield opened

@@ -8,14 +8,14 @@ import pytest
 from memstory_reference.adapters.offline_chat import model
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns import context_block, loop, memory_tools, service, turn
+from memstory_reference.systems.turns import memory as interface
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking import scoring, spans
 from memstory_reference.systems.turns.ranking.spans import Span
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.columns import Columns
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
-from memstory_reference.targets.turns import target
-from memstory_reference.targets.turns.target import TurnsFactory
+from memstory_reference.targets.turns import TurnsFactory
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 FACTORY = TurnsFactory
@@ -99,21 +99,21 @@ MUTANTS = [
     ("T51: a secret takes the others with it", "was refused", (service, "refuse_secrets", all_refused)),
     ("T20: age does not matter", "'recent'", without("recent")),
     ("T20: what follows is no better", "'update'", without("update")),
-    ("T20: what was said later is found for an earlier date", "library", (TurnsMemory, "search", of_all_times)),
+    ("T20: what was said later is found for an earlier date", "library", (TurnsService, "search", of_all_times)),
     ("T21: what was said stays said", "'update'", without("update")),
     ("T22: a plan stays a plan", "first", without("recent", "update")),
     ("T25: both events are looked for as one", "hits", (service, "compared_events", ())),
     ("T26: what follows is looked for by its own words", "'update'", without("update")),
     ("T26: what held at a date is not followed", "'update'", (scoring, "holding_share", 0.0)),
     ("T27: a season is a year", "'date'", (spans, "months_of", whole_years)),
-    ("T40: conditions are not kept", "hits", (TurnsMemory, "search", without_conditions)),
+    ("T40: conditions are not kept", "hits", (TurnsService, "search", without_conditions)),
     ("T41: any date will do", "was not refused", (turn, "moment_of", any_date)),
     ("T41: what is known beside the text is lost", "'speaker'", (service, "checked_turn", without_the_metadata)),
     ("T42: a key names as many turns as it likes", "outcomes", (SqliteTurns, "by_key", None)),
     ("T43: remembered text is put in as it is", "text", (context_block, "as_data", lambda _: lambda text: text)),
     ("T43: as much as there is", "tokens", (context_block, "count_tokens", 0)),
-    ("T44: nothing is forgotten", "'success'", (TurnsMemory, "delete", [])),
-    ("T45: a file is not read", "'imported'", (target, "read_jsonl", [])),
+    ("T44: nothing is forgotten", "'success'", (TurnsService, "delete", [])),
+    ("T45: a file is not read", "'imported'", (interface, "read_jsonl", [])),
     ("T47: a session is everything", "hits",
      (SqliteTurns, "forget_session", lambda _: lambda self, owner, _session: self.forget_owner(owner))),
 ]  # fmt: skip

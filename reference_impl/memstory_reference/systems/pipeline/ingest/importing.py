@@ -22,11 +22,11 @@ from memstory_reference.input_checks import (
     short_repr,
 )
 from memstory_reference.ports import Embedder, NewId
+from memstory_reference.systems.pipeline.chunk import USER, ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
 from memstory_reference.systems.pipeline.ingest.planning import Insertion, PreferenceChange, Vector
 from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
-from memstory_reference.systems.pipeline.memory import USER, ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 from memstory_reference.text.secret_guard import refuse_secrets

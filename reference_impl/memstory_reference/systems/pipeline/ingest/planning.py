@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.ports import NewId
-from memstory_reference.systems.pipeline.config import PipelineConfig
-from memstory_reference.systems.pipeline.importance import importance, novelty, salience
-from memstory_reference.systems.pipeline.memory import (
+from memstory_reference.systems.pipeline.chunk import (
     USER,
     ChunkOutcome,
     ChunkReceipt,
@@ -24,6 +22,8 @@ from memstory_reference.systems.pipeline.memory import (
     MemoryChunk,
     Utterance,
 )
+from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.importance import importance, novelty, salience
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.reading.routing import memory_type_of
 from memstory_reference.text.secret_guard import Guard

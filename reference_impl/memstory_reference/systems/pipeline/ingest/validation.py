@@ -8,7 +8,7 @@ from typing import Any
 
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, short_repr
-from memstory_reference.systems.pipeline.memory import ROLES, ChunkType, Utterance
+from memstory_reference.systems.pipeline.chunk import ROLES, ChunkType, Utterance
 
 MAX_TOKENS = 10_000_000
 MAX_LISTED = 10_000_000

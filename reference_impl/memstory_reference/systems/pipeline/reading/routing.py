@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memstory_reference.systems.pipeline.memory import ChunkType
+from memstory_reference.systems.pipeline.chunk import ChunkType
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.text.fences import prose
 

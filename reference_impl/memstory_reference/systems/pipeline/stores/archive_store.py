@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memstory_reference.storage.database_store import Database
+from memstory_reference.systems.pipeline.chunk import MemoryChunk
 from memstory_reference.systems.pipeline.ingest.planning import Insertion
-from memstory_reference.systems.pipeline.memory import MemoryChunk
 from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.rows_store import sound_memories
 from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import normalized_or_none
-from memstory_reference.systems.pipeline.memory import MemoryChunk
+from memstory_reference.systems.pipeline.chunk import MemoryChunk
 from memstory_reference.systems.pipeline.stores.rows_store import (
     check_dimension,
     dimension_of,

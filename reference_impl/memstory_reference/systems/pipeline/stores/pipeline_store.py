@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.vector_matrix import products
+from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.ingest.planning import (
     Insertion,
     PreferenceChange,
@@ -21,7 +22,6 @@ from memstory_reference.systems.pipeline.ingest.planning import (
     Write,
     twin_of,
 )
-from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.rows_store import (
     Admission,
@@ -246,6 +246,11 @@ class PipelineStore:
                 if stands_for is not None or self._rows.unset(owner, one):
                     deleted.append(one)
         return deleted
+
+    def owners(self) -> list[str]:
+        """Return who has memories here, by name."""
+        rows = self._db.execute("SELECT owner FROM memories UNION SELECT owner FROM preferences ORDER BY owner")
+        return [row["owner"] for row in rows]
 
     def forget(self, owner: str) -> int:
         """Forget a user, with everything that was learnt from the user's texts; return how many memories that were."""

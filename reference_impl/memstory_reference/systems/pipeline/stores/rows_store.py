@@ -15,8 +15,8 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import normalized_or_none
+from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
-from memstory_reference.systems.pipeline.memory import ChunkType, MemoryChunk
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
 from memstory.contract.values import ToolSchema, Tree
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.systems.topics.anywhere import TopicsMemory
+from memstory_reference.systems.topics.anywhere import TopicsAnywhere
 from memstory_reference.systems.topics.toolset.result_texts import (
     NO_MEMORIES,
     NOTE_SAVED,
@@ -40,7 +40,7 @@ Toolset = Literal["single", "dual"]
 _Call = Callable[[Mapping[str, Tree], ToolCaller], Awaitable[str]]
 
 
-def topic_tools(service: TopicsMemory, clock: Clock, toolset: Toolset) -> Sequence[Tool]:
+def topic_tools(service: TopicsAnywhere, clock: Clock, toolset: Toolset) -> Sequence[Tool]:
     """Return the tools of `toolset`; all share the one `service`."""
     calls = _Calls(service, clock)
     asked_for = [
@@ -67,7 +67,7 @@ def topic_tools(service: TopicsMemory, clock: Clock, toolset: Toolset) -> Sequen
 class _Calls:
     """What the tools do; the schema made sure of the types of their arguments."""
 
-    def __init__(self, service: TopicsMemory, clock: Clock) -> None:
+    def __init__(self, service: TopicsAnywhere, clock: Clock) -> None:
         self._service = service
         self._clock = clock
 

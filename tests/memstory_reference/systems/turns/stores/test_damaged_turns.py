@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.turn import NewTurn
 
@@ -45,7 +45,7 @@ async def reopened(memory, tmp_path, embedder):
         with closing(sqlite3.connect(file)) as connection, connection:
             connection.execute(statement, values)
         store = SqliteTurns(tmp_path / "turns", model=embedder.model)
-        opened.append(TurnsMemory(store=store, embedder=embedder, clock=memory._clock, new_id=iter("xyz").__next__))
+        opened.append(TurnsService(store=store, embedder=embedder, clock=memory._clock, new_id=iter("xyz").__next__))
         return opened[-1]
 
     yield reopen

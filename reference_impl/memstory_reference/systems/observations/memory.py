@@ -1,116 +1,94 @@
-"""The observations system as a target of the harness."""
+"""The observations memory by the interface of all six."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
-from pathlib import Path
 
+from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused, StoryError
-from memstory.contract.target import (
-    Environment,
-    Hit,
-    Item,
-    Query,
-    Receipt,
-    ReceiptItem,
-    Ref,
-    Scope,
-    Tree,
-)
-from memstory_reference.composition.observations import open_observations
+from memstory.contract.models import ChatModel
+from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.systems.observations.config import ObservationsConfig
+from memstory_reference.ports import NewId
+from memstory_reference.system_memory import ForgettingInWords
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.quality import rank, similarity
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
+from memstory_reference.systems.observations.run_tools import SPECS, RunTools
 from memstory_reference.systems.observations.service import ObservationService, StoredObservation
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
-from memstory_reference.targets.in_words import ForgettingInWords
-from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 KIND = "observation"
-CONFIG = tuple(ObservationsConfig.rules)
 
 
-class ObservationsTarget(ForgettingInWords, SystemTarget[ObservationService]):
-    """One open observations memory; both indexes are in the case's workspace."""
+class ObservationsMemory(ForgettingInWords):
+    """An open memory of observations; `chat` plans and writes for the job `research`, by rules if there is none."""
 
     operations = frozenset(
         {
             *("add", "add.key", "add.verbatim", "get.id", "get.key", "list", "delete", "delete.reports_missing"),
             *("delete.about", "delete.durable", "identifiers.spellings"),
             *("feedback", "context", "rank.quality", "unicode_lexical"),
+            *("tool", "tool.schema"),
             *("search", "search.scores", "search.lexical", "search.hybrid", "search.min_score", "search.explain"),
         }
     )
-    options = (*CONFIG, *PORT_OPTIONS)
 
-    def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        given = {name: env.options[name] for name in CONFIG if name in env.options}
-        self._config = ObservationsConfig().changed(given, "options")
-        return super()._ports_of(env)
-
-    async def _open_system(self, workspace: Path) -> ObservationService:
-        return await open_observations(
-            workspace,
-            embedder=self._ports.embedder,
-            chat=self._ports.chat if self._has_model else None,
-            clock=self._clock,
-            new_id=self._ports.new_id,
-            config=self._config,
-            wrap=self._ports.with_faults,
-        )
+    def __init__(self, service: ObservationService, *, clock: Clock, new_id: NewId, chat: ChatModel | None) -> None:
+        self._service = service
+        self._clock = clock
+        self._new_id = new_id
+        self._chat = chat
 
     @property
-    def _has_model(self) -> bool:
-        # The stand-in is a model too where a story names it.
-        return bool(self._env.model_rules) or "chat" in self._env.options
-
-    def _store_name(self) -> str:
+    def store_name(self) -> str:
         return f"sqlite fts5 + chromadb {version('chromadb')}"
 
+    async def close(self) -> None:
+        await self._service.close()
+
+    async def owners(self) -> Sequence[str]:
+        return await self._service.owners()
+
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        with self._in_harness_words():
-            observations = [self._observation(item) for item in items]
-            stored = await self._system.store(observations, scope.user)
+        observations = [self._observation(item) for item in items]
+        stored = await self._service.store(observations, scope.user)
         return Receipt(items=[_receipt_item(one) for one in stored])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        with self._in_harness_words():
-            found = await self._system.get(_id(ref), scope.user)
+        found = await self._service.get(_id(ref), scope.user)
         return _hit(found) if found else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         _check_kinds(query.kinds)
         self._check_query(query)
-        with self._in_harness_words():
-            found = await self._system.search(query.text, scope.user, query.top_k)
+        found = await self._service.search(query.text, scope.user, query.top_k)
         floor = float("-inf") if query.min_score is None else query.min_score
         return [_ranked_hit(entry) for entry in found if entry.rank.rank >= floor]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         _check_kinds(kinds)
-        with self._in_harness_words():
-            return [_hit(one) for one in await self._system.recent(scope.user, limit)]
+        return [_hit(one) for one in await self._service.recent(scope.user, limit)]
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
-        with self._in_harness_words():
-            return bool(await self._system.delete([_id(ref)], scope.user, durable=ref.durable))
+        return bool(await self._service.delete([_id(ref)], scope.user, durable=ref.durable))
 
-    async def _ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        with self._in_harness_words():
-            return [one.id for one in await self._system.about(things, scope.user)]
+    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        return [one.id for one in await self._service.about(things, scope.user)]
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
-        with self._in_harness_words():
-            return await self._system.rate(_id(ref), value, scope.user)
+        return await self._service.rate(_id(ref), value, scope.user)
 
     async def context(self, query: Query, scope: Scope) -> str:
-        with self._in_harness_words():
-            return await self._system.get_context(query.text, scope.user, query.top_k)
+        return await self._service.get_context(query.text, scope.user, query.top_k)
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        return SPECS
+
+    async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
+        return await RunTools(self._service, scope.user).call(name, args)
 
     async def _job_compress_and_store(
         self,
@@ -123,7 +101,7 @@ class ObservationsTarget(ForgettingInWords, SystemTarget[ObservationService]):
         run_id: str | None = None,
         sources: Sequence[str] = (),
     ) -> Tree:
-        stored = await self._system.compress_and_store(
+        stored = await self._service.compress_and_store(
             task=task,
             output=output,
             owner=scope.user,
@@ -135,7 +113,7 @@ class ObservationsTarget(ForgettingInWords, SystemTarget[ObservationService]):
         return _stored_data(stored)
 
     async def _job_reindex(self, scope: Scope) -> Tree:
-        return {"reindexed": await self._system.reindex(scope.user)}
+        return {"reindexed": await self._service.reindex(scope.user)}
 
     async def _job_research(
         self,
@@ -148,7 +126,7 @@ class ObservationsTarget(ForgettingInWords, SystemTarget[ObservationService]):
         final_score: float | None = None,
     ) -> Tree:
         passages = LocalCorpus(Passage(id=one["id"], text=one["text"]) for one in corpus)
-        loop = ResearchLoop(self._system, passages, self._ports.chat if self._has_model else None)
+        loop = ResearchLoop(self._service, passages, self._chat)
         run = await loop.run(task, scope.user, run_id=run_id, task_type=task_type, final_score=final_score)
         return {
             "plan": {"prior_work": list(run.plan.prior_work), "queries": list(run.plan.queries)},
@@ -160,9 +138,9 @@ class ObservationsTarget(ForgettingInWords, SystemTarget[ObservationService]):
         }
 
     async def _look_status(self, scope: Scope) -> Tree:
-        return dict(await self._system.status(scope.user))
+        return dict(await self._service.status(scope.user))
 
-    def _formula(self, args: Mapping[str, Tree]) -> Tree:
+    async def _look_formula(self, _: Scope, **args: Tree) -> Tree:
         match dict(args):
             case {"rank": rows, **more} if not more:
                 return [rank(*row).rank for row in rows]
@@ -177,7 +155,7 @@ class ObservationsTarget(ForgettingInWords, SystemTarget[ObservationService]):
             raise InputError(f"kind {item.kind!r} is unknown; allowed: {KIND}")
         given: dict[str, Tree] = dict(item.metadata)
         observation = Observation(
-            id=self._ports.new_id() if item.key is None else item.key,
+            id=self._new_id() if item.key is None else item.key,
             title=str(given.pop("title", "")) or item.text[:80],
             narrative=item.text,
             facts=given.pop("facts", ()),
@@ -191,14 +169,6 @@ class ObservationsTarget(ForgettingInWords, SystemTarget[ObservationService]):
                 f"metadata {next(iter(given))!r} is unknown; allowed: title, facts, task, task_type, score"
             )
         return observation
-
-
-class ObservationsFactory(SystemFactory):
-    """The observations memory: what finished runs left behind, ranked by likeness and quality."""
-
-    name = "observations"
-    spec = "memstory_reference.targets.observations.target:ObservationsFactory"
-    target_class = ObservationsTarget
 
 
 def _check_kinds(kinds: Sequence[str]) -> None:

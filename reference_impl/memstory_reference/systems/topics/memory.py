@@ -1,38 +1,22 @@
-"""The topics system as a target of the harness."""
+"""The topics memory by the interface of all six."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 
+from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused
-from memstory.contract.target import (
-    Environment,
-    Hit,
-    Item,
-    Query,
-    Receipt,
-    Ref,
-    Scope,
-    ToolCall,
-    ToolSchema,
-    Tree,
-    Turn,
-)
-from memstory_reference.composition.topics import open_topics
+from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
+from memstory_reference.system_memory import CorrectingInWords
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.systems.topics.toolset.result_texts import engrams_text
-from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
-from memstory_reference.targets.in_words import CorrectingInWords
-from memstory_reference.targets.system_target import SystemFactory, SystemTarget
-from memstory_reference.targets.topics.options import OPTIONS, topics_options
-from memstory_reference.targets.topics.values import (
+from memstory_reference.systems.topics.values import (
     EPISODIC,
     TOPIC,
     checked_kinds,
@@ -50,8 +34,8 @@ from memstory_reference.targets.topics.values import (
 DEFAULT_SESSION = "default"
 
 
-class TopicsTarget(CorrectingInWords, SystemTarget[TopicsSystem]):
-    """One open topics system; the vector store is in the case's workspace."""
+class TopicsMemory(CorrectingInWords):
+    """An open topics system."""
 
     operations = frozenset(
         {
@@ -65,93 +49,79 @@ class TopicsTarget(CorrectingInWords, SystemTarget[TopicsSystem]):
             *("scope.session", "scope.session_all", "rank.reward"),
         }
     )
-    options = OPTIONS
 
-    def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        chosen = topics_options(env.options, has_vectors=bool(env.vectors))
-        self._settings = chosen.settings
-        return environment_ports(env, self._make_embedder, profile=chosen.profile)
-
-    async def _open_system(self, workspace: Path) -> TopicsSystem:
-        ports = self._ports
-        return await open_topics(
-            replace(self._settings, chroma_path=str(workspace / self._settings.chroma_path)),
-            embedder=ports.embedder,
-            chat=ports.chat,
-            clock=self._clock,
-            new_id=ports.new_id,
-            wrap=ports.with_faults,
-        )
-
-    def _store_name(self) -> str:
-        return f"sqlite + chromadb {version('chromadb')}"
+    def __init__(self, system: TopicsSystem, clock: Clock) -> None:
+        self._system = system
+        self._clock = clock
 
     @property
-    def _has_model(self) -> bool:
-        return True
+    def store_name(self) -> str:
+        return f"sqlite + chromadb {version('chromadb')}"
+
+    async def close(self) -> None:
+        await self._system.close()
+
+    async def owners(self) -> Sequence[str]:
+        return await self._service.owners()
 
     async def settle(self) -> None:
-        with self._in_harness_words():
-            await self._system.settle()
+        await self._system.settle()
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        with self._in_harness_words():
-            facts = [fact_of(item) for item in items if is_topic(item)]
-            engrams = [engram_of(item, scope) for item in items if not is_topic(item)]
-            known = {entry.id for entry in await self._service.list_topics(scope.user)} if facts else set()
-            topic_ids, engram_ids = map(iter, await self._service.write(scope.user, facts=facts, engrams=engrams))
+        facts = [fact_of(item) for item in items if is_topic(item)]
+        engrams = [engram_of(item, scope) for item in items if not is_topic(item)]
+        known = {entry.id for entry in await self._service.list_topics(scope.user)} if facts else set()
+        topic_ids, engram_ids = map(iter, await self._service.write(scope.user, facts=facts, engrams=engrams))
         ids = [next(topic_ids if is_topic(item) else engram_ids) for item in items]
         return Receipt(
             items=[stored_item(one, item, is_known=one in known) for one, item in zip(ids, items, strict=True)]
         )
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        with self._in_harness_words():
-            entry = await self._entry(ref, scope)
+        entry = await self._entry(ref, scope)
         return listed_hit(entry) if entry else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         return [found_hit(engram) for engram in await self._found(query, scope)]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
-        with self._in_harness_words():
-            wanted = checked_kinds(kinds)
-            topics = await self._service.list_topics(scope.user) if TOPIC in wanted else []
-            engrams = await self._service.list_engrams(scope.user, where_of(scope)) if EPISODIC in wanted else []
+        wanted = checked_kinds(kinds)
+        topics = await self._service.list_topics(scope.user) if TOPIC in wanted else []
+        engrams = await self._service.list_engrams(scope.user, where_of(scope)) if EPISODIC in wanted else []
         return [*map(listed_hit, topics), *map(listed_hit, engrams)][:limit]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        with self._in_harness_words():
-            entry = await self._entry(ref, scope)
-            is_known = entry is not None and await self._service.rewrite(
-                scope.user, entry.id, item.text, item.metadata or None
-            )
+        entry = await self._entry(ref, scope)
+        is_known = entry is not None and await self._service.rewrite(
+            scope.user, entry.id, item.text, item.metadata or None
+        )
         if entry is None or not is_known:
             raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
         return Receipt(items=[updated_item(entry, item)])
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
-        with self._in_harness_words():
-            if ref.id is None and ref.key is None:
-                return bool(await self._service.forget_all(scope.user, where_of(scope), durable=ref.durable))
-            entry = await self._entry(ref, scope)
-            return entry is not None and await self._service.forget(scope.user, entry.id, durable=ref.durable)
+        if ref.id is None and ref.key is None:
+            return bool(await self._service.forget_all(scope.user, where_of(scope), durable=ref.durable))
+        entry = await self._entry(ref, scope)
+        return entry is not None and await self._service.forget(scope.user, entry.id, durable=ref.durable)
 
-    async def _ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        with self._in_harness_words():
-            return await self._service.about(scope.user, things)
+    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        return await self._service.about(scope.user, things)
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
-        with self._in_harness_words():
-            entry = await self._entry(ref, scope)
-            return entry is not None and await self._service.reward(scope.user, entry.id, value)
+        entry = await self._entry(ref, scope)
+        return entry is not None and await self._service.reward(scope.user, entry.id, value)
 
     async def context(self, query: Query, scope: Scope) -> str:
         return engrams_text(await self._found(query, scope), self._clock.now().date())
 
+    async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
+        found = await self._service.held(scope.user, memory_id)
+        entries = [found.entry, *found.topics, *found.engrams] if found else []
+        return [listed_hit(one) for one in {one.id: one for one in entries}.values()]
+
     async def say(self, text: str, scope: Scope) -> Turn:
-        with self._in_harness_words():
-            answer = await self._system.say(text, owner=scope.user, session_id=scope.session or DEFAULT_SESSION)
+        answer = await self._system.say(text, owner=scope.user, session_id=scope.session or DEFAULT_SESSION)
         return Turn(
             answer=answer.answer,
             thinking=answer.thinking,
@@ -162,10 +132,9 @@ class TopicsTarget(CorrectingInWords, SystemTarget[TopicsSystem]):
         return list(self._system.tools())
 
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
-        with self._in_harness_words():
-            return await self._system.call_tool(
-                name, args, caller=caller or "OutsideAgent", owner=scope.user, session_id=scope.session
-            )
+        return await self._system.call_tool(
+            name, args, caller=caller or "OutsideAgent", owner=scope.user, session_id=scope.session
+        )
 
     async def _job_purge(self, scope: Scope, *, older_than_days: Tree = None) -> Tree:
         return {"deleted": await self._service.purge(scope.user, older_than_days)}
@@ -189,12 +158,11 @@ class TopicsTarget(CorrectingInWords, SystemTarget[TopicsSystem]):
 
     async def _found(self, query: Query, scope: Scope) -> Sequence[FoundEngram]:
         self._check_query(query)
-        with self._in_harness_words():
-            if checked_kinds(query.kinds or [EPISODIC]) != {EPISODIC}:
-                raise InputError("only the kind 'episodic' is found by meaning; look a topic up by its exact key")
-            return await self._service.search_episodic(
-                scope.user, query.text, query.top_k, min_score=query.min_score, where=where_of(scope, query.where)
-            )
+        if checked_kinds(query.kinds or [EPISODIC]) != {EPISODIC}:
+            raise InputError("only the kind 'episodic' is found by meaning; look a topic up by its exact key")
+        return await self._service.search_episodic(
+            scope.user, query.text, query.top_k, min_score=query.min_score, where=where_of(scope, query.where)
+        )
 
     async def _entry(self, ref: Ref, scope: Scope) -> TopicEntry | EngramEntry | None:
         entry: TopicEntry | EngramEntry | None
@@ -210,11 +178,3 @@ class TopicsTarget(CorrectingInWords, SystemTarget[TopicsSystem]):
     @property
     def _service(self) -> MemoryService:
         return self._system.service
-
-
-class TopicsFactory(SystemFactory):
-    """The topics memory: facts by name and past turns by meaning, reached through tools."""
-
-    name = "topics"
-    spec = "memstory_reference.targets.topics.target:TopicsFactory"
-    target_class = TopicsTarget

@@ -6,7 +6,7 @@ import pytest
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, StoryError, TargetError
 from memstory.contract.target import Environment, Item, Query, Ref, Scope
-from memstory_reference.targets.manager.target import ManagerFactory, ManagerTarget
+from memstory_reference.targets.manager import ManagerFactory, ManagerTarget
 
 ANN, BOB = Scope(user="case.ann"), Scope(user="case.bob")
 S1, S2 = replace(ANN, session="s1"), replace(ANN, session="s2")

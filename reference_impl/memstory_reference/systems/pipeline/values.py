@@ -8,7 +8,7 @@ from dataclasses import asdict
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Hit, ReceiptItem, Tree
 from memstory_reference.systems.pipeline import importance as weighing
-from memstory_reference.systems.pipeline.memory import (
+from memstory_reference.systems.pipeline.chunk import (
     ChunkReceipt,
     ChunkType,
     MemoryChunk,

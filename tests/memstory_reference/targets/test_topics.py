@@ -8,7 +8,7 @@ from memstory.contract.clock import StoryClock
 from memstory.contract.codec import encode
 from memstory.contract.errors import NotSupported, Refused, StoryError, TargetError
 from memstory.contract.target import Environment, Item, Query, Ref, Scope
-from memstory_reference.targets.topics.target import TopicsFactory
+from memstory_reference.targets.topics import TopicsFactory
 
 ANN, BOB = Scope(user="case.ann"), Scope(user="case.bob")
 S1, S2 = replace(ANN, session="s1"), replace(ANN, session="s2")

@@ -3,7 +3,7 @@ import pytest
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError, TargetError
 from memstory.contract.target import Environment, Item, Query, Ref, Scope
-from memstory_reference.targets.pipeline.target import PipelineFactory
+from memstory_reference.targets.pipeline import PipelineFactory
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
 VECTORS = {"Ilse lives in Graz": [1, 0], "where?": [1, 0], "Right now we rest": [0, 1]}

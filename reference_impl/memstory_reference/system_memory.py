@@ -1,0 +1,151 @@
+"""The one interface of all six memories: what the harness, the commands, MCP, HTTP and programs use them by."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, signature
+from typing import Any, ClassVar, Final
+
+from memstory.contract.errors import NotSupported, Refused, StoryError
+from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
+
+JOB: Final = "_job_"
+LOOK: Final = "_look_"
+
+
+class SystemMemory(Memory):
+    """One open memory of this package, for many owners: a `Scope` says whose.
+
+    Its methods `_job_NAME` are its jobs and `_look_NAME` what can be looked at: each takes the scope, then its own
+    arguments by keyword. What it cannot take it refuses with `InputError`, and nothing is changed.
+    """
+
+    operations: ClassVar[frozenset[Capability]]
+    """What it can do beside its jobs and looks."""
+
+    search_options: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def capabilities(cls) -> frozenset[Capability]:
+        """Return all that it can do, in the words of stories."""
+        return cls.operations | own_operations(cls)
+
+    @property
+    @abstractmethod
+    def store_name(self) -> str:
+        """Return what its memories are stored in."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release everything; what was acknowledged stays."""
+
+    async def lost(self) -> int:
+        """Return how many rows cannot be read since a file was damaged, where that is known."""
+        return 0
+
+    async def owners(self) -> Sequence[str]:
+        """Return whose memories are stored here."""
+        raise NotSupported("owners", "this memory does not list its owners; name one")
+
+    async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
+        """Return a memory with those that repeat what it says: what has to go for it to be forgotten."""
+        found = await self.get(Ref(id=memory_id), scope)
+        return [] if found is None else [found]
+
+    async def run(self, job: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
+        return await self._call(JOB, job, f"job.{job}", args, scope)
+
+    async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
+        return await self._call(LOOK, what, f"inspect.{what}", args, scope)
+
+    async def _call(self, prefix: str, name: str, capability: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
+        method = getattr(self, f"{prefix}{name}", None)
+        if method is None:
+            raise NotSupported(capability)
+        check_arguments(name, method, args)
+        return await method(scope, **args)
+
+    def _check_query(self, query: Query) -> None:
+        """Raise NotSupported or StoryError for what a search of this memory does not know."""
+        asked = {
+            "search.min_score": query.min_score is not None,
+            "search.where": bool(query.where),
+            "search.where.any": bool(query.where_any),
+            "search.budget": query.token_budget is not None,
+            "search.as_of": query.as_of is not None,
+        }
+        for capability in (name for name, is_asked in asked.items() if is_asked and name not in self.operations):
+            raise NotSupported(capability)
+        check_names("search", query.options, self.search_options)
+
+
+class ForgettingInWords(SystemMemory):
+    """Deletes by id what its system names."""
+
+    @abstractmethod
+    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        """Return the ids of all of a user's memories that are about any of these things."""
+
+    async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
+        ids = await self.ids_about(about, scope)
+        return sum([await self.delete(Ref(id=one, durable=durable), scope) for one in ids])
+
+
+class CorrectingInWords(ForgettingInWords):
+    """Replaces the first of them, too, and deletes the others."""
+
+    async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
+        ids = await self.ids_about(about, scope)
+        if not ids:
+            raise Refused(f"update: nothing is remembered about {', '.join(about)}")
+        receipt = await self.update(Ref(id=ids[0]), item, scope)
+        for one in ids[1:]:
+            await self.delete(Ref(id=one), scope)
+        return receipt
+
+
+class CurrentSessions:
+    """The session in which each user acts, for calls that name none."""
+
+    def __init__(self, usual: str) -> None:
+        self._usual = usual
+        self._of_user: dict[str, str] = {}
+
+    def of(self, scope: Scope) -> str | None:
+        """Return the session that `scope` names, else the user's current one; None if there was none yet."""
+        return scope.session or self._of_user.get(scope.user)
+
+    def note(self, scope: Scope) -> str:
+        """Return the session in which something happens, and remember it as the user's current one."""
+        self._of_user[scope.user] = self.of(scope) or self._usual
+        return self._of_user[scope.user]
+
+
+def own_operations(kind: type) -> frozenset[Capability]:
+    """Return the jobs of a class, and what can be looked at."""
+    words = {JOB: "job", LOOK: "inspect"}
+    return frozenset(
+        f"{word}.{name.removeprefix(prefix)}"
+        for prefix, word in words.items()
+        for name in dir(kind)
+        if name.startswith(prefix)
+    )
+
+
+def check_names(what: str, args: Mapping[str, Tree], known: Sequence[str]) -> None:
+    """Raise StoryError for an argument that `what` does not have."""
+    for name in args:
+        if name not in known:
+            raise StoryError(f"{what}: unknown argument {name!r:.80}; allowed: {', '.join(known) or 'none'}")
+
+
+def check_arguments(what: str, method: Callable[..., Any], args: Mapping[str, Tree]) -> None:
+    """Raise StoryError for arguments that the keywords of `method` do not take, or lack; `**more` takes any."""
+    parameters = signature(method).parameters.values()
+    keywords = [one for one in parameters if one.kind is Parameter.KEYWORD_ONLY]
+    if not any(one.kind is Parameter.VAR_KEYWORD for one in parameters):
+        check_names(what, args, [one.name for one in keywords])
+    for one in keywords:
+        if one.default is Parameter.empty and one.name not in args:
+            raise StoryError(f"{what}: the argument {one.name!r} is missing")

@@ -1,0 +1,204 @@
+"""The layers memory by the interface of all six."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Tree, Turn
+from memstory_reference.errors import InputError
+from memstory_reference.system_memory import CorrectingInWords
+from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
+from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
+from memstory_reference.systems.layers.formulas import formula
+from memstory_reference.systems.layers.identity import resolve_owner_id
+from memstory_reference.systems.layers.recall.prompting import memory_block
+from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.service import LayersService, OwnerSession
+from memstory_reference.systems.layers.turns.session_end import EndReason, parse_reason
+from memstory_reference.systems.layers.values import buffer_view, content_of_item, hit_of, layers_of, receipt_item
+
+
+def is_nobody(user: str) -> bool:
+    """Whether a scope names no user: then its session has a memory of its own."""
+    return not user
+
+
+class LayersMemory(CorrectingInWords):
+    """An open layers memory; `is_anonymous` says of a scope's user whether it is one without a user id."""
+
+    operations = frozenset(
+        {
+            *("add", "add.verbatim", "add.batch_atomic", "add.infer", "get.id", "list", "update"),
+            *("delete", "delete.reports_missing", "delete.scope", "context"),
+            *("delete.about", "delete.durable", "update.about", "identifiers.spellings"),
+            *("search", "search.scores", "search.lexical", "search.hybrid", "search.explain"),
+            *("chat", "chat.window", "session", "async_ingest", "incognito", "unicode_lexical"),
+            *("dedup", "supersede", "hold_buffer", "audit_separate"),
+        }
+    )
+
+    def __init__(
+        self, service: LayersService, *, store_name: str, is_anonymous: Callable[[str], bool] = is_nobody
+    ) -> None:
+        self._service = service
+        self._store_name = store_name
+        self._is_anonymous = is_anonymous
+
+    @property
+    def store_name(self) -> str:
+        return self._store_name
+
+    async def close(self) -> None:
+        await self._service.close()
+
+    async def lost(self) -> int:
+        return await self._service.records.lost()
+
+    async def settle(self) -> None:
+        await self._service.settle()
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        who = await self._who(scope)
+        if any(item.key is not None for item in items):
+            raise NotSupported("add.key")
+        contents = [content_of_item(item) for item in items]
+        done = await self._service.records.remember(who.owner, who.session, contents)
+        return Receipt(items=[receipt_item(item, one) for item, one in zip(items, done, strict=True)])
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        found = await self._service.records.get((await self._who(scope)).owner, _id(ref))
+        return hit_of(found) if found else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        self._check_query(query)
+        layers = layers_of(query.kinds)
+        limit = self._service.config.top_k if query.top_k is None else query.top_k
+        found = await self._service.records.search((await self._who(scope)).owner, query.text, layers, limit)
+        return [hit_of(one.record, one) for one in found]
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        layers = layers_of(kinds)
+        found = await self._service.records.listed((await self._who(scope)).owner, layers, limit=limit)
+        return [hit_of(one) for one in found]
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        who, content = await self._who(scope), content_of_item(item)
+        edited = await self._service.records.edit(who.owner, _id(ref), content)
+        return Receipt(items=[ReceiptItem(id=edited.id, text=item.text, outcome="updated", kind=str(edited.layer))])
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        who = await self._who(scope)
+        if ref == Ref():
+            return any((await self._service.forget_owner(who.owner)).values())
+        ids = [_id(ref)] if ref != Ref(durable=True) else [one.id for one in await self._every(who.owner)]
+        return bool((await self._service.forget_records(who.owner, ids, durable=ref.durable)).records)
+
+    async def _every(self, owner: str) -> Sequence[MemoryRecord]:
+        return await self._service.records.listed(owner, tuple(Layer), tuple(Standing))
+
+    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        found = await self._service.records.about((await self._who(scope)).owner, things)
+        return [one.id for one in found]
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        memory = await self._service.load_memory_for_turn(query.text, await self._who(scope))
+        return memory_block(memory)
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        answer = await self._service.turn(text, await self._who(scope))
+        return Turn(answer=answer.answer, context=answer.context)
+
+    async def end_session(self, scope: Scope, reason: str) -> None:
+        who, why = await self._who(scope), parse_reason(reason)
+        if why is EndReason.SHUTDOWN:
+            await self._service.end_all(why)
+        elif why is EndReason.VOICE:
+            await self._service.finalise_voice([], who)
+        else:
+            await self._service.end_session(who, why)
+
+    async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
+        # A session that the steps before were in: only they name it by themselves.
+        session = args.get("session", scope.session)
+        rest = {name: value for name, value in args.items() if name != "session"}
+        return await super().inspect(what, rest, replace(scope, session=session))
+
+    async def _look_formula(self, _: Scope, **args: Tree) -> Tree:
+        return formula(args, self._service.config)
+
+    async def _who(self, scope: Scope) -> OwnerSession:
+        user = None if self._is_anonymous(scope.user) else scope.user
+        return await self._service.who(user, scope.session)
+
+    async def _owner(self, scope: Scope) -> str:
+        return (await self._who(scope)).owner
+
+    async def _job_archive(self, scope: Scope, *, id: str) -> Tree:  # noqa: A002  (the story's word)
+        return await self._service.records.archive(await self._owner(scope), id)
+
+    async def _job_restore(self, scope: Scope, *, id: str) -> Tree:  # noqa: A002  (the story's word)
+        return await self._service.records.restore(await self._owner(scope), id)
+
+    async def _job_feedback(self, scope: Scope, *, label: str, source: str = "text", comment: str = "") -> Tree:
+        return {"id": await self._service.give_feedback(await self._who(scope), label, source, comment)}
+
+    async def _job_purge(self, _: Scope) -> Tree:
+        return {"purged": await self._service.purge_crisis_log()}
+
+    async def _job_recall(self, scope: Scope, *, on: bool) -> Tree:
+        await self._service.set_recall(await self._owner(scope), on=on)
+
+    async def _job_reindex(self, scope: Scope) -> Tree:
+        return {"embedded": await self._service.records.embed_missing(await self._owner(scope))}
+
+    async def _job_voice(self, scope: Scope, *, turns: Sequence[Mapping[str, str]]) -> Tree:
+        spoken = [(turn["user"], turn.get("assistant", "")) for turn in turns]
+        return {"ended": await self._service.finalise_voice(spoken, await self._who(scope)) is not None}
+
+    async def _look_status(self, scope: Scope) -> Tree:
+        return await self._service.status(await self._owner(scope))
+
+    async def _look_identity(self, scope: Scope, **claims: Tree) -> Tree:
+        if claims:
+            return {"owner": resolve_owner_id(claims, b"a key of the story")}
+        who = await self._who(scope)
+        return {"owner": who.owner, "session": who.session, "user_id": scope.user}
+
+    async def _look_buffer(self, scope: Scope) -> Tree:
+        return buffer_view(await self._service.buffer(await self._who(scope)))
+
+    async def _look_diagnostics(self, scope: Scope) -> Tree:
+        return self._service.diagnostics(await self._who(scope))
+
+    async def _look_working_memory(self, scope: Scope, *, query: str) -> Tree:
+        return (await self._service.load_memory_for_turn(query, await self._who(scope))).state()
+
+    async def _look_audit(self, scope: Scope) -> Tree:
+        return [_plain(record) for record in await self._service.crisis_log(await self._owner(scope))]
+
+    async def _look_feedback(self, scope: Scope) -> Tree:
+        return [_plain(record) for record in await self._service.feedback(await self._owner(scope))]
+
+    async def _look_export(self, scope: Scope) -> Tree:
+        return await self._service.records.export(await self._owner(scope))
+
+    async def _look_shelved(self, scope: Scope) -> Tree:
+        shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
+        found = await self._service.records.listed(await self._owner(scope), tuple(Layer), shelved)
+        return [{"id": hit.id, "text": hit.text, "kind": hit.kind, **hit.metadata} for hit in map(hit_of, found)]
+
+
+def _id(ref: Ref) -> str:
+    if ref.key is not None and ref.id is None:
+        raise NotSupported("get.key")
+    if not ref.id:
+        raise InputError("a record of the layers is named by its id")
+    return ref.id
+
+
+def _plain(record: CrisisLogRecord | SessionFeedbackRecord) -> dict[str, Tree]:
+    # Members of an enumeration become texts.
+    plain = {name: str(value) if isinstance(value, str) else value for name, value in asdict(record).items()}
+    return {**plain, "at": record.at.isoformat()}

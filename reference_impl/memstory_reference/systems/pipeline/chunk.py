@@ -1,0 +1,134 @@
+"""The values of the pipeline: what is said, what is kept of it, what happened to each piece, what a recall returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from memstory_reference.systems.pipeline.importance import Signals
+
+USER = "user"
+ROLES = (USER, "assistant", "tool", "system")
+
+
+class ChunkType(StrEnum):
+    """What kind of memory a text is; a str, so that it has an upper case (PF-14)."""
+
+    PROCEDURAL = "procedural"
+    WORKING = "working"
+    SEMANTIC = "semantic"
+    EPISODIC = "episodic"
+
+
+BY_VECTOR = (ChunkType.WORKING, ChunkType.SEMANTIC, ChunkType.EPISODIC)
+"""The types that are found by meaning; procedural memories are looked up by their key."""
+
+
+class ChunkOutcome(StrEnum):
+    """What happened to one chunk."""
+
+    STORED = "stored"
+    UPDATED = "updated"
+    BUMPED = "bumped"
+    DISCARDED = "discarded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utterance:
+    """A text that was said. Only what a user said can be the user's preference (PF-21)."""
+
+    text: str
+    session_id: str
+    memory_type_hint: ChunkType | None = None
+    role: str = USER
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChunk:
+    """One memory. Times are aware UTC.
+
+    `key` names a procedural memory, `replaced_by` the later word on it. `summary_id` is the summary that stands for a
+    compressed memory; a summary has `compression_source` set and tells its `source_session_id`. `times_seen` counts how
+    often the same text came.
+    """
+
+    id: str
+    user_id: str
+    session_id: str
+    memory_type: ChunkType
+    content: str
+    importance: float
+    created_at: datetime
+    updated_at: datetime
+    key: str | None = None
+    role: str = USER
+    source: str | None = None
+    times_seen: int = 1
+    compressed: bool = False
+    summary_id: str | None = None
+    source_session_id: str | None = None
+    compression_source: bool = False
+    replaced_by: str | None = None
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether a summary stands for it (PF-8)."""
+        return self.compressed and self.summary_id is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkReceipt:
+    """What happened to one chunk and why. `memory` is None for one that was discarded.
+
+    `novelty` and `salience` are None for a chunk that was not weighed, because its text is known already.
+    """
+
+    content: str
+    outcome: ChunkOutcome
+    reason: str
+    memory_type: ChunkType
+    memory: MemoryChunk | None = None
+    importance: float | None = None
+    novelty: float | None = None
+    salience: float | None = None
+    signals: Signals | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledMemory:
+    """A memory in a result; `score` is None for a procedural one, `similarity` the cosine before any re-ranking."""
+
+    memory: MemoryChunk
+    tokens: int
+    score: float | None = None
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallResult:
+    """What was recalled, procedural memories first.
+
+    `total_tokens` counts contents, `assembled_tokens` the whole prompt block (PF-13); `rerank` is `off`, `blend` or
+    the name of the re-ranker; `token_counter` says how tokens were counted.
+    """
+
+    memories: Sequence[RecalledMemory] = ()
+    total_tokens: int = 0
+    budget_used: float = 0.0
+    assembled_tokens: int = 0
+    rerank: str = "off"
+    token_counter: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionReport:
+    """What a compression did. `sessions` were uncompressed when it began; it begins only above the threshold."""
+
+    triggered: bool
+    sessions: int
+    compressed: Sequence[str] = field(default=())
+    summaries: Sequence[str] = field(default=())
+    by: str = ""

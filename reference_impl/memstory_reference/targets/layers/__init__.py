@@ -1,3 +1,0 @@
-"""The layers system as a target."""
-
-__all__: list[str] = []

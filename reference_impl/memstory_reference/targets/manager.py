@@ -1,0 +1,49 @@
+"""The manager memory as a target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memstory.contract.target import Environment
+from memstory_reference.composition.manager import open_manager
+from memstory_reference.systems.manager.memory import ManagerMemory
+from memstory_reference.systems.manager.settings import LIMITS, default_manager
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
+from memstory_reference.targets.system_target import FolderTarget, SystemFactory
+
+SETTINGS = ("cleanup_interval", "context_window_size", "keep_secrets", "min_score", "timezone", *LIMITS)
+"""Options that are settings of the same name; the case decides where the memory is."""
+
+
+class ManagerTarget(FolderTarget):
+    """One manager memory; its store is in the case's workspace."""
+
+    memory_class = ManagerMemory
+    options = (*SETTINGS, *PORT_OPTIONS)
+    folder = "memory"
+
+    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        given = {name: value for name, value in env.options.items() if name in SETTINGS}
+        self._settings = default_manager().changed(given, "options")
+        return super()._ports_of(env)
+
+    async def _opened(self, folder: Path) -> ManagerMemory:
+        return ManagerMemory(
+            await open_manager(
+                self._settings,
+                folder=folder,
+                embedder=self._ports.embedder,
+                chat=self._ports.chat,
+                clock=self._clock,
+                new_id=self._ports.new_id,
+                wrap=self._ports.with_faults,
+            )
+        )
+
+
+class ManagerFactory(SystemFactory):
+    """The manager memory: facts, conversations and context, some of which expire, behind three tools."""
+
+    name = "manager"
+    spec = "memstory_reference.targets.manager:ManagerFactory"
+    target_class = ManagerTarget

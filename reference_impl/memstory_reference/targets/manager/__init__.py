@@ -1,3 +1,0 @@
-"""The manager system as a target."""
-
-__all__: list[str] = []

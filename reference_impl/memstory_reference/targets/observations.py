@@ -1,0 +1,52 @@
+"""The observations memory as a target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memstory.contract.target import Environment
+from memstory_reference.composition.observations import open_observations
+from memstory_reference.systems.observations.config import ObservationsConfig
+from memstory_reference.systems.observations.memory import ObservationsMemory
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget
+
+CONFIG = tuple(ObservationsConfig.rules)
+
+
+class ObservationsTarget(SystemTarget):
+    """One memory of observations; both indexes are in the case's workspace."""
+
+    memory_class = ObservationsMemory
+    options = (*CONFIG, *PORT_OPTIONS)
+
+    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        given = {name: env.options[name] for name in CONFIG if name in env.options}
+        self._config = ObservationsConfig().changed(given, "options")
+        return super()._ports_of(env)
+
+    async def _open_memory(self, workspace: Path) -> ObservationsMemory:
+        chat = self._ports.chat if self._has_model else None
+        service = await open_observations(
+            workspace,
+            embedder=self._ports.embedder,
+            chat=chat,
+            clock=self._clock,
+            new_id=self._ports.new_id,
+            config=self._config,
+            wrap=self._ports.with_faults,
+        )
+        return ObservationsMemory(service, clock=self._clock, new_id=self._ports.new_id, chat=chat)
+
+    @property
+    def _has_model(self) -> bool:
+        # The stand-in is a model too where a story names it.
+        return bool(self._env.model_rules) or "chat" in self._env.options
+
+
+class ObservationsFactory(SystemFactory):
+    """The observations memory: what finished runs left behind, ranked by likeness and quality."""
+
+    name = "observations"
+    spec = "memstory_reference.targets.observations:ObservationsFactory"
+    target_class = ObservationsTarget

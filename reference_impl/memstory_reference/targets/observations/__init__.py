@@ -1,3 +1,0 @@
-"""The observations system as a target."""
-
-__all__: list[str] = []

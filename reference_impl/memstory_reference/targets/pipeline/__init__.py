@@ -1,3 +1,0 @@
-"""The pipeline as a target."""
-
-__all__: list[str] = []

@@ -1,0 +1,44 @@
+"""The topics memory as a target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from memstory.contract.target import Environment
+from memstory_reference.composition.topics import open_topics
+from memstory_reference.systems.topics.memory import TopicsMemory
+from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget
+from memstory_reference.targets.topics_options import OPTIONS, topics_options
+
+
+class TopicsTarget(SystemTarget):
+    """One topics memory; the vector store is in the case's workspace."""
+
+    memory_class = TopicsMemory
+    options = OPTIONS
+
+    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        chosen = topics_options(env.options, has_vectors=bool(env.vectors))
+        self._settings = chosen.settings
+        return environment_ports(env, self._make_embedder, profile=chosen.profile)
+
+    async def _open_memory(self, workspace: Path) -> TopicsMemory:
+        system = await open_topics(
+            replace(self._settings, chroma_path=str(workspace / self._settings.chroma_path)),
+            embedder=self._ports.embedder,
+            chat=self._ports.chat,
+            clock=self._clock,
+            new_id=self._ports.new_id,
+            wrap=self._ports.with_faults,
+        )
+        return TopicsMemory(system, self._clock)
+
+
+class TopicsFactory(SystemFactory):
+    """The topics memory: facts by name and past turns by meaning, reached through tools."""
+
+    name = "topics"
+    spec = "memstory_reference.targets.topics:TopicsFactory"
+    target_class = TopicsTarget

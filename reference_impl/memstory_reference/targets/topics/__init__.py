@@ -1,3 +1,0 @@
-"""The topics system as a target."""
-
-__all__: list[str] = []

@@ -1,3 +1,0 @@
-"""The turns system as a target."""
-
-__all__: list[str] = []
