@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
+from memstory_reference.errors import InputError
 
+R = TypeVar("R")
 JOB: Final = "_job_"
 LOOK: Final = "_look_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What was deleted, and what was kept though it mentions the same."""
+
+    gone: Sequence[Hit]
+    mentions: Sequence[Hit] = ()
 
 
 class SystemMemory(Memory):
@@ -48,10 +59,27 @@ class SystemMemory(Memory):
         """Return whose memories are stored here."""
         raise NotSupported("owners", "this memory does not list its owners; name one")
 
+    async def archived(self, scope: Scope) -> Sequence[Hit]:
+        """Return what is kept and no longer found: archived, replaced, or part of a summary."""
+        return ()
+
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
         """Return a memory with those that repeat what it says: what has to go for it to be forgotten."""
         found = await self.get(Ref(id=memory_id), scope)
         return [] if found is None else [found]
+
+    async def forget(self, memory_id: str, scope: Scope) -> Forgotten:
+        """Delete a memory with those that repeat it, out of the sight of running talks too."""
+        gone = await self.repeats(memory_id, scope)
+        return Forgotten(gone=[one for one in gone if await self.delete(Ref(id=one.id), scope)])
+
+    async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
+        """Return every memory as JSON, archived ones too, as `import_rows` takes them."""
+        return [exported_row(one) for one in (*await self.list(scope), *await self.archived(scope))]
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        """Add what `export_rows` returned, all of it or nothing; return for each row that is left out why."""
+        raise NotSupported("import")
 
     async def run(self, job: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         return await self._call(JOB, job, f"job.{job}", args, scope)
@@ -120,6 +148,32 @@ class CurrentSessions:
         """Return the session in which something happens, and remember it as the user's current one."""
         self._of_user[scope.user] = self.of(scope) or self._usual
         return self._of_user[scope.user]
+
+
+def exported_row(hit: Hit) -> dict[str, Tree]:
+    """Return a memory as JSON, without what it lacks."""
+    row = {
+        "id": hit.id,
+        "kind": hit.kind,
+        "key": hit.key,
+        "text": hit.text,
+        "created_at": hit.created_at,
+        "metadata": dict(hit.metadata) or None,
+    }
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def read_rows(rows: Sequence[Mapping[str, Tree]], make: Callable[[Mapping[str, Tree]], R]) -> list[R]:
+    """Return what `make` makes of each row; InputError says which row is wrong, and why."""
+    made = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            made.append(make(row))
+        except KeyError as error:
+            raise InputError(f"row {number}: the field {error} is missing") from error
+        except (InputError, AttributeError, TypeError, ValueError) as error:
+            raise InputError(f"row {number}: {error}") from error
+    return made
 
 
 def own_operations(kind: type) -> frozenset[Capability]:

@@ -6,33 +6,28 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from memstory.contract.target import Hit
 from memstory.contract.values import Tree
 from memstory_reference.commands.terminal_text import cell, json_text, printable
-from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 
 SHORT_ID_CHARACTERS = 8
 
 Row = dict[str, Tree]
 
 
-def row_of(owner: str, entry: TopicEntry | EngramEntry | FoundEngram) -> Row:
-    """Return an entry as JSON: owner, kind, id, topic, text, created_at, metadata, and the score if it was found."""
-    if isinstance(entry, TopicEntry):
-        metadata: Tree = {}
-        topic, created_at = entry.topic, entry.timestamp_utc
-    else:
-        metadata = {key: value for key, value in entry.metadata.items() if key not in ("type", "timestamp_utc")}
-        topic, created_at = None, str(entry.metadata.get("timestamp_utc", ""))
+def row_of(owner: str, hit: Hit, *, archived: bool = False) -> Row:
+    """Return a memory as JSON: owner, kind, id, topic (its key), text, created_at, metadata, perhaps score."""
     row: Row = {
         "owner": owner,
-        "kind": "episodic" if topic is None else "topic",
-        "id": entry.id,
-        "topic": topic,
-        "text": entry.content,
-        "created_at": created_at or None,
-        "metadata": metadata,
+        "kind": hit.kind,
+        "id": hit.id,
+        "topic": hit.key,
+        "text": hit.text,
+        "created_at": hit.created_at,
+        "metadata": dict(hit.metadata),
     }
-    return {**row, "score": round(entry.score, 6)} if isinstance(entry, FoundEngram) else row
+    scored = row if hit.score is None else {**row, "score": round(hit.score, 6)}
+    return {**scored, "archived": True} if archived else scored
 
 
 def row_name(row: Row) -> str:
@@ -50,7 +45,7 @@ def row_table(rows: Sequence[Row]) -> str:
             **({"score": f"{row['score']:.2f}"} if has_scores else {}),
             "name": cell(row_name(row), 40),
             "when": (row["created_at"] or "")[:10],
-            "text": cell(row["text"]),
+            "text": cell(f"(archived) {row['text']}" if row.get("archived") else row["text"]),
         }
         for row in rows
     ]
@@ -64,6 +59,25 @@ def row_page(row: Row) -> str:
     return "\n".join([*lines, "", printable(row["text"])])
 
 
-def rows_as_jsonl(rows: Sequence[Row]) -> str:
+def status_text(status: Tree) -> str:
+    """Return what people read of a status: its counts that are not 0, its names, nothing that is nested."""
+    shown = {name: value for name, value in status.items() if isinstance(value, str) or (type(value) is int and value)}
+    counts = [f"{name.replace('_', ' ')} {value}" for name, value in _flat(status).items()]
+    named = [f"{name} {value}" for name, value in shown.items() if isinstance(value, str)]
+    return "; ".join(part for part in (", ".join(counts) or "nothing is remembered", ", ".join(named)) if part)
+
+
+def _flat(status: Tree) -> dict[str, int]:
+    """Return the counts of a status, those of its parts by their own names."""
+    flat: dict[str, int] = {}
+    for name, value in status.items():
+        if isinstance(value, dict):
+            flat |= _flat(value)
+        elif type(value) is int and value:
+            flat[name] = value
+    return flat
+
+
+def rows_as_jsonl(rows: Sequence[Tree]) -> str:
     """Return rows as JSON, one line each."""
     return "".join(f"{json_text(row)}\n" for row in rows)

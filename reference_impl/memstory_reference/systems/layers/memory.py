@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from memstory.contract.errors import NotSupported
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Tree, Turn
 from memstory_reference.errors import InputError
-from memstory_reference.system_memory import CorrectingInWords
+from memstory_reference.system_memory import CorrectingInWords, read_rows
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.formulas import formula
@@ -17,7 +17,14 @@ from memstory_reference.systems.layers.recall.prompting import memory_block
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.service import LayersService, OwnerSession
 from memstory_reference.systems.layers.turns.session_end import EndReason, parse_reason
-from memstory_reference.systems.layers.values import buffer_view, content_of_item, hit_of, layers_of, receipt_item
+from memstory_reference.systems.layers.values import (
+    buffer_view,
+    content_of_item,
+    content_of_row,
+    hit_of,
+    layers_of,
+    receipt_item,
+)
 
 
 def is_nobody(user: str) -> bool:
@@ -106,6 +113,22 @@ class LayersMemory(CorrectingInWords):
         memory = await self._service.load_memory_for_turn(query.text, await self._who(scope))
         return memory_block(memory)
 
+    async def archived(self, scope: Scope) -> Sequence[Hit]:
+        shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
+        found = await self._service.records.listed((await self._who(scope)).owner, tuple(Layer), shelved)
+        return [hit_of(one) for one in found]
+
+    async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
+        exported = await self._service.records.export((await self._who(scope)).owner)
+        return list(exported["records"])
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        active = [row for row in rows if row.get("standing", Standing.ACTIVE) == Standing.ACTIVE]
+        contents = read_rows(active, content_of_row)
+        done = await self._service.records.remember((await self._who(scope)).owner, None, contents)
+        left_out = [f"{row.get('id')}: it is {row['standing']}" for row in rows if row not in active]
+        return [*left_out, *(f"{one.content}: {one.reason}" for one in done if one.outcome == "dropped")]
+
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._service.turn(text, await self._who(scope))
         return Turn(answer=answer.answer, context=answer.context)
@@ -185,9 +208,8 @@ class LayersMemory(CorrectingInWords):
         return await self._service.records.export(await self._owner(scope))
 
     async def _look_shelved(self, scope: Scope) -> Tree:
-        shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
-        found = await self._service.records.listed(await self._owner(scope), tuple(Layer), shelved)
-        return [{"id": hit.id, "text": hit.text, "kind": hit.kind, **hit.metadata} for hit in map(hit_of, found)]
+        shelved = await self.archived(scope)
+        return [{"id": hit.id, "text": hit.text, "kind": hit.kind, **hit.metadata} for hit in shelved]
 
 
 def _id(ref: Ref) -> str:

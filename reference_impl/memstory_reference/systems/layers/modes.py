@@ -35,9 +35,13 @@ def parse_mode(name: object) -> MemoryMode:
     >>> parse_mode("Guest")
     <MemoryMode.INCOGNITO: 'incognito'>
     """
-    folded = name.strip().lower() if isinstance(name, str) else ""
-    if folded in _ALIASES:
-        return _ALIASES[folded]
-    if folded not in set(MemoryMode):
+    if not is_mode(name):
         raise InputError(f"there is no memory mode {short_repr(name)}; allowed: {', '.join(MemoryMode)}, guest")
-    return MemoryMode(folded)
+    folded = str(name).strip().lower()
+    return _ALIASES.get(folded) or MemoryMode(folded)
+
+
+def is_mode(name: object) -> bool:
+    """Say whether there is a mode of this name."""
+    folded = name.strip().lower() if isinstance(name, str) else ""
+    return folded in _ALIASES or folded in set(MemoryMode)

@@ -10,6 +10,7 @@ from memstory.contract.values import Tree
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.setting_rules import (
     CheckedSettings,
+    SettingRule,
     check_settings,
     read_mapping,
     read_text,
@@ -17,6 +18,7 @@ from memstory_reference.setting_rules import (
     with_ollama,
 )
 from memstory_reference.systems.layers.config import LayersConfig
+from memstory_reference.systems.layers.modes import MemoryMode, is_mode, parse_mode
 
 NO_EMBEDDER = "none"
 RULES = "offline"
@@ -24,7 +26,7 @@ RULES = "offline"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayersSettings(CheckedSettings):
-    """`store` is a folder, or the URL of a Postgres database that several processes may share.
+    """`store` is a folder, or the URL of a Postgres database that several processes may share; `mode` says how durable.
 
     The embedder `none` ranks by words alone; the chat `offline` extracts, decides and replies by documented rules.
     """
@@ -33,6 +35,7 @@ class LayersSettings(CheckedSettings):
     embedding_model: str = "all-MiniLM-L6-v2"
     chat: str = RULES
     ollama_host: str = DEFAULT
+    mode: MemoryMode = MemoryMode.LOCAL
     config: LayersConfig = field(default_factory=LayersConfig)
 
     @property
@@ -49,6 +52,8 @@ class LayersSettings(CheckedSettings):
         """Return these settings with `values` in place, those of the configuration too."""
         check_settings(values, self.rules, where)
         own = {key: value for key, value in values.items() if key not in LayersConfig.rules}
+        if "mode" in own:
+            own["mode"] = parse_mode(own["mode"])
         inner = {key: value for key, value in values.items() if key in LayersConfig.rules}
         return replace(self, **own, config=self.config.changed(inner, where))
 
@@ -68,5 +73,6 @@ LayersSettings.rules = {
     "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME, openai:NAME or none"),
     "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
     "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    "mode": SettingRule(f"{', '.join(MemoryMode)} or guest", is_mode),
     **LayersConfig.rules,
 }

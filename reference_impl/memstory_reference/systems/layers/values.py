@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, ReceiptItem, Tree
@@ -19,6 +19,7 @@ from memstory_reference.systems.layers.records.record import (
     MemoryRecord,
     Rule,
     content_data,
+    content_of,
 )
 from memstory_reference.systems.layers.records_desk import RememberReport
 
@@ -49,6 +50,11 @@ def content_of_item(item: Item) -> Content:
     if given:
         raise InputError(f"metadata {next(iter(given))!r} is unknown for the kind {layer}")
     return content
+
+
+def content_of_row(row: Mapping[str, Tree]) -> Content:
+    """Return what an exported record says; its id and its count are new."""
+    return content_of(Layer(row["type"]), row["content"])
 
 
 def hit_of(record: MemoryRecord, ranked: RankedRecord | None = None) -> Hit:

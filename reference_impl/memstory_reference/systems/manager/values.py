@@ -15,6 +15,7 @@ from memstory_reference.systems.manager.memories.memory import (
     SearchResult,
     expires_at,
     memory_type_of,
+    stored_moment,
 )
 from memstory_reference.systems.manager.memories.rows import CONTEXT_KEY, NewMemory
 
@@ -59,6 +60,17 @@ def hit_of(memory: Memory, score: float | None = None) -> Hit:
         key=key_of(memory),
         created_at=memory.created_at.isoformat(),
         metadata=memory.metadata,
+    )
+
+
+def memory_of_row(row: Mapping[str, Tree]) -> Memory:
+    """Return the memory of an exported row, with its id and its moment."""
+    return Memory(
+        id=str(row["id"]),
+        content=str(row["text"]),
+        memory_type=memory_type_of(row["kind"]),
+        created_at=stored_moment(row["created_at"]),
+        metadata=dict(row.get("metadata") or {}),
     )
 
 

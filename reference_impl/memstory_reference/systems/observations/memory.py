@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from importlib.metadata import version
 
 from memstory.contract.clock import Clock
@@ -12,7 +13,7 @@ from memstory.contract.models import ChatModel
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId
-from memstory_reference.system_memory import ForgettingInWords
+from memstory_reference.system_memory import ForgettingInWords, read_rows
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.quality import rank, similarity
@@ -83,6 +84,10 @@ class ObservationsMemory(ForgettingInWords):
 
     async def context(self, query: Query, scope: Scope) -> str:
         return await self._service.get_context(query.text, scope.user, query.top_k)
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        stored = await self._service.store(read_rows(rows, _observation_of_row), scope.user)
+        return [f"{one.observation.id}: this run is stored already" for one in stored if one.outcome == "skipped"]
 
     async def tools(self) -> Sequence[ToolSchema]:
         return SPECS
@@ -199,6 +204,21 @@ def _hit(observation: Observation) -> Hit:
             "score": observation.final_score,
             "rating": observation.rating,
         },
+    )
+
+
+def _observation_of_row(row: Mapping[str, Tree]) -> Observation:
+    given = row.get("metadata") or {}
+    return Observation(
+        id=str(row["id"]),
+        title=given.get("title", ""),
+        narrative=row["text"],
+        facts=given.get("facts", ()),
+        task=str(given.get("task", row["text"])),
+        task_type=str(given.get("task_type", "research")),
+        final_score=given.get("score"),
+        rating=given.get("rating"),
+        timestamp=datetime.fromisoformat(row["created_at"]),
     )
 
 

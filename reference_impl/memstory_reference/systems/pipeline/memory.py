@@ -8,11 +8,11 @@ from dataclasses import asdict
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.errors import InputError
-from memstory_reference.system_memory import CorrectingInWords, check_names
+from memstory_reference.system_memory import CorrectingInWords, Forgotten, check_names
 from memstory_reference.systems.pipeline.chunk import MemoryChunk, RecallResult, Utterance
 from memstory_reference.systems.pipeline.ingest.importing import export_row
 from memstory_reference.systems.pipeline.ingest.validation import checked_type
-from memstory_reference.systems.pipeline.memory_tools import memory_with_repeats
+from memstory_reference.systems.pipeline.memory_tools import forget_with_repeats, memory_with_repeats
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.system import PipelineSystem
 from memstory_reference.systems.pipeline.values import (
@@ -102,6 +102,22 @@ class PipelineMemory(CorrectingInWords):
 
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
         return [hit(one) for one in await memory_with_repeats(self._service, scope.user, memory_id)]
+
+    async def archived(self, scope: Scope) -> Sequence[Hit]:
+        every = await self._service.memories(scope.user, include_replaced=True)
+        return [hit(one) for one in every if one.is_archived]
+
+    async def forget(self, memory_id: str, scope: Scope) -> Forgotten:
+        gone = await forget_with_repeats(self._service, scope.user, memory_id)
+        self._system.forget_windows(scope.user)
+        return Forgotten(gone=[hit(one) for one in gone])
+
+    async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
+        return await self._service.export_rows(scope.user)
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        await self._service.import_rows(rows, scope.user)
+        return ()
 
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._system.say(text, owner=scope.user, session=scope.session or DEFAULT_SESSION)

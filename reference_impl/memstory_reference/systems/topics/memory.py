@@ -11,7 +11,7 @@ from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
-from memstory_reference.system_memory import CorrectingInWords
+from memstory_reference.system_memory import CorrectingInWords, Forgotten, read_rows
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
@@ -21,6 +21,7 @@ from memstory_reference.systems.topics.values import (
     TOPIC,
     checked_kinds,
     engram_of,
+    entry_of_row,
     fact_of,
     found_hit,
     is_topic,
@@ -119,6 +120,19 @@ class TopicsMemory(CorrectingInWords):
         found = await self._service.held(scope.user, memory_id)
         entries = [found.entry, *found.topics, *found.engrams] if found else []
         return [listed_hit(one) for one in {one.id: one for one in entries}.values()]
+
+    async def forget(self, memory_id: str, scope: Scope) -> Forgotten:
+        found = await self._system.forget(scope.user, memory_id)
+        if found is None:
+            return Forgotten(gone=())
+        gone = {one.id: one for one in (found.entry, *found.topics, *found.engrams)}
+        return Forgotten(gone=[*map(listed_hit, gone.values())], mentions=[*map(listed_hit, found.mentions)])
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        read = read_rows(rows, entry_of_row)
+        facts = [one for is_fact, one in read if is_fact]
+        await self._service.write(scope.user, facts=facts, engrams=[one for is_fact, one in read if not is_fact])
+        return ()
 
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._system.say(text, owner=scope.user, session_id=scope.session or DEFAULT_SESSION)

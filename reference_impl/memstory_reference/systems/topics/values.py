@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from memstory.contract.target import Hit, Item, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
+from memstory_reference.systems.topics.inputs import RESERVED
 from memstory_reference.systems.topics.memory_service import Engram, Fact
 from memstory_reference.systems.topics.topic_keys import lookup_key
 
@@ -41,6 +42,15 @@ def engram_of(item: Item, scope: Scope) -> Engram:
     """Return an engram, of the scope's session unless the item names its own."""
     session = {"session_id": scope.session} if scope.session else {}
     return item.text, {**session, **item.metadata}
+
+
+def entry_of_row(row: Mapping[str, Tree]) -> tuple[bool, tuple[str, Tree]]:
+    """Return whether an exported row is a fact, and the fact or the engram; ids and ratings are new."""
+    if row.get("key") is not None:
+        return True, (str(row["key"]), row["text"])
+    attached = {name: value for name, value in (row.get("metadata") or {}).items() if name not in RESERVED}
+    moment = {} if row.get("created_at") is None else {"timestamp_utc": row["created_at"]}
+    return False, (row["text"], {**attached, **moment})
 
 
 def where_of(scope: Scope, where: Mapping[str, Tree] | None = None) -> dict[str, Tree]:

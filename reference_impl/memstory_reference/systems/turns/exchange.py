@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.turn import NewTurn, Turn
 
@@ -13,7 +14,7 @@ _TEXTS = ("text", "kind", "key", "speaker", "session", "said_at")
 
 def turns_as_jsonl(turns: Iterable[Turn]) -> str:
     """Return a line for each turn, in their order."""
-    return "".join(f"{json.dumps(_row(turn), ensure_ascii=False)}\n" for turn in turns)
+    return "".join(f"{json.dumps(turn_row(turn), ensure_ascii=False)}\n" for turn in turns)
 
 
 def read_jsonl(lines: str) -> list[NewTurn]:
@@ -26,7 +27,8 @@ def read_jsonl(lines: str) -> list[NewTurn]:
     return [_read(number, line) for number, line in rows if line.strip()]
 
 
-def _row(turn: Turn) -> dict[str, object]:
+def turn_row(turn: Turn) -> dict[str, object]:
+    """Return a turn as JSON, without what it lacks."""
     known: Sequence[tuple[str, object]] = [(name, getattr(turn, name)) for name in ("id", *_TEXTS)]
     metadata = {"metadata": dict(turn.metadata)} if turn.metadata else {}
     return (
@@ -36,16 +38,22 @@ def _row(turn: Turn) -> dict[str, object]:
 
 def _read(number: int, line: str) -> NewTurn:
     try:
-        row = json.loads(line)
+        return new_turn_of_row(json.loads(line))
+    except InputError as error:
+        raise InputError(f"line {number}: {error}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"line {number}: not JSON: {error}") from error
+
+
+def new_turn_of_row(row: Mapping[str, Tree]) -> NewTurn:
+    """Return the turn of a row; InputError says what is wrong with it."""
     if not isinstance(row, dict):
-        raise InputError(f"line {number}: found {type(row).__name__}; allowed: an object with at least 'text'")
+        raise InputError(f"found {type(row).__name__}; allowed: an object with at least 'text'")
     unknown = sorted(set(row) - {*_TEXTS, "metadata", "id", "noted_at"})
     if unknown or "text" not in row:
         problem = f"unknown field {unknown[0]!r:.80}" if unknown else "the field 'text' is missing"
-        raise InputError(f"line {number}: {problem}. Known: {', '.join(_TEXTS)}, metadata, id, noted_at")
+        raise InputError(f"{problem}. Known: {', '.join(_TEXTS)}, metadata, id, noted_at")
     wrong = [name for name in _TEXTS if not isinstance(row.get(name, ""), str)]
     if wrong or not isinstance(row.get("metadata", {}), dict):
-        raise InputError(f"line {number}: {(wrong or ['metadata'])[0]} has the wrong type")
+        raise InputError(f"{(wrong or ['metadata'])[0]} has the wrong type")
     return NewTurn(metadata=row.get("metadata", {}), **{name: row[name] for name in _TEXTS if name in row})

@@ -19,9 +19,9 @@ from memstory.contract.target import (
     Turn,
 )
 from memstory_reference.errors import InputError
-from memstory_reference.system_memory import CorrectingInWords, CurrentSessions
+from memstory_reference.system_memory import CorrectingInWords, CurrentSessions, read_rows
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.exchange import read_jsonl, turns_as_jsonl
+from memstory_reference.systems.turns.exchange import new_turn_of_row, read_jsonl, turn_row, turns_as_jsonl
 from memstory_reference.systems.turns.memory_tools import turn_with_repeats
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.system import TurnsSystem
@@ -129,6 +129,13 @@ class TurnsMemory(CorrectingInWords):
 
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
         return [hit_of(one) for one in await turn_with_repeats(self._memory, scope.user, memory_id)]
+
+    async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
+        return [turn_row(one) for one in await self._memory.listed(scope.user)]
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        stored = await self._memory.add(scope.user, read_rows(rows, new_turn_of_row))
+        return [f"row {place}: {one.refused}" for place, one in enumerate(stored, start=1) if one.refused is not None]
 
     async def say(self, text: str, scope: Scope) -> Turn:
         session = self._sessions.note(scope)
