@@ -1,0 +1,234 @@
+"""`memstory-reference memory`: look at what is remembered, take it along, have it forgotten; any of the six."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import yaml
+
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import Ref
+from memstory.contract.values import Tree
+from memstory_reference.commands.desk import Desk, chosen_settings, open_desk
+from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, row_page, rows_as_jsonl, status_text
+from memstory_reference.commands.printed import is_confirmed, print_rows, print_text, write_new
+from memstory_reference.commands.terminal_text import cell, json_text
+from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.errors import InputError
+
+NOTHING_DONE = 1
+NEEDS_MODEL = frozenset({"search", "import", "reindex", "run"})
+
+Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
+
+
+async def list_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Print all of an owner's memories, or all owners'."""
+    rows = await desk.listed(parsed.kind, archived=parsed.archived)
+    print_rows(rows, is_json=parsed.json, for_none="Nothing is remembered.")
+    return 0
+
+
+async def search_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Print what a text finds, best first."""
+    rows = await desk.search(parsed.text, parsed.top_k, parsed.min_score)
+    print_rows(rows, is_json=parsed.json, for_none="No memories found.")
+    return 0
+
+
+async def show_memory(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Print one memory in full."""
+    (row,) = await desk.named([parsed.name])
+    print_text(json_text(row, indent=2) if parsed.json else row_page(row))
+    return 0
+
+
+async def forget_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Delete what is named, all of it or nothing; without a yes nothing is deleted."""
+    if parsed.everything == bool(parsed.names):
+        raise InputError("memory forget: name what to forget, or say --all")
+    if parsed.everything:
+        await desk.scope()
+        rows: Sequence[Tree] = await desk.listed(None, archived=True)
+    else:
+        rows = await desk.with_repeats(await desk.named(parsed.names))
+    if not parsed.yes and rows and not is_confirmed(rows):
+        sys.stderr.write("Nothing was forgotten.\n")
+        return NOTHING_DONE
+    if parsed.everything:
+        await desk.forget_everything()
+        gone: Sequence[str] = [row["id"] for row in rows]
+    else:
+        gone = await desk.forget(rows)
+    print_text(json_text({"forgotten": list(gone)}) if parsed.json else f"Forgotten: {len(gone)}.")
+    return 0
+
+
+async def export_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Write all that is remembered, a line of JSON for each memory."""
+    rows = await desk.export()
+    text = rows_as_jsonl(rows)
+    if parsed.output is None:
+        sys.stdout.write(text)
+        return 0
+    write_new(parsed.output, text)
+    print_text(json_text({"exported": len(rows)}) if parsed.json else f"Exported: {len(rows)} to {parsed.output}.")
+    return 0
+
+
+async def import_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Add what `export` wrote, all of the file or nothing; what the memory leaves out is named."""
+    scope = await desk.writing_scope()
+    rows = read_rows(parsed)
+    left_out = await desk.memory.import_rows(rows, scope)
+    await desk.memory.settle()
+    for reason in left_out:
+        sys.stderr.write(f"left out: {cell(reason)}\n")
+    number = len(rows) - len(left_out)
+    print_text(json_text({"imported": number}) if parsed.json else f"Imported: {number} from {parsed.file}.")
+    return 0
+
+
+def read_rows(parsed: argparse.Namespace) -> list[Mapping[str, Tree]]:
+    """Return the rows of a file of JSON lines, without the owner that they had; InputError names the line."""
+    try:
+        lines = parsed.file.read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(
+            f"{parsed.file} cannot be read: {problem}. Name a file that 'memory export' wrote"
+        ) from problem
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            raise InputError(f"{parsed.file}: line {number}: not JSON: {problem}") from problem
+        if not isinstance(row, dict):
+            raise InputError(f"{parsed.file}: line {number}: found {type(row).__name__}; allowed: an object")
+        rows.append({name: value for name, value in row.items() if name != "owner"})
+    return rows
+
+
+async def print_status(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Print how much is remembered."""
+    status = await desk.status()
+    lines = [f"{cell(owner or str(desk.session))}: {status_text(one)}" for owner, one in status.items()]
+    print_text(json_text(status, indent=2) if parsed.json else "\n".join(lines) or "Nothing is remembered.")
+    return 0
+
+
+async def move_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Take memories out of use without deleting them, or use them again."""
+    is_back = parsed.action == "restore"
+    done, why_not = ("restored", "is not archived") if is_back else ("archived", "is not active")
+    ids = [row["id"] for row in await desk.named(parsed.names)]
+    moved = [one for one in ids if any((await desk.run(parsed.action, {"id": one})).values())]
+    for one in ids:
+        if one not in moved:
+            sys.stderr.write(f"{one[:SHORT_ID_CHARACTERS]} {why_not}; nothing was done with it\n")
+    print_text(json_text({done: moved}) if parsed.json else f"{done.capitalize()}: {len(moved)}.")
+    return 0 if len(moved) == len(ids) else NOTHING_DONE
+
+
+async def purge_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Delete what is too old."""
+    reports = await desk.run("purge", {} if parsed.days is None else {"older_than_days": parsed.days})
+    number = sum(sum(report.values()) for report in reports.values())
+    print_text(json_text({"purged": number}) if parsed.json else f"Purged: {number}.")
+    return 0
+
+
+async def rate_memory(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Rate one memory."""
+    (row,) = await desk.named([parsed.name])
+    is_rated = await desk.memory.feedback(Ref(id=row["id"]), parsed.value, await desk.scope())
+    print_text(json_text({"rated": is_rated}) if parsed.json else "Rated.")
+    return 0
+
+
+async def run_job(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Run a job of the memory, and print what it reports of each owner."""
+    reports = await desk.run(parsed.job, job_arguments(parsed.arguments))
+    print_text(json_text(reports, indent=2))
+    return 0
+
+
+def job_arguments(typed: Sequence[str]) -> dict[str, Tree]:
+    """Return `NAME=VALUE` as arguments; a value is read as YAML, so that 3 is a number and on a switch.
+
+    >>> job_arguments(["until_quiet=true", "task=Study floods"])
+    {'until_quiet': True, 'task': 'Study floods'}
+    """
+    arguments = {}
+    for one in typed:
+        name, is_given, value = one.partition("=")
+        if not is_given or not name:
+            raise InputError(f"{one!r:.80} is not an argument; allowed: NAME=VALUE")
+        try:
+            arguments[name] = yaml.safe_load(value)
+        except yaml.YAMLError as problem:
+            raise InputError(f"{name}: {' '.join(str(problem).split())}") from problem
+    return arguments
+
+
+async def reindex_memories(parsed: argparse.Namespace) -> int:
+    """Embed the texts of a store again: all of them by the model of the settings where the memory can, else by its own
+    job.
+    """
+    system, settings = chosen_settings(parsed)
+    if system.reindexed is None:
+        async with open_desk(parsed, needs_model=True) as desk:
+            return await run_job(argparse.Namespace(job="reindex", arguments=()), desk)
+    number = await system.reindexed(settings, embedder_of(settings))
+    print_text(json_text({"reindexed": number}) if parsed.json else f"Embedded again: {number}.")
+    return 0
+
+
+ACTIONS: Mapping[str, Action] = {
+    "list": list_memories,
+    "search": search_memories,
+    "show": show_memory,
+    "forget": forget_memories,
+    "export": export_memories,
+    "import": import_memories,
+    "purge": purge_memories,
+    "rate": rate_memory,
+    "run": run_job,
+    "status": print_status,
+    "archive": move_memories,
+    "restore": move_memories,
+}
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Do what was typed."""
+    return asyncio.run(_do(parsed))
+
+
+async def _do(parsed: argparse.Namespace) -> int:
+    try:
+        if parsed.action == "reindex":
+            return await reindex_memories(parsed)
+        is_import = parsed.action == "import"
+        async with open_desk(parsed, needs_model=parsed.action in NEEDS_MODEL, may_be_new=is_import) as desk:
+            return await _act(parsed, desk)
+    except NotSupported as error:
+        raise InputError(f"memory {parsed.action} --system {parsed.system}: {error}") from error
+
+
+async def _act(parsed: argparse.Namespace, desk: Desk) -> int:
+    try:
+        return await ACTIONS[parsed.action](parsed, desk)
+    except NotSupported as error:
+        jobs = sorted(one.removeprefix("job.") for one in desk.memory.capabilities() if one.startswith("job."))
+        if not error.capability.startswith("job."):
+            raise
+        raise InputError(
+            f"the {parsed.system} memory has no job {error.capability.removeprefix('job.')!r}; it has: {', '.join(jobs)}"
+        ) from error

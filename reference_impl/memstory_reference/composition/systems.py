@@ -1,0 +1,242 @@
+"""The six memories by name: their settings, and how each is opened. Every face goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+
+from memstory.contract.texts import did_you_mean
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.composition.chat_models import OFFLINE, chat_of
+from memstory_reference.composition.embedders import ModelSettings, embedder_of
+from memstory_reference.composition.layers import LAYERS_FILE, open_layers
+from memstory_reference.composition.manager import open_manager
+from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
+from memstory_reference.composition.pipeline import PIPELINE_FILE, open_pipeline_system
+from memstory_reference.composition.topics import open_topics
+from memstory_reference.composition.turns import open_turns
+from memstory_reference.composition.vector_stores import is_store, reindex_store
+from memstory_reference.errors import InputError
+from memstory_reference.storage.postgres.place import parse_place
+from memstory_reference.systems.layers.memory import LayersMemory
+from memstory_reference.systems.layers.settings import NO_EMBEDDER, LayersSettings, default_layers, read_layers
+from memstory_reference.systems.manager.memory import ManagerMemory
+from memstory_reference.systems.manager.settings import ManagerSettings, default_manager, read_manager
+from memstory_reference.systems.observations.memory import ObservationsMemory
+from memstory_reference.systems.observations.settings import (
+    ObservationsSettings,
+    default_observations,
+    read_observations,
+)
+from memstory_reference.systems.pipeline.memory import PipelineMemory
+from memstory_reference.systems.pipeline.settings import PipelineSettings, default_pipeline, read_pipeline
+from memstory_reference.systems.topics.memory import TopicsMemory
+from memstory_reference.systems.topics.settings import TopicsSettings, default_topics, read_topics
+from memstory_reference.systems.turns.memory import TurnsMemory
+from memstory_reference.systems.turns.settings import TurnsSettings, default_turns, read_turns
+from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
+
+if TYPE_CHECKING:
+    from memstory.contract.models import ChatModel
+    from memstory.contract.values import Tree
+    from memstory_reference.ports import Embedder
+    from memstory_reference.system_memory import SystemMemory
+
+TextListener = Callable[[str], None]
+
+
+class Settings(ModelSettings, Protocol):
+    """What an operator decides about a memory."""
+
+    def changed(self, values: Mapping[str, Tree], where: str) -> Self:
+        """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """What a memory is opened with; None is what its settings name."""
+
+    embedder: Embedder | None = None
+    around_chat: Callable[[ChatModel], ChatModel] = lambda model: model
+    on_text: TextListener | None = None
+
+    def embedder_of(self, settings: ModelSettings) -> Embedder:
+        """Return the embedder."""
+        return self.embedder or embedder_of(settings)
+
+    def chat_of(self, settings: ModelSettings, *, incognito: bool = False) -> ChatModel:
+        """Return the language model, which passes on what it says while it says it."""
+        return self.around_chat(chat_of(settings, self.on_text, incognito=incognito))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySystem:
+    """One of the six: `place` is the setting that says where its memories are stored, `server` another that may.
+
+    `is_stored` says whether a memory is there already; `reindexed` embeds all texts of a closed one by another model.
+    """
+
+    name: str
+    place: str
+    default_settings: Callable[[], Any]
+    read_settings: Callable[[Path], Any]
+    is_stored: Callable[[Any], bool]
+    opened: Callable[[Any, Models], Awaitable[SystemMemory]]
+    server: str | None = None
+    reindexed: Callable[[Any, Embedder], Awaitable[int]] | None = None
+
+    def settings(self, file: Path | None, changes: Mapping[str, Tree], where: str) -> Settings:
+        """Return the defaults, then what `file` says, then `changes`; `where` names those in an error."""
+        settings: Settings = self.default_settings() if file is None else self.read_settings(file)
+        return settings.changed(changes, where)
+
+    def place_of(self, settings: Settings) -> str:
+        """Return where the memories are stored, as it may be shown: a URL may have a password."""
+        place = str(getattr(settings, self.place))
+        return "Postgres" if "://" in place else place
+
+
+async def _topics(settings: TopicsSettings, models: Models) -> SystemMemory:
+    if "://" in settings.chroma_path:
+        # Not repeated, for it may hold a password.
+        raise InputError("--store is a URL; the topics memory is in a folder, and layers and turns can be in Postgres")
+    clock = SystemClock()
+    system = await open_topics(
+        settings, embedder=models.embedder_of(settings), chat=models.chat_of(settings), clock=clock
+    )
+    return TopicsMemory(system, clock)
+
+
+async def _reindex_topics(settings: TopicsSettings, embedder: Embedder) -> int:
+    if settings.chroma_server is not None:
+        raise InputError("memory reindex works on a folder, not on a Chroma server; export there and import again")
+    return await reindex_store(Path(settings.chroma_path), embedder)
+
+
+async def _observations(settings: ObservationsSettings, models: Models) -> SystemMemory:
+    clock = SystemClock()
+    chat = None if settings.chat == OFFLINE else models.chat_of(settings)
+    service = await open_observations(
+        settings.folder,
+        embedder=models.embedder_of(settings),
+        chat=chat,
+        clock=clock,
+        new_id=random_id,
+        config=settings.config,
+    )
+    return ObservationsMemory(service, clock=clock, new_id=random_id, chat=chat)
+
+
+async def _pipeline(settings: PipelineSettings, models: Models) -> SystemMemory:
+    embedder = models.embedder_of(settings)
+    return PipelineMemory(await open_pipeline_system(settings, embedder=embedder, chat=models.chat_of(settings)))
+
+
+async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
+    is_durable = settings.mode.is_durable
+    has_embedder = is_durable and settings.embedding_model != NO_EMBEDDER
+    service = await open_layers(
+        Path(settings.store),
+        place=parse_place(settings.store) if settings.is_postgres else None,
+        embedder=models.embedder_of(settings) if has_embedder else None,
+        model=None if settings.chat == OFFLINE else models.chat_of(settings, incognito=not is_durable),
+        clock=SystemClock(),
+        new_id=random_id,
+        config=settings.config,
+        mode=settings.mode,
+    )
+    return LayersMemory(service, store_name="memory only" if not is_durable else settings.place)
+
+
+async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:
+    return ManagerMemory(
+        await open_manager(
+            settings,
+            folder=settings.folder,
+            embedder=models.embedder_of(settings),
+            chat=models.chat_of(settings),
+        )
+    )
+
+
+async def _turns(settings: TurnsSettings, models: Models) -> SystemMemory:
+    system = await open_turns(
+        settings.folder,
+        place=parse_place(settings.store) if settings.is_postgres else None,
+        embedder=models.embedder_of(settings),
+        chat=models.chat_of(settings),
+        clock=SystemClock(),
+        new_id=random_id,
+        config=settings.config,
+    )
+    return TurnsMemory(system, "postgres" if settings.is_postgres else TurnsMemory.in_folder)
+
+
+SYSTEMS: Final[Mapping[str, MemorySystem]] = {
+    one.name: one
+    for one in (
+        MemorySystem(
+            name="topics",
+            place="chroma_path",
+            default_settings=default_topics,
+            read_settings=read_topics,
+            is_stored=lambda settings: settings.chroma_server is not None or is_store(Path(settings.chroma_path)),
+            opened=_topics,
+            server="chroma_server",
+            reindexed=_reindex_topics,
+        ),
+        MemorySystem(
+            name="observations",
+            place="path",
+            default_settings=default_observations,
+            read_settings=read_observations,
+            is_stored=lambda settings: (settings.folder / OBSERVATIONS_FILE).is_file(),
+            opened=_observations,
+        ),
+        MemorySystem(
+            name="pipeline",
+            place="path",
+            default_settings=default_pipeline,
+            read_settings=read_pipeline,
+            is_stored=lambda settings: (settings.folder / PIPELINE_FILE).is_file(),
+            opened=_pipeline,
+        ),
+        MemorySystem(
+            name="layers",
+            place="store",
+            default_settings=default_layers,
+            read_settings=read_layers,
+            is_stored=lambda settings: settings.is_postgres or (Path(settings.store) / LAYERS_FILE).is_file(),
+            opened=_layers,
+        ),
+        MemorySystem(
+            name="manager",
+            place="path",
+            default_settings=default_manager,
+            read_settings=read_manager,
+            is_stored=lambda settings: is_store(settings.folder),
+            opened=_manager,
+        ),
+        MemorySystem(
+            name="turns",
+            place="store",
+            default_settings=default_turns,
+            read_settings=read_turns,
+            is_stored=lambda settings: settings.is_postgres or (settings.folder / OWNERS_FILE).is_file(),
+            opened=_turns,
+        ),
+    )
+}
+
+
+def system_named(name: str) -> MemorySystem:
+    """Return the memory of this name; InputError if there is none."""
+    if name not in SYSTEMS:
+        raise InputError(
+            f"there is no memory {name!r:.40}.{did_you_mean(name, SYSTEMS)} There are: {', '.join(SYSTEMS)}"
+        )
+    return SYSTEMS[name]

@@ -1,0 +1,61 @@
+"""What an operator decides about their own observations, read once from a file or the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from memstory.contract.values import Tree
+from memstory.models.ollama_address import DEFAULT
+from memstory_reference.setting_rules import (
+    CheckedSettings,
+    check_settings,
+    read_mapping,
+    read_text,
+    text_rule,
+    with_ollama,
+)
+from memstory_reference.systems.observations.config import ObservationsConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationsSettings(CheckedSettings):
+    """Where the memory is stored, its two models, and all that `ObservationsConfig` has."""
+
+    path: str = ".observations"
+    embedding_model: str = "all-MiniLM-L6-v2"
+    chat: str = "offline"
+    ollama_host: str = DEFAULT
+    config: ObservationsConfig = field(default_factory=ObservationsConfig)
+
+    @property
+    def folder(self) -> Path:
+        """Where the memory is stored, the home folder expanded."""
+        return Path(self.path).expanduser()
+
+    def changed(self, values: Mapping[str, Tree], where: str) -> ObservationsSettings:
+        """Return these settings with `values` in place, those of the configuration too."""
+        check_settings(values, self.rules, where)
+        own = {key: value for key, value in values.items() if key not in ObservationsConfig.rules}
+        inner = {key: value for key, value in values.items() if key in ObservationsConfig.rules}
+        return replace(self, **own, config=self.config.changed(inner, where))
+
+
+def default_observations() -> ObservationsSettings:
+    """Return the settings as they are without a file; OLLAMA_HOST, where it is set, says where Ollama answers."""
+    return with_ollama(ObservationsSettings())
+
+
+def read_observations(file: Path) -> ObservationsSettings:
+    """Return the settings in `file`, with the defaults for what it leaves out."""
+    return default_observations().changed(read_mapping(read_text(file), str(file)), str(file))
+
+
+ObservationsSettings.rules = {
+    "path": text_rule("the path of a folder"),
+    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
+    "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
+    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    **ObservationsConfig.rules,
+}
