@@ -15,8 +15,8 @@ from memstory_reference.commands import parsers
 from memstory_reference.composition.extras import missing_extra
 
 COMMANDS: Final[Mapping[str, str]] = {
-    "chat": "chat.chat_command",
-    "memory": "memory.memory_command",
+    "chat": "chat",
+    "memory": "memory",
     "serve": "serve",
     "observations": "observations",
     "mcp": "mcp",
@@ -31,12 +31,13 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "chat": """
   memstory-reference chat                                    with the topics memory, by rules
   memstory-reference chat --chat ollama:qwen3:4b             with a language model
-  memstory-reference chat --system layers --user-id ann      with another memory""",
+  memstory-reference chat --system layers --owner ann        with another memory""",
     "memory": """
   memstory-reference memory list                             what is remembered here
   memstory-reference memory search 'where I live' --top-k 3
   memstory-reference memory forget user.name
-  memstory-reference memory export --output backup.jsonl""",
+  memstory-reference memory export --output backup.jsonl
+  memstory-reference memory run compress --system pipeline until_quiet=true""",
     "serve": """
   memstory-reference serve http --store .layers              the layers memory over HTTP
   memstory-reference serve memory                            one part of topics, over NATS""",

@@ -36,6 +36,8 @@ class SystemMemory(Memory):
     """What it can do beside its jobs and looks."""
 
     search_options: ClassVar[Sequence[str]] = ()
+    notes: Sequence[str] = ()
+    """What whoever took the latest turn should know beside its answer."""
 
     @classmethod
     def capabilities(cls) -> frozenset[Capability]:
@@ -50,6 +52,11 @@ class SystemMemory(Memory):
     @abstractmethod
     async def close(self) -> None:
         """Release everything; what was acknowledged stays."""
+
+    @property
+    def is_forgetful(self) -> bool:
+        """Whether nothing is written, and all of it goes when the memory is closed."""
+        return False
 
     async def lost(self) -> int:
         """Return how many rows cannot be read since a file was damaged, where that is known."""

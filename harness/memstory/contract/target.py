@@ -62,6 +62,7 @@ __all__ = [
     "Json",
     "Memory",
     "ModelUse",
+    "Performer",
     "Query",
     "Receipt",
     "ReceiptItem",
@@ -143,14 +144,18 @@ class Usage:
         )
 
 
-class Connection(Protocol):
+class Performer(Protocol):
+    """Whatever does what a request says: a memory here, or the way to one elsewhere."""
+
+    async def perform(self, request: Request[Answer]) -> Answer: ...
+
+
+class Connection(Performer, Protocol):
     """An open memory as the harness talks to it, in this process or in another."""
 
     async def open(self, env: Environment, clock: Clock) -> None: ...
 
     async def close(self) -> None: ...
-
-    async def perform(self, request: Request[Answer]) -> Answer: ...
 
     def usage(self) -> Usage:
         """Return what was used so far, and take the requests: the next call returns those after this one."""
@@ -166,6 +171,17 @@ class Memory:
     async def about(self) -> Mapping[str, str]:
         """Describe what answered: `embedder`, `chat`, versions. A deterministic chat model's value has 'stand-in'."""
         return {}
+
+    async def perform(self, request: Request[Answer]) -> Answer:
+        """Do what `request` says; an adapter overrides the operations below instead."""
+        form = _parameters(getattr(Target, request.op))
+        # By place, since an adapter may call a parameter by another name.
+        placed = [request.args[one.name] for one in form if one.kind is not one.KEYWORD_ONLY]
+        named = {one.name: request.args[one.name] for one in form if one.kind is one.KEYWORD_ONLY}
+        answer = getattr(self, request.op)(*placed, **named)
+        if not hasattr(answer, "__await__"):
+            raise TargetError(f"'{request.op}' of the memory is not a coroutine: define it with 'async def'")
+        return cast("Answer", await answer)
 
     async def settle(self) -> None:
         """Return when all background work is done."""
@@ -271,17 +287,6 @@ class Target(Memory):
     async def close(self) -> None:
         """Release everything; what was acknowledged stays durable."""
         raise NotImplementedError
-
-    async def perform(self, request: Request[Answer]) -> Answer:
-        """Do what `request` says; an adapter overrides the operations below instead."""
-        form = _parameters(getattr(Target, request.op))
-        # By place, since an adapter may call a parameter by another name.
-        placed = [request.args[one.name] for one in form if one.kind is not one.KEYWORD_ONLY]
-        named = {one.name: request.args[one.name] for one in form if one.kind is one.KEYWORD_ONLY}
-        answer = getattr(self, request.op)(*placed, **named)
-        if not hasattr(answer, "__await__"):
-            raise TargetError(f"'{request.op}' of the target is not a coroutine: define it with 'async def'")
-        return cast("Answer", await answer)
 
     async def time_moved(self) -> None:
         """Handle a move of the story's clock; return when everything that was due has happened."""

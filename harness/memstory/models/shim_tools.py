@@ -15,9 +15,9 @@ from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.models import ToolRequest
 from memstory.contract.target import (
     Capability,
-    Connection,
     Hit,
     Item,
+    Performer,
     Query,
     Ref,
     Request,
@@ -100,7 +100,7 @@ def usual_toolset(able: frozenset[Capability]) -> str:
 class MemoryTools:
     """The tools of one toolset over one open backend, which can do `able`."""
 
-    target: Connection
+    target: Performer
     able: frozenset[Capability]
     schemas: Sequence[ToolSchema]
 

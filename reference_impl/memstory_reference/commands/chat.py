@@ -1,35 +1,36 @@
-"""`memstory-reference chat`: a conversation with a memory at the terminal."""
+"""`memstory-reference chat`: a conversation with a memory at the terminal, in this process or over a bus."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 
 from memstory.contract.errors import MemstoryError
-from memstory_reference.commands.chat.layers_chat import layers_conversation
-from memstory_reference.commands.chat.manager_chat import manager_conversation
-from memstory_reference.commands.chat.pipeline_chat import pipeline_conversation
-from memstory_reference.commands.chat.speech import Speech
-from memstory_reference.commands.chat.talk import Conversation, ConversationEnd
-from memstory_reference.commands.chat.topics_chat import topics_conversation
-from memstory_reference.commands.chat.turns_chat import turns_conversation
-from memstory_reference.commands.options import LAYERS, MANAGER, PIPELINE, TOPICS, TURNS
+from memstory.contract.models import ChatModel
+from memstory.contract.target import Scope
+from memstory.models.shim import Agent
+from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.commands.conversation import Conversation, ConversationEnd, Say
+from memstory_reference.commands.desk import chosen_settings
+from memstory_reference.commands.memory_rows import status_text
+from memstory_reference.commands.options import owner_of, refuse_foreign
+from memstory_reference.commands.remote_memories import REMOTE
+from memstory_reference.commands.speech import Speech
 from memstory_reference.commands.terminal import Terminal
+from memstory_reference.commands.watched_chat import WatchedChat
+from memstory_reference.composition.systems import Models
+from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_owner
+from memstory_reference.ports import BY_RULES
+from memstory_reference.system_memory import SystemMemory
 
 PROMPT = "you> "
 A_TURN_FAILED = 1
-
-Opening = Callable[[argparse.Namespace, Speech], AbstractAsyncContextManager[Conversation]]
-CONVERSATIONS: Mapping[str, Opening] = {
-    TOPICS: topics_conversation,
-    LAYERS: layers_conversation,
-    MANAGER: manager_conversation,
-    PIPELINE: pipeline_conversation,
-    TURNS: turns_conversation,
-}
+OF_THE_SERVERS = ("store", "embedder", "settings", "chat", "toolset", "memory_mode")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -37,7 +38,7 @@ def run(parsed: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdin, sys.stdout)
     speech = Speech(terminal)
     with asyncio.Runner() as runner, ExitStack() as closing:
-        opening = CONVERSATIONS[parsed.system](parsed, speech)
+        opening = _remote(parsed, speech) if parsed.bus else _local(parsed, speech)
         conversation = runner.run(opening.__aenter__())
         closing.push(lambda *failure: runner.run(opening.__aexit__(*failure)))
         return talk(conversation, terminal, speech, runner)
@@ -62,3 +63,89 @@ def talk(conversation: Conversation, terminal: Terminal, speech: Speech, runner:
                 raise
             speech.aside("\n(stopped; Ctrl-D ends the conversation)")
     return A_TURN_FAILED if has_failed and not terminal.is_interactive else 0
+
+
+@asynccontextmanager
+async def _local(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
+    """Open the memory that was typed; at the end its session ends too, and what is open is closed."""
+    system, settings = chosen_settings(parsed)
+    scope = _scope(parsed)
+    made: list[ChatModel] = []
+
+    def watched(model: ChatModel) -> ChatModel:
+        made.append(WatchedChat(model, speech.aside))
+        return made[-1]
+
+    models = Models(around_chat=watched, on_text=speech.part)
+    memory = await system.opened(settings, models)
+    try:
+        status = status_text(await memory.inspect("status", {}, scope))
+        place = "this process alone" if memory.is_forgetful else system.place_of(settings)
+        speech.aside(f"The memory of {_name(scope)} in {place}: {status}.")
+        say = _own_say(memory) if "chat" in memory.operations else _say_by_tools(memory, models.chat_of(settings))
+        _greet(memory, scope, speech, made[-1].name if made else BY_RULES)
+        conversation = Conversation(memory=memory, say=say, speech=speech, scope=scope)
+        yield conversation
+        await conversation.leave()
+    finally:
+        await memory.close()
+
+
+@asynccontextmanager
+async def _remote(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
+    """Meet the processes that serve the memory that was typed."""
+    if parsed.system not in REMOTE:
+        raise InputError(f"--bus is for {' and '.join(REMOTE)}; the {parsed.system} memory talks in this process")
+    refuse_foreign(parsed, OF_THE_SERVERS, "is decided by the processes that serve; leave it out with --bus")
+    remote = REMOTE[parsed.system]
+    scope = _scope(parsed)
+    memory = remote.connect(parsed.bus, speech.aside)
+    status = await memory.inspect("status", {}, scope)
+    speech.aside(f"The memory of {_name(scope)} in the processes on the bus: {status_text(status)}.")
+    for missing in remote.missing(status):
+        speech.aside(f"! {missing}")
+    speech.aside("/help lists the commands, /quit ends.")
+    conversation = Conversation(memory=memory, say=_own_say(memory), speech=speech, scope=scope)
+    yield conversation
+    await conversation.leave()
+
+
+def _scope(parsed: argparse.Namespace) -> Scope:
+    """Return for whom and in which session one talks."""
+    owner = owner_of(parsed.system) if parsed.owner is None else checked_owner(parsed.owner)
+    return Scope(user=owner, session=parsed.thread_id or random_id())
+
+
+def _name(scope: Scope) -> str:
+    return scope.user or "this thread"
+
+
+def _own_say(memory: SystemMemory) -> Say:
+    async def say(text: str, scope: Scope) -> str:
+        return (await memory.say(text, scope)).answer
+
+    return say
+
+
+def _say_by_tools(memory: SystemMemory, model: ChatModel) -> Say:
+    """Return the talk of an agent that saves and searches by tools, for a memory that has no agent of its own."""
+    able = memory.capabilities()
+    agent = Agent(model, MemoryTools(target=memory, able=able, schemas=TOOLSETS[usual_toolset(able)]))
+
+    async def say(text: str, scope: Scope) -> str:
+        return (await agent.say(text, scope)).answer
+
+    return say
+
+
+def _greet(memory: SystemMemory, scope: Scope, speech: Speech, model: str) -> None:
+    speech.aside(f"Answers come from: {model}.")
+    if "stand-in" in model:
+        speech.aside("It follows written rules; no language model is behind it. Choose one with --chat ollama:NAME.")
+    if memory.is_forgetful:
+        speech.aside("Nothing of this conversation is written; when it ends, all of it is forgotten.")
+    elif not scope.user:
+        speech.aside(
+            f"--thread-id {scope.session} comes back to it; --owner NAME gives every thread of NAME one memory."
+        )
+    speech.aside("/help lists the commands, /quit ends.")

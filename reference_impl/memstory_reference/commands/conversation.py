@@ -1,57 +1,203 @@
-"""A conversation at the terminal: what is typed goes to the memory's agent, what starts with a slash is a command."""
+"""A conversation at the terminal with any memory: a line is a turn, a line with a slash is about the memory."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from memstory.contract.target import Query, Scope
 from memstory.contract.texts import did_you_mean
-from memstory_reference.commands.chat.speech import Speech
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.commands.desk import Desk
+from memstory_reference.commands.memory import job_arguments
+from memstory_reference.commands.memory_rows import Row, row_name, row_of, row_table, status_text
+from memstory_reference.commands.speech import Speech
+from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.errors import InputError
+from memstory_reference.system_memory import SystemMemory
 
-Command = Callable[[str], Awaitable[None]]
+Say = Callable[[str, Scope], Awaitable[str]]
+"""Takes a turn and returns the answer."""
+
+SHUTDOWN, EXPLICIT = "shutdown", "explicit"
 
 
 class ConversationEnd(Exception):  # noqa: N818  (not an error)
     """The conversation was ended by a command."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What can be typed behind a slash; `needs` is the operation without which the memory does not have it."""
+
+    usage: str
+    help: str
+    act: Callable[[str], Awaitable[None]]
+    needs: str | None = None
+
+
 @dataclass(kw_only=True)
-class Conversation(ABC):
+class Conversation:
     """One owner's talk with a memory; errors of the memory or the model are the caller's to show."""
 
-    help: ClassVar[str]
+    memory: SystemMemory
+    say: Say
     speech: Speech
-
-    @abstractmethod
-    async def turn(self, said: str) -> None:
-        """Take one turn and print the answer."""
-
-    @abstractmethod
-    def commands(self) -> Mapping[str, Command]:
-        """Return the commands beside /help and /quit; each is given what was typed after its name."""
+    scope: Scope
+    _said: str = ""
 
     async def hear(self, line: str) -> None:
         """Do what was typed; raise `ConversationEnd` if it was to end."""
         typed = line.strip()
         if typed.startswith("/"):
             name, _, argument = typed.partition(" ")
-            await self._command(name)(argument.strip())
+            await self._command(name).act(argument.strip())
         elif typed:
-            await self.turn(typed)
+            await self._turn(typed)
+
+    async def leave(self) -> None:
+        """End the session with the conversation, where sessions end."""
+        if "job.end" in self.memory.capabilities():
+            await self._end(SHUTDOWN)
+
+    async def _turn(self, said: str) -> None:
+        answer = await self.say(said, self.scope)
+        self._said = said
+        self.speech.answer(answer)
+        for note in self.memory.notes:
+            self.speech.aside(f"! {note}")
+        # While the next line is awaited nothing runs here, and the next turn may ask for this one.
+        await self.memory.settle()
+
+    def commands(self) -> Mapping[str, Command]:
+        """Return what can be typed behind a slash, by name, as far as the memory can do it."""
+        every = (
+            Command(
+                usage="/list [KIND]", help="what is remembered, of one kind or of all", act=self._list, needs="list"
+            ),
+            Command(usage="/search TEXT", help="what is remembered, by meaning", act=self._search, needs="search"),
+            Command(
+                usage="/forget WHAT",
+                help="delete a memory and what repeats it, by its name, id or the words for it",
+                act=self._forget,
+            ),
+            Command(
+                usage="/context [TEXT]",
+                help="what the memory puts before a model, for a text or the last turn",
+                act=self._context,
+                needs="context",
+            ),
+            Command(usage="/status", help="how much is remembered, and how", act=self._status, needs="inspect.status"),
+            Command(
+                usage="/good", help="rate the last answer: found before others", act=self._rated(1), needs="job.rate"
+            ),
+            Command(usage="/bad", help="rate it: found after others", act=self._rated(-1), needs="job.rate"),
+            Command(usage="/run JOB NAME=VALUE", help=f"a job of the memory: {self._jobs()}", act=self._run),
+            Command(
+                usage="/end",
+                help="end the session: what it left open is settled, and the next line begins another",
+                act=lambda _: self._end(EXPLICIT),
+                needs="job.end",
+            ),
+            Command(
+                usage="/new",
+                help="start a new session: the memory stays, the conversation so far is out of sight",
+                act=self._new,
+            ),
+            Command(usage="/help", help="these lines", act=self._help),
+            Command(usage="/quit", help="end, as Ctrl-D does; Ctrl-C stops an answer", act=self._quit),
+        )
+        able = self.memory.capabilities()
+        return {one.usage.split()[0]: one for one in every if one.needs is None or one.needs in able}
 
     def _command(self, name: str) -> Command:
-        commands = {**self.commands(), "/help": self._help, "/quit": self._quit}
+        commands = self.commands()
         if name not in commands:
             raise InputError(
                 f"there is no command {name!r:.40}.{did_you_mean(name, commands)} There are: {', '.join(commands)}"
             )
         return commands[name]
 
+    async def _list(self, kind: str) -> None:
+        found = await self.memory.list(self._owner, [kind] if kind else [])
+        self._show([row_of(self.scope.user, one) for one in found], "Nothing is remembered.")
+
+    async def _search(self, text: str) -> None:
+        if not text:
+            raise InputError("/search: say what to look for, such as '/search where I live'")
+        found = await self.memory.search(Query(text=text), self._owner)
+        self._show([row_of(self.scope.user, one) for one in found], "No memories found.")
+
+    async def _forget(self, what: str) -> None:
+        if not what:
+            raise InputError("/forget: say what: a name or an id as /list shows it, or words such as '/forget my name'")
+        if "job.forget" in self.memory.capabilities():
+            # Such a memory knows words and ids, and says itself what it did.
+            self.speech.aside(await self.memory.run("forget", {"what": what}, self.scope))
+            return
+        (row,) = await self._desk().named([what])
+        done = await self.memory.forget(row["id"], self._owner)
+        more = f", and {len(done.gone) - 1} more that say it" if len(done.gone) > 1 else ""
+        self.speech.aside(f"Forgotten: {row_name(row)}{more}.")
+        if done.mentions:
+            self.speech.aside("These mention it too; /forget with an id forgets one:")
+            self._show([row_of(self.scope.user, one) for one in done.mentions], "")
+
+    async def _context(self, text: str) -> None:
+        asked = text or self._said
+        if not asked:
+            raise InputError("/context: nothing has been said yet; give a text")
+        context = await self.memory.context(Query(text=asked), self.scope)
+        self.speech.aside(context or "Nothing is remembered for it.")
+
+    async def _status(self, _: str) -> None:
+        self.speech.aside(status_text(await self.memory.inspect("status", {}, self.scope)))
+
+    def _rated(self, value: int) -> Callable[[str], Awaitable[None]]:
+        async def rate(_: str) -> None:
+            is_kept = await self.memory.run("rate", {"value": value}, self.scope)
+            self.speech.aside("Rated." if is_kept else "That turn is not remembered, so there is nothing to rate.")
+
+        return rate
+
+    async def _run(self, typed: str) -> None:
+        job, *arguments = typed.split(" ")
+        if f"job.{job}" not in self.memory.capabilities():
+            raise InputError(f"/run: there is no job {job!r:.40}; there are: {self._jobs()}")
+        report = await self.memory.run(job, job_arguments([one for one in arguments if one]), self.scope)
+        self.speech.aside("Done." if report is None else json_text(report, indent=2))
+
+    async def _end(self, reason: str) -> None:
+        report = await self.memory.run("end", {"reason": reason}, self.scope)
+        if report["ended"]:
+            kept = "its summary is kept" if report["summary"] else "it was too short for a summary"
+            self.speech.aside(f"The session is ended: {kept}. Held memories that are kept now: {report['kept']}.")
+        elif reason == EXPLICIT:
+            self.speech.aside("There is no session to end.")
+
+    async def _new(self, _: str) -> None:
+        self.scope = replace(self.scope, session=random_id())
+        self.speech.aside("A new session.")
+
     async def _help(self, _: str) -> None:
-        self.speech.aside(self.help)
+        commands = self.commands().values()
+        width = max(len(one.usage) for one in commands)
+        self.speech.aside("\n".join(f"{one.usage:{width}}  {one.help}" for one in commands))
 
     async def _quit(self, _: str) -> None:
         raise ConversationEnd
+
+    def _desk(self) -> Desk:
+        return Desk(memory=self.memory, owner=self._owner.user, session=self._owner.session)
+
+    def _jobs(self) -> str:
+        own = (one.removeprefix("job.") for one in self.memory.capabilities() if one.startswith("job."))
+        return ", ".join(sorted(own)) or "none"
+
+    @property
+    def _owner(self) -> Scope:
+        """The scope of all of the owner's sessions; of nobody's it is the session itself."""
+        return replace(self.scope, session=None) if self.scope.user else self.scope
+
+    def _show(self, rows: Sequence[Row], for_none: str) -> None:
+        self.speech.aside(row_table(rows) if rows else for_none)

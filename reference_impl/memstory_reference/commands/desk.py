@@ -22,6 +22,7 @@ from memstory_reference.input_checks import checked_owner
 from memstory_reference.system_memory import SystemMemory
 
 LOG = logging.getLogger(__name__)
+S = TypeVar("S")
 T = TypeVar("T")
 _NAMED_OWNERS = 10
 _SETTING_OF = {"embedder": "embedding_model", "chat": "chat", "toolset": "toolset", "memory_mode": "mode"}
@@ -38,6 +39,14 @@ def chosen_settings(parsed: argparse.Namespace) -> tuple[MemorySystem, Settings]
         # A folder that was typed is meant, whatever server the file names.
         changes[system.server] = None
     return system, system.settings(getattr(parsed, "settings", None), changes, f"command line, --system {system.name}")
+
+
+def chosen_settings_of(parsed: argparse.Namespace, kind: type[S]) -> S:
+    """Return the settings that were typed for a command of one memory alone."""
+    _, settings = chosen_settings(parsed)
+    if not isinstance(settings, kind):
+        raise TypeError(f"{parsed.system}: its settings are no {kind.__name__}")
+    return settings
 
 
 @asynccontextmanager
@@ -118,7 +127,7 @@ class Desk:
     async def with_repeats(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return the memories and those that repeat what they say, each once: what goes when they are forgotten."""
         scope = await self.scope()
-        found = {}
+        found: dict[str, Row] = {}
         for row in rows:
             repeats = await self.memory.repeats(row["id"], scope)
             found |= {one["id"]: one for one in (row, *_rows(scope, repeats))}

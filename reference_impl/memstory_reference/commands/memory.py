@@ -101,7 +101,7 @@ def read_rows(parsed: argparse.Namespace) -> list[Mapping[str, Tree]]:
         raise InputError(
             f"{parsed.file} cannot be read: {problem}. Name a file that 'memory export' wrote"
         ) from problem
-    rows = []
+    rows: list[Mapping[str, Tree]] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -178,9 +178,7 @@ def job_arguments(typed: Sequence[str]) -> dict[str, Tree]:
 
 
 async def reindex_memories(parsed: argparse.Namespace) -> int:
-    """Embed the texts of a store again: all of them by the model of the settings where the memory can, else by its own
-    job.
-    """
+    """Embed all texts of a store by the model of the settings, or else by the memory's own job."""
     system, settings = chosen_settings(parsed)
     if system.reindexed is None:
         async with open_desk(parsed, needs_model=True) as desk:
@@ -229,6 +227,5 @@ async def _act(parsed: argparse.Namespace, desk: Desk) -> int:
         jobs = sorted(one.removeprefix("job.") for one in desk.memory.capabilities() if one.startswith("job."))
         if not error.capability.startswith("job."):
             raise
-        raise InputError(
-            f"the {parsed.system} memory has no job {error.capability.removeprefix('job.')!r}; it has: {', '.join(jobs)}"
-        ) from error
+        wanted = error.capability.removeprefix("job.")
+        raise InputError(f"the {parsed.system} memory has no job {wanted!r}; it has: {', '.join(jobs)}") from error

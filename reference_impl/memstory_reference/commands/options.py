@@ -9,28 +9,34 @@ from pathlib import Path
 
 from memstory_reference.errors import InputError
 
-TOPICS, LAYERS, MANAGER, PIPELINE, TURNS = "topics", "layers", "manager", "pipeline", "turns"
-DEFAULT_OWNER = "me"
-"""Whose memory it is for a person at the terminal who gives no name; manager and turns have another."""
+SYSTEMS = ("topics", "observations", "pipeline", "layers", "manager", "turns")
+LAYERS = "layers"
+OF_A_PERSON = {"topics": "me", "pipeline": "me", LAYERS: ""}
+OF_PROGRAMS = "default"
+
+
+def owner_of(system: str) -> str:
+    """Return whose memory it is where no name is given; of layers nobody's: the conversation owns it."""
+    return OF_A_PERSON.get(system, OF_PROGRAMS)
+
 
 BUS_VARIABLE = "MEMSTORY_NATS"
 DEFAULT_BUS = "nats://127.0.0.1:4222"
 
 
-def add_system_option(parser: argparse.ArgumentParser) -> None:
+def add_system_option(parser: argparse.ArgumentParser, default: str = SYSTEMS[0]) -> None:
     """Add the option that says which memory is meant."""
+    parser.add_argument("--system", choices=SYSTEMS, default=default, help="which memory (default: %(default)s)")
+
+
+def add_owner_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say whose memory is meant."""
+    parser.add_argument("--owner", "--user-id", metavar="NAME", help="whose memory it is, across all conversations")
     parser.add_argument(
-        "--system",
-        choices=(TOPICS, LAYERS, MANAGER, PIPELINE, TURNS),
-        default=TOPICS,
-        help="which memory (default: %(default)s)",
+        "--thread-id",
+        metavar="ID",
+        help="the conversation; of layers it owns the memory where no owner is named",
     )
-
-
-def add_person_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say whose layers they are."""
-    parser.add_argument("--user-id", metavar="ID", help="layers: the owner of the memory, across all threads")
-    parser.add_argument("--thread-id", metavar="ID", help="layers: the conversation; without a user it owns the memory")
 
 
 def add_mode_option(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +53,8 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         metavar="DIR",
-        help="folder of the memory (default: .chroma here, of layers .layers); layers also take postgresql://…",
+        help="folder of the memory (default: of topics .chroma here, else a dot and its name); layers and turns also "
+        "take postgresql://…",
     )
     parser.add_argument(
         "--embedder",

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from memstory_reference.adapters.embedding import weights
 from memstory_reference.commands.options import (
-    DEFAULT_OWNER,
+    OF_PROGRAMS,
     add_bus_option,
     add_mode_option,
-    add_person_options,
+    add_owner_options,
     add_store_options,
     add_system_option,
 )
@@ -21,13 +21,11 @@ from memstory_reference.composition.embedders import MINILM
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.observations.config import ObservationsConfig
+from memstory_reference.systems.observations.memory import KIND
 from memstory_reference.systems.observations.observation import TASK_TYPES
 from memstory_reference.systems.turns.turn import KINDS as TURN_KINDS
 
-KINDS = tuple(dict.fromkeys(("topic", *map(str, Layer), *map(str, MemoryType), "working", *TURN_KINDS)))
-WITH_TOOLS = ("manager", "observations", "topics", "pipeline", "turns")
-OF_PROGRAMS = "default"
-"""The owner for whom programs work."""
+KINDS = tuple(dict.fromkeys(("topic", *map(str, Layer), *map(str, MemoryType), "working", *TURN_KINDS, KIND)))
 
 Parser: TypeAlias = argparse.ArgumentParser
 Parsers: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001  (it has no public name)
@@ -39,12 +37,7 @@ def add_chat(subparsers: Parsers) -> None:
     parser = subparsers.add_parser("chat", help=text, description=_sentence(text))
     add_system_option(parser)
     add_store_options(parser)
-    parser.add_argument(
-        "--owner",
-        metavar="NAME",
-        help=f"topics and pipeline: whose memory it is (default: {DEFAULT_OWNER}); manager, turns: likewise (default)",
-    )
-    add_person_options(parser)
+    add_owner_options(parser)
     add_mode_option(parser)
     _add_chat_option(parser)
     parser.add_argument("--toolset", choices=("single", "dual"), help="topics: four tools of one purpose, or two")
@@ -56,42 +49,44 @@ def add_memory(subparsers: Parsers) -> None:
     text = "list, search, export and forget memories"
     parser = subparsers.add_parser("memory", help=text, description=_sentence(text))
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listed = _add_memory_action(actions, "list", "list topics by name and engrams by age; or layers, newest first")
-    listed.add_argument(
-        "--kind",
-        choices=KINDS,
-        help="one kind only: topics have topic and episodic; layers semantic, episodic, procedural; pipeline those and "
-        "working; manager the others",
-    )
-    listed.add_argument(
-        "--archived", action="store_true", default=None, help="layers and pipeline: include archived memories"
-    )
+    listed = _add_memory_action(actions, "list", "list what is remembered")
+    listed.add_argument("--kind", choices=KINDS, help="one kind only, of those that the memory has")
+    listed.add_argument("--archived", action="store_true", help="with what is kept and no longer found")
     found = _add_memory_action(actions, "search", "find what was said by meaning")
     found.add_argument("text", help="what to look for")
     found.add_argument("--top-k", type=int, metavar="N", help="how many at most")
-    found.add_argument("--min-score", type=float, metavar="COSINE", help="topics: lowest similarity, from -1 to 1")
+    found.add_argument(
+        "--min-score", type=float, metavar="SCORE", help="lowest score, where the memory takes one"
+    )
     shown = _add_memory_action(actions, "show", "show one memory in full")
     shown.add_argument("name", help="a topic, an id, or the first 8 or more characters of an id")
     gone = _add_memory_action(actions, "forget", "delete memories, after asking", aliases=["delete"])
     gone.add_argument("names", nargs="*", metavar="NAME", help="topics or ids, as for show")
     gone.add_argument("--all", action="store_true", dest="everything", help="all memories of the owner")
     gone.add_argument("--yes", action="store_true", help="do not ask")
-    taken = _add_memory_action(actions, "export", "write one JSON object per line; layers: one document")
+    taken = _add_memory_action(actions, "export", "write one JSON object per line")
     taken.add_argument("--output", metavar="FILE", type=Path, help="a new file; without it, to the terminal or pipe")
-    put = _add_memory_action(actions, "import", "turns: add what export wrote, all of the file or nothing")
+    put = _add_memory_action(actions, "import", "add what export wrote, all of the file or nothing")
     put.add_argument(
-        "file", metavar="FILE", type=Path, help="a file with one JSON object per line, each with at least 'text'"
+        "file", metavar="FILE", type=Path, help="a file that 'memory export' wrote, of the same kind of memory"
     )
     purged = _add_memory_action(
         actions,
         "purge",
         "delete what is past its retention period: engrams of topics, crisis records of layers",
     )
-    purged.add_argument("--days", type=float, metavar="N", help="instead of retention_days from the settings")
-    rated = _add_memory_action(actions, "rate", "topics: rate a past turn, so that better ones rank first")
+    purged.add_argument("--days", type=float, metavar="N", help="topics: instead of retention_days from the settings")
+    rated = _add_memory_action(actions, "rate", "rate a past turn of topics or an observation: better ones rank first")
     rated.add_argument("name", help="an id, or the first 8 or more characters of one")
-    rated.add_argument("value", type=float, help="from -1, misleading, to 1, very useful")
-    _add_memory_action(actions, "reindex", "topics: embed every text again, after changing the model")
+    rated.add_argument(
+        "value", type=float, help="topics: from -1, misleading, to 1, useful; observations: from -2 to 2"
+    )
+    _add_memory_action(
+        actions, "reindex", "embed again: topics every text, after a change of the model"
+    )
+    job = _add_memory_action(actions, "run", "run a job of the memory, such as compress or cleanup")
+    job.add_argument("job", metavar="JOB", help="its name; a wrong one is answered with all that there are")
+    job.add_argument("arguments", metavar="NAME=VALUE", nargs="*", help="what the job takes")
     _add_memory_action(actions, "status", "show how much is remembered, and the settings")
     for name, text in (("archive", "take memories out of use without deleting them"), ("restore", "use them again")):
         moved = _add_memory_action(actions, name, f"layers: {text}")
@@ -104,12 +99,7 @@ def _add_memory_action(actions: Parsers, name: str, text: str, aliases: Sequence
     parser.set_defaults(action=name)
     add_system_option(parser)
     add_store_options(parser)
-    add_person_options(parser)
-    parser.add_argument(
-        "--owner",
-        metavar="NAME",
-        help="topics: whose memories, needed where the store holds several owners'; pipeline: me",
-    )
+    add_owner_options(parser)
     parser.add_argument("--json", action="store_true", help="JSON in place of a table")
     return parser
 
@@ -192,6 +182,7 @@ def add_serve(subparsers: Parsers) -> None:
 
 def _add_part(parts: Parsers, name: str, text: str) -> Parser:
     parser = parts.add_parser(name, help=text, description=_sentence(text))
+    parser.set_defaults(system="layers" if name == "layers" else "topics")
     add_bus_option(parser, by_default=True)
     return parser
 
@@ -199,6 +190,7 @@ def _add_part(parts: Parsers, name: str, text: str) -> Parser:
 def _add_http(parts: Parsers) -> None:
     text = "layers: turns, sessions and memories over HTTP, and a page of what is remembered, on this machine"
     parser = parts.add_parser("http", help=text, description=_sentence(text))
+    parser.set_defaults(system="layers")
     add_store_options(parser)
     parser.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, openai:NAME, replay:FILE")
     add_mode_option(parser)
@@ -218,12 +210,10 @@ def add_mcp(subparsers: Parsers) -> None:
         help="serve a memory to an MCP client over stdin and stdout",
         description="Serve the tools of a memory, to store, search and forget, to the MCP client that starts it.",
     )
-    parser.add_argument("--system", choices=WITH_TOOLS, default="manager", help="which memory (default: %(default)s)")
+    add_system_option(parser, "manager")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings as YAML, of the manager under `memory:`")
     parser.add_argument("--path", metavar="FOLDER", help="where the memory lies, instead of what the settings say")
-    parser.add_argument(
-        "--owner", default=OF_PROGRAMS, metavar="NAME", help=f"whose memories they are (default: {OF_PROGRAMS})"
-    )
+    parser.add_argument("--owner", metavar="NAME", help=f"whose memories they are (default: {OF_PROGRAMS})")
 
 
 def add_models(subparsers: Parsers) -> None:

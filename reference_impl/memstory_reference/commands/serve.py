@@ -15,18 +15,19 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
-from memstory_reference.commands.chosen_settings import chosen_layers, chosen_settings
-from memstory_reference.commands.opened_layers import open_layers
+from memstory_reference.commands.desk import chosen_settings_of
 from memstory_reference.commands.terminal_bus import open_bus
 from memstory_reference.commands.web.serve_http import serve_http
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.composition.systems import Models, open_layers_of
 from memstory_reference.composition.topics import agent_config, memory_service, open_topics_store
-from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
 from memstory_reference.systems.layers.process import LayersPart
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.topics.processes.agent_process import AgentPart
 from memstory_reference.systems.topics.processes.memory_process import MemoryPart
 from memstory_reference.systems.topics.processes.tools_process import ToolsPart
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.servers.nats_bus import NatsBus
@@ -94,7 +95,7 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
 
 @asynccontextmanager
 async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = chosen_settings(parsed)
+    settings = chosen_settings_of(parsed, TopicsSettings)
     embedder = embedder_of(settings)
     store = await open_topics_store(settings, embedder)
     try:
@@ -105,7 +106,7 @@ async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Par
 
 @asynccontextmanager
 async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = chosen_settings(parsed)
+    settings = chosen_settings_of(parsed, TopicsSettings)
     yield ToolsPart(
         bus,
         toolset=settings.toolset,
@@ -118,7 +119,7 @@ async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part
 
 @asynccontextmanager
 async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = chosen_settings(parsed)
+    settings = chosen_settings_of(parsed, TopicsSettings)
     yield AgentPart(
         bus,
         chat=chat_of(settings),
@@ -130,12 +131,12 @@ async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part
 
 @asynccontextmanager
 async def _layers(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    opened = await open_layers(chosen_layers(parsed), parse_mode(parsed.memory_mode or MemoryMode.LOCAL))
+    service = await open_layers_of(chosen_settings_of(parsed, LayersSettings), Models())
     try:
-        yield LayersPart(opened.service, bus, new_id=random_id)
-        await opened.service.shut_down()
+        yield LayersPart(service, bus, new_id=random_id)
+        await service.shut_down()
     finally:
-        await opened.service.close()
+        await service.close()
 
 
 PARTS: Mapping[str, Opened] = {"memory": _memory, "tools": _tools, "agent": _agent, "layers": _layers}

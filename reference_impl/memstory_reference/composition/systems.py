@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from memstory.contract.values import Tree
     from memstory_reference.ports import Embedder
     from memstory_reference.system_memory import SystemMemory
+    from memstory_reference.systems.layers.service import LayersService
 
 TextListener = Callable[[str], None]
 
@@ -136,10 +137,11 @@ async def _pipeline(settings: PipelineSettings, models: Models) -> SystemMemory:
     return PipelineMemory(await open_pipeline_system(settings, embedder=embedder, chat=models.chat_of(settings)))
 
 
-async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
+async def open_layers_of(settings: LayersSettings, models: Models) -> LayersService:
+    """Return the layers memory of `settings`, for those that serve its own operations."""
     is_durable = settings.mode.is_durable
     has_embedder = is_durable and settings.embedding_model != NO_EMBEDDER
-    service = await open_layers(
+    return await open_layers(
         Path(settings.store),
         place=parse_place(settings.store) if settings.is_postgres else None,
         embedder=models.embedder_of(settings) if has_embedder else None,
@@ -149,7 +151,11 @@ async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
         config=settings.config,
         mode=settings.mode,
     )
-    return LayersMemory(service, store_name="memory only" if not is_durable else settings.place)
+
+
+async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
+    service = await open_layers_of(settings, models)
+    return LayersMemory(service, store_name=settings.place if settings.mode.is_durable else "memory only")
 
 
 async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:

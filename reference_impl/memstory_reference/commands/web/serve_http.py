@@ -8,11 +8,11 @@ import signal
 import sys
 from collections.abc import Callable
 
-from memstory_reference.commands.chosen_settings import chosen_layers
-from memstory_reference.commands.opened_layers import open_layers
+from memstory_reference.commands.desk import chosen_settings_of
 from memstory_reference.composition.extras import http_service
+from memstory_reference.composition.systems import Models, open_layers_of
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.web import LayersWeb, memory_page
 
 HIGHEST_PORT = 65_535
@@ -23,19 +23,16 @@ async def serve_http(parsed: argparse.Namespace) -> int:
     if not 1 <= parsed.port <= HIGHEST_PORT:
         raise InputError(f"--port {parsed.port} is not allowed; allowed: 1 to {HIGHEST_PORT}")
     web = http_service()
-    mode = parse_mode(parsed.memory_mode or MemoryMode.LOCAL)
-    opened = await open_layers(chosen_layers(parsed), mode)
+    service = await open_layers_of(chosen_settings_of(parsed, LayersSettings), Models())
     try:
-        acts = [
-            web.Endpoint(method=how, path=path, answer=answer) for how, path, answer in LayersWeb(opened.service).acts()
-        ]
+        acts = [web.Endpoint(method=how, path=path, answer=answer) for how, path, answer in LayersWeb(service).acts()]
         app = web.http_app(acts, memory_page(), parsed.host, parsed.port)
         server = web.HttpServer(app, parsed.host, parsed.port, lambda: _announce(parsed.host, parsed.port))
         _keep_signals(server.stop)
         await server.serve()
-        await opened.service.shut_down()
+        await service.shut_down()
     finally:
-        await opened.service.close()
+        await service.close()
     return 0
 
 

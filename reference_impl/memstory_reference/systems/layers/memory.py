@@ -6,17 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from memstory.contract.errors import NotSupported
-from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Tree, Turn
+from memstory.contract.target import (
+    Hit,
+    Item,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    ToolCall,
+    ToolSchema,
+    Tree,
+    Turn,
+)
 from memstory_reference.errors import InputError
 from memstory_reference.system_memory import CorrectingInWords, read_rows
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.formulas import formula
 from memstory_reference.systems.layers.identity import resolve_owner_id
+from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
 from memstory_reference.systems.layers.recall.prompting import memory_block
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.service import LayersService, OwnerSession
-from memstory_reference.systems.layers.turns.session_end import EndReason, parse_reason
+from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
+from memstory_reference.systems.layers.turns.session_end import EndReason, end_data, parse_reason
 from memstory_reference.systems.layers.values import (
     buffer_view,
     content_of_item,
@@ -25,6 +38,7 @@ from memstory_reference.systems.layers.values import (
     layers_of,
     receipt_item,
 )
+from memstory_reference.tooling.memory_tools import TOOLS, call_memory_tool
 
 
 def is_nobody(user: str) -> bool:
@@ -41,7 +55,7 @@ class LayersMemory(CorrectingInWords):
             *("delete", "delete.reports_missing", "delete.scope", "context"),
             *("delete.about", "delete.durable", "update.about", "identifiers.spellings"),
             *("search", "search.scores", "search.lexical", "search.hybrid", "search.explain"),
-            *("chat", "chat.window", "session", "async_ingest", "incognito", "unicode_lexical"),
+            *("tool", "tool.schema", "chat", "chat.window", "session", "async_ingest", "incognito", "unicode_lexical"),
             *("dedup", "supersede", "hold_buffer", "audit_separate"),
         }
     )
@@ -59,6 +73,10 @@ class LayersMemory(CorrectingInWords):
 
     async def close(self) -> None:
         await self._service.close()
+
+    @property
+    def is_forgetful(self) -> bool:
+        return not self._service.mode.is_durable
 
     async def lost(self) -> int:
         return await self._service.records.lost()
@@ -129,8 +147,15 @@ class LayersMemory(CorrectingInWords):
         left_out = [f"{row.get('id')}: it is {row['standing']}" for row in rows if row not in active]
         return [*left_out, *(f"{one.content}: {one.reason}" for one in done if one.outcome == "dropped")]
 
+    async def tools(self) -> Sequence[ToolSchema]:
+        return TOOLS
+
+    async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
+        return await call_memory_tool(self, name, args, scope)
+
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._service.turn(text, await self._who(scope))
+        self.notes = trouble_notes(answer.diagnostics)
         return Turn(answer=answer.answer, context=answer.context)
 
     async def end_session(self, scope: Scope, reason: str) -> None:
@@ -163,6 +188,14 @@ class LayersMemory(CorrectingInWords):
 
     async def _job_restore(self, scope: Scope, *, id: str) -> Tree:  # noqa: A002  (the story's word)
         return await self._service.records.restore(await self._owner(scope), id)
+
+    async def _job_end(self, scope: Scope, *, reason: str = EndReason.EXPLICIT) -> Tree:
+        """End a session; return whether there was one, whether its summary is kept, and how many memories it held."""
+        return end_data(await self._service.end_session(await self._who(scope), parse_reason(reason)))
+
+    async def _job_forget(self, scope: Scope, *, what: str) -> Tree:
+        """Forget what words or an id name; return what the person hears."""
+        return await self._service.answer_wish((await self._who(scope)).owner, ForgetWish(what=what))
 
     async def _job_feedback(self, scope: Scope, *, label: str, source: str = "text", comment: str = "") -> Tree:
         return {"id": await self._service.give_feedback(await self._who(scope), label, source, comment)}

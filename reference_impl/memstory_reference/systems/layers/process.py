@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Protocol
 
+from memstory.contract.target import Scope, Turn
 from memstory.contract.values import Tree
 from memstory_reference.bus.calls import Act, Caller, CallServer, PartMissingError, refuse_a_second
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId
+from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
-from memstory_reference.systems.layers.service import LayersService, OwnerSession
-from memstory_reference.systems.layers.turns.session_end import parse_reason
+from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
+from memstory_reference.systems.layers.turns.session_end import EndReason, end_data, parse_reason
 
 PART = "layers"
 START_BY = "memstory-reference serve layers"
@@ -101,38 +102,6 @@ class LayersAnswer:
     process: str = ""
 
 
-class LayersTalk(Protocol):
-    """One owner's conversation with layers, here or in another process."""
-
-    async def turn(self, said: str) -> LayersAnswer:
-        """Take one turn."""
-        ...
-
-    async def settle(self, answer: LayersAnswer) -> None:
-        """Return when what the turn leaves is decided."""
-        ...
-
-    async def end(self, reason: str) -> Mapping[str, Tree] | None:
-        """End the session; None if it had ended."""
-        ...
-
-    async def status(self) -> Mapping[str, Tree]:
-        """Return counts and the state of the memory."""
-        ...
-
-    async def forget(self, what: str) -> str:
-        """Forget what words or an id name; return what the person hears."""
-        ...
-
-    async def recall(self, *, on: bool) -> None:
-        """Switch the use of memories on or off, until it is switched again."""
-        ...
-
-    async def feedback(self, label: str, comment: str) -> None:
-        """Keep what the person thinks of the session."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalLayers:
     """The conversation in this process."""
@@ -144,14 +113,8 @@ class LocalLayers:
         answer = await self.service.turn(said, self.who)
         return LayersAnswer(answer=answer.answer, context=answer.context, trouble=dict(answer.diagnostics))
 
-    async def settle(self, _: LayersAnswer) -> None:
-        await self.service.settle()
-
-    async def end(self, reason: str) -> Mapping[str, Tree] | None:
-        report = await self.service.end_session(self.who, parse_reason(reason))
-        if report is None:
-            return None
-        return {"arc": report.arc is not None, "promoted": list(report.promoted), "dropped": list(report.dropped)}
+    async def end(self, reason: str) -> Mapping[str, Tree]:
+        return end_data(await self.service.end_session(self.who, parse_reason(reason)))
 
     async def status(self) -> Mapping[str, Tree]:
         return await self.service.status(self.who.owner)
@@ -186,9 +149,9 @@ class RemoteLayers:
             # It is gone: the turn is looked at again when its session ends, in another process.
             return
 
-    async def end(self, reason: str) -> Mapping[str, Tree] | None:
-        """End the session; None if it had ended."""
-        report: Mapping[str, Tree] | None = await self._long_call("end", reason=reason)
+    async def end(self, reason: str) -> Mapping[str, Tree]:
+        """End the session; return what `end_data` does."""
+        report: Mapping[str, Tree] = await self._long_call("end", reason=reason)
         return report
 
     async def status(self) -> Mapping[str, Tree]:
@@ -220,6 +183,49 @@ class RemoteLayers:
 
     def _owner(self) -> str:
         return f"{USER}:{self.user_id}" if self.user_id is not None else f"{SESSION}:{self.thread_id}"
+
+
+class RemoteLayersMemory(SystemMemory):
+    """The layers memory in other processes, as far as a conversation needs it."""
+
+    operations = frozenset({"chat"})
+    store_name = "the processes on the bus"
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._latest: tuple[RemoteLayers, LayersAnswer] | None = None
+
+    async def close(self) -> None:
+        """Do nothing: each call has its own connection."""
+
+    async def settle(self) -> None:
+        if self._latest is not None:
+            talk, answer = self._latest
+            await talk.settle(answer)
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        answer = await self._talk(scope).turn(text)
+        self._latest = (self._talk(scope), answer)
+        self.notes = trouble_notes(answer.trouble)
+        return Turn(answer=answer.answer, context=answer.context)
+
+    async def _look_status(self, scope: Scope) -> Tree:
+        return await self._talk(scope).status()
+
+    async def _job_end(self, scope: Scope, *, reason: str = EndReason.EXPLICIT) -> Tree:
+        return await self._talk(scope).end(reason)
+
+    async def _job_forget(self, scope: Scope, *, what: str) -> Tree:
+        return await self._talk(scope).forget(what)
+
+    async def _job_recall(self, scope: Scope, *, on: bool) -> Tree:
+        await self._talk(scope).recall(on=on)
+
+    async def _job_feedback(self, scope: Scope, *, label: str, comment: str = "") -> Tree:
+        await self._talk(scope).feedback(label, comment)
+
+    def _talk(self, scope: Scope) -> RemoteLayers:
+        return RemoteLayers(caller=self._caller, user_id=scope.user or None, thread_id=str(scope.session))
 
 
 def _of_owner(owner: str) -> Sequence[str | None]:

@@ -69,6 +69,11 @@ class TurnAnswer:
         return memory_block(self.memory)
 
 
+def trouble_notes(trouble: Mapping[str, Json]) -> list[str]:
+    """Return what went wrong on the way to a reply, a line a part."""
+    return [f"{part}: {one.get('error', one) if isinstance(one, Mapping) else one}" for part, one in trouble.items()]
+
+
 class LayersService:
     """One memory for many owners. `open` before anything else."""
 

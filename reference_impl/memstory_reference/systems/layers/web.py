@@ -14,7 +14,7 @@ from memstory_reference.systems.layers.records.entries import entry_of, format_w
 from memstory_reference.systems.layers.records.record import LABELS, Fact, Layer, MemoryRecord, Rule, Standing
 from memstory_reference.systems.layers.records_desk import record_data
 from memstory_reference.systems.layers.service import LayersService, OwnerSession
-from memstory_reference.systems.layers.turns.session_end import EndReason
+from memstory_reference.systems.layers.turns.session_end import EndReason, end_data
 
 ROOT = "/api/memory"
 MOST = 500
@@ -74,10 +74,7 @@ class LayersWeb:
         return {"answer": answer.answer, "context": answer.context, "trouble": dict(answer.diagnostics)}
 
     async def _end(self, args: Arguments) -> Tree:
-        report = await self._service.end_session(await self._talking(args), EndReason.WEB)
-        if report is None:
-            return {"ended": False}
-        return {"ended": True, "summary": report.arc is not None, "kept": len(report.promoted)}
+        return end_data(await self._service.end_session(await self._talking(args), EndReason.WEB))
 
     async def _voice(self, args: Arguments) -> Tree:
         turns = args.get("turns")

@@ -54,6 +54,7 @@ class TopicsMemory(CorrectingInWords):
     def __init__(self, system: TopicsSystem, clock: Clock) -> None:
         self._system = system
         self._clock = clock
+        self._answered: dict[Scope, str] = {}
 
     @property
     def store_name(self) -> str:
@@ -136,6 +137,8 @@ class TopicsMemory(CorrectingInWords):
 
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._system.say(text, owner=scope.user, session_id=scope.session or DEFAULT_SESSION)
+        self._answered[scope] = answer.query_id
+        self.notes = answer.notes
         return Turn(
             answer=answer.answer,
             thinking=answer.thinking,
@@ -149,6 +152,12 @@ class TopicsMemory(CorrectingInWords):
         return await self._system.call_tool(
             name, args, caller=caller or "OutsideAgent", owner=scope.user, session_id=scope.session
         )
+
+    async def _job_rate(self, scope: Scope, *, value: float) -> Tree:
+        """Rate the latest answer of a session; False if its turn is not remembered."""
+        if scope not in self._answered:
+            raise InputError("rate: an answer is rated, and there is none yet")
+        return await self._service.rate_turn(scope.user, self._answered[scope], value)
 
     async def _job_purge(self, scope: Scope, *, older_than_days: Tree = None) -> Tree:
         return {"deleted": await self._service.purge(scope.user, older_than_days)}

@@ -121,6 +121,13 @@ class SessionEnds:
         return EndReport(reason=reason, arc=buffer.arc_id if arc else None, promoted=promoted, dropped=dropped)
 
 
+def end_data(report: EndReport | None) -> dict[str, Json]:
+    """Return what a person hears of an end: whether there was a session, a summary, and what is kept of it."""
+    if report is None:
+        return {"ended": False}
+    return {"ended": True, "summary": report.arc is not None, "kept": len(report.promoted)}
+
+
 def parse_reason(text: object) -> EndReason:
     """Return the reason of this name; InputError says which there are."""
     if not isinstance(text, str) or text not in set(EndReason):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import cast
 
+from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel
+from memstory.contract.target import Capability
 from memstory.contract.values import ToolCall, Tree
 from memstory_reference.bus.calls import Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
+from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
 from memstory_reference.systems.topics.processes.memory_process import RemoteMemory
+from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.tooling.agent import NAME, AgentConfig, Answer, GeneratorAgent
 from memstory_reference.tooling.tools import ToolBox
 
@@ -130,3 +135,21 @@ class RemoteTopics:
             if await part.alive() is not None:
                 status |= await part.call("status", owner)
         return status
+
+
+class RemoteTopicsMemory(TopicsMemory):
+    """The topics memory in other processes, as far as a conversation needs it."""
+
+    operations = frozenset({"chat", "list", "search", "get.key"})
+
+    def __init__(self, remote: RemoteTopics, clock: Clock) -> None:
+        # It stands where the system in this process does: `capabilities` names what of that it has.
+        super().__init__(cast("TopicsSystem", remote), clock)
+
+    @classmethod
+    def capabilities(cls) -> frozenset[Capability]:
+        return cls.operations | {"inspect.status", "job.rate"}
+
+    @property
+    def store_name(self) -> str:
+        return "the processes on the bus"

@@ -36,7 +36,8 @@ _TEXTS: Mapping[str, Sequence[str]] = {
 
 _OTHERS: Mapping[str, Sequence[str]] = {
     "write_episodic": ("metadata",),
-    "search_episodic": ("top_k",),
+    "search_episodic": ("top_k", "min_score", "where"),
+    "list_engrams": ("where",),
     "reward": ("value",),
     "rate_turn": ("value",),
 }
@@ -114,16 +115,26 @@ class RemoteMemory:
         attached = None if metadata is None else dict(metadata)
         return str(await self._caller.call("write_episodic", owner, content=content, metadata=attached))
 
-    async def search_episodic(self, owner: str, query: str, top_k: int | None = None) -> list[FoundEngram]:
-        return [
-            FoundEngram(**one) for one in await self._caller.call("search_episodic", owner, query=query, top_k=top_k)
-        ]
+    async def search_episodic(
+        self,
+        owner: str,
+        query: str,
+        top_k: int | None = None,
+        *,
+        min_score: float | None = None,
+        where: Mapping[str, Tree] | None = None,
+    ) -> list[FoundEngram]:
+        found = await self._caller.call(
+            "search_episodic", owner, query=query, top_k=top_k, min_score=min_score, where=where and dict(where)
+        )
+        return [FoundEngram(**one) for one in found]
 
     async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
         return [_topic(one) for one in await self._caller.call("list_topics", owner, prefix=prefix)]
 
-    async def list_engrams(self, owner: str) -> list[EngramEntry]:
-        return [EngramEntry(**one) for one in await self._caller.call("list_engrams", owner)]
+    async def list_engrams(self, owner: str, where: Mapping[str, Tree] | None = None) -> list[EngramEntry]:
+        found = await self._caller.call("list_engrams", owner, where=where and dict(where))
+        return [EngramEntry(**one) for one in found]
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
         found = await self._caller.call("entry", owner, entry_id=entry_id)
