@@ -37,7 +37,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
   memstory-reference memory search 'where I live' --top-k 3
   memstory-reference memory forget user.name
   memstory-reference memory export --output backup.jsonl
-  memstory-reference memory run compress --system pipeline until_quiet=true""",
+  memstory-reference memory run compress until_quiet=true --system pipeline""",
     "serve": """
   memstory-reference serve http --store .layers              the layers memory over HTTP
   memstory-reference serve memory                            one part of topics, over NATS""",

@@ -36,6 +36,9 @@ class SystemMemory(Memory):
     """What it can do beside its jobs and looks."""
 
     search_options: ClassVar[Sequence[str]] = ()
+    counted: ClassVar[Sequence[str]]
+    """The counts of its status that people read."""
+
     notes: Sequence[str] = ()
     """What whoever took the latest turn should know beside its answer."""
 
@@ -57,6 +60,12 @@ class SystemMemory(Memory):
     def is_forgetful(self) -> bool:
         """Whether nothing is written, and all of it goes when the memory is closed."""
         return False
+
+    def status_line(self, status: Mapping[str, Tree]) -> str:
+        """Return what people read of a status."""
+        counts = ", ".join(f"{name} {status[name]}" for name in self.counted if name in status)
+        unreadable = f", unreadable {status['unreadable']}" if status.get("unreadable") else ""
+        return f"{counts}{unreadable}"
 
     async def lost(self) -> int:
         """Return how many rows cannot be read since a file was damaged, where that is known."""

@@ -16,7 +16,6 @@ from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.conversation import Conversation, ConversationEnd, Say
 from memstory_reference.commands.desk import chosen_settings
-from memstory_reference.commands.memory_rows import status_text
 from memstory_reference.commands.options import owner_of, refuse_foreign
 from memstory_reference.commands.remote_memories import REMOTE
 from memstory_reference.commands.speech import Speech
@@ -79,7 +78,7 @@ async def _local(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Co
     models = Models(around_chat=watched, on_text=speech.part)
     memory = await system.opened(settings, models)
     try:
-        status = status_text(await memory.inspect("status", {}, scope))
+        status = memory.status_line(await memory.inspect("status", {}, scope))
         place = "this process alone" if memory.is_forgetful else system.place_of(settings)
         speech.aside(f"The memory of {_name(scope)} in {place}: {status}.")
         say = _own_say(memory) if "chat" in memory.operations else _say_by_tools(memory, models.chat_of(settings))
@@ -101,7 +100,7 @@ async def _remote(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[C
     scope = _scope(parsed)
     memory = remote.connect(parsed.bus, speech.aside)
     status = await memory.inspect("status", {}, scope)
-    speech.aside(f"The memory of {_name(scope)} in the processes on the bus: {status_text(status)}.")
+    speech.aside(f"The memory of {_name(scope)} in the processes on the bus: {memory.status_line(status)}.")
     for missing in remote.missing(status):
         speech.aside(f"! {missing}")
     speech.aside("/help lists the commands, /quit ends.")

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from memstory.contract.target import Query, Scope
 from memstory.contract.texts import did_you_mean
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.commands.desk import Desk
+from memstory_reference.commands.desk import row_named
 from memstory_reference.commands.memory import job_arguments
-from memstory_reference.commands.memory_rows import Row, row_name, row_of, row_table, status_text
+from memstory_reference.commands.memory_rows import Row, row_name, row_of, row_table
 from memstory_reference.commands.speech import Speech
 from memstory_reference.commands.terminal_text import json_text
-from memstory_reference.errors import InputError
-from memstory_reference.system_memory import SystemMemory
+from memstory_reference.errors import InputError, NotFoundError
+from memstory_reference.system_memory import ForgettingInWords, SystemMemory
 
 Say = Callable[[str, Scope], Awaitable[str]]
 """Takes a turn and returns the answer."""
@@ -135,13 +135,26 @@ class Conversation:
             # Such a memory knows words and ids, and says itself what it did.
             self.speech.aside(await self.memory.run("forget", {"what": what}, self.scope))
             return
-        (row,) = await self._desk().named([what])
-        done = await self.memory.forget(row["id"], self._owner)
-        more = f", and {len(done.gone) - 1} more that say it" if len(done.gone) > 1 else ""
-        self.speech.aside(f"Forgotten: {row_name(row)}{more}.")
-        if done.mentions:
+        meant = await self._meant(what)
+        done = [await self.memory.forget(one, self._owner) for one in meant]
+        gone = [row_of(self.scope.user, hit) for one in done for hit in one.gone]
+        more = f", and {len(gone) - 1} more that say it" if len(gone) > 1 else ""
+        self.speech.aside(f"Forgotten: {row_name(gone[0])}{more}." if gone else "Nothing was forgotten.")
+        if mentions := [hit for one in done for hit in one.mentions]:
             self.speech.aside("These mention it too; /forget with an id forgets one:")
-            self._show([row_of(self.scope.user, one) for one in done.mentions], "")
+            self._show([row_of(self.scope.user, one) for one in mentions], "")
+
+    async def _meant(self, what: str) -> Sequence[str]:
+        """Return the ids of what a name or an id means, else of all that is about these words."""
+        try:
+            return [(await row_named(self.memory, what, self._owner))["id"]]
+        except NotFoundError:
+            if not isinstance(self.memory, ForgettingInWords) or "delete.about" not in self.memory.operations:
+                raise
+            about = await self.memory.ids_about([what], self._owner)
+            if not about:
+                raise
+            return about
 
     async def _context(self, text: str) -> None:
         asked = text or self._said
@@ -151,7 +164,7 @@ class Conversation:
         self.speech.aside(context or "Nothing is remembered for it.")
 
     async def _status(self, _: str) -> None:
-        self.speech.aside(status_text(await self.memory.inspect("status", {}, self.scope)))
+        self.speech.aside(self.memory.status_line(await self.memory.inspect("status", {}, self.scope)))
 
     def _rated(self, value: int) -> Callable[[str], Awaitable[None]]:
         async def rate(_: str) -> None:
@@ -186,9 +199,6 @@ class Conversation:
 
     async def _quit(self, _: str) -> None:
         raise ConversationEnd
-
-    def _desk(self) -> Desk:
-        return Desk(memory=self.memory, owner=self._owner.user, session=self._owner.session)
 
     def _jobs(self) -> str:
         own = (one.removeprefix("job.") for one in self.memory.capabilities() if one.startswith("job."))

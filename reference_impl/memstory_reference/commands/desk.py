@@ -17,7 +17,7 @@ from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, ro
 from memstory_reference.commands.terminal_text import cell
 from memstory_reference.composition.embedders import make_idle_embedder
 from memstory_reference.composition.systems import MemorySystem, Models, Settings, system_named
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.system_memory import SystemMemory
 
@@ -33,12 +33,15 @@ def chosen_settings(parsed: argparse.Namespace) -> tuple[MemorySystem, Settings]
     """Return the memory and the settings that were typed: the settings' file first, then each option."""
     system = system_named(parsed.system)
     setting_of = {**_SETTING_OF, "store": system.place}
-    typed = {setting: getattr(parsed, option, None) for option, setting in setting_of.items()}
-    changes: dict[str, Json] = {setting: value for setting, value in typed.items() if value is not None}
+    typed = {option: getattr(parsed, option, None) for option in setting_of}
+    changes: dict[str, Json] = {setting_of[option]: value for option, value in typed.items() if value is not None}
+    for option, value in typed.items():
+        if value is not None and not hasattr(system.default_settings(), setting_of[option]):
+            raise InputError(f"--{option.replace('_', '-')} is nothing that the {system.name} memory has; leave it out")
     if system.server is not None and "store" in vars(parsed) and parsed.store is not None:
         # A folder that was typed is meant, whatever server the file names.
         changes[system.server] = None
-    return system, system.settings(getattr(parsed, "settings", None), changes, f"command line, --system {system.name}")
+    return system, system.settings(getattr(parsed, "settings", None), changes, "command line")
 
 
 def chosen_settings_of(parsed: argparse.Namespace, kind: type[S]) -> S:
@@ -120,8 +123,7 @@ class Desk:
     async def named(self, names: Sequence[str]) -> Sequence[Row]:
         """Return the memories of these keys, ids or beginnings of ids, each once; InputError if one is unknown."""
         scope = await self.scope()
-        every = await self.listed(None, archived=True)
-        found = [await self._named(name, every, scope) for name in names]
+        found = [await row_named(self.memory, name, scope) for name in names]
         return list({row["id"]: row for row in found}.values())
 
     async def with_repeats(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -165,26 +167,6 @@ class Desk:
 
         return await self._of_each(run)
 
-    async def _named(self, name: str, every: Sequence[Row], scope: Scope) -> Row:
-        exact = [row for row in every if name in (row["id"], row["topic"])]
-        if not exact and "get.key" in self.memory.operations:
-            found = await self.memory.get(Ref(key=name), scope)
-            exact = _rows(scope, [found]) if found else []
-        if not exact and len(name) >= SHORT_ID_CHARACTERS:
-            exact = [row for row in every if row["id"].startswith(name)]
-        if len(exact) > 1:
-            raise InputError(f"{name!r:.80} begins several ids: {', '.join(row['id'] for row in exact[:3])}, …")
-        if exact:
-            return exact[0]
-        keys = [row["topic"] for row in every if row["topic"]]
-        # The beginning of a key is short for it, though other keys may share more letters.
-        begun = [key for key in keys if key.startswith(name.strip().lower())]
-        near = f" Did you mean '{begun[0]}'?" if begun else did_you_mean(name.strip().lower(), keys)
-        how = (
-            near or f" 'memory list --archived' shows all ids, of which the first {SHORT_ID_CHARACTERS} characters do."
-        )
-        raise InputError(f"nothing is remembered under {name!r:.80}.{how}")
-
     async def _of_each(self, ask: Callable[[Scope], Awaitable[T]]) -> dict[str, T]:
         """Return what is asked of each owner; of several, one whose file is damaged is left out, and logged."""
         scopes = await self.scopes()
@@ -204,8 +186,31 @@ class Desk:
         return Scope(user=self.owner or "", session=self.session)
 
 
+async def row_named(memory: SystemMemory, name: str, scope: Scope) -> Row:
+    """Return the memory of this key, id or beginning of an id; InputError if there is none, or more than one."""
+    living = _rows(scope, await memory.list(scope))
+    every = [*living, *_rows(scope, await memory.archived(scope), archived=True)]
+    # What replaced another has its key.
+    exact = [row for row in living if name == row["topic"]] or [row for row in every if name == row["id"]]
+    if not exact and "get.key" in memory.operations:
+        found = await memory.get(Ref(key=name), scope)
+        exact = _rows(scope, [found]) if found else []
+    if not exact and len(name) >= SHORT_ID_CHARACTERS:
+        exact = [row for row in every if row["id"].startswith(name)]
+    if len(exact) > 1:
+        raise InputError(f"{name!r:.80} begins several ids: {', '.join(row['id'] for row in exact[:3])}, …")
+    if exact:
+        return exact[0]
+    keys = [row["topic"] for row in every if row["topic"]]
+    # The beginning of a key is short for it, though other keys may share more letters.
+    begun = [key for key in keys if key.startswith(name.strip().lower())]
+    near = f" Did you mean '{begun[0]}'?" if begun else did_you_mean(name.strip().lower(), keys)
+    how = near or f" A list shows the ids; their first {SHORT_ID_CHARACTERS} characters do."
+    raise NotFoundError(f"nothing is remembered under {name!r:.80}.{how}")
+
+
 def _rows(scope: Scope, hits: Sequence[Hit], *, archived: bool = False) -> list[Row]:
-    return [row_of(scope.user or str(scope.session), one, archived=archived) for one in hits]
+    return [row_of(scope.user or None, one, archived=archived) for one in hits]
 
 
 def _who(owners: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from memstory.contract.errors import NotSupported
 from memstory.contract.target import Ref
 from memstory.contract.values import Tree
 from memstory_reference.commands.desk import Desk, chosen_settings, open_desk
-from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, row_page, rows_as_jsonl, status_text
+from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, row_page, rows_as_jsonl
 from memstory_reference.commands.printed import is_confirmed, print_rows, print_text, write_new
 from memstory_reference.commands.terminal_text import cell, json_text
 from memstory_reference.composition.embedders import embedder_of
@@ -84,7 +84,10 @@ async def import_memories(parsed: argparse.Namespace, desk: Desk) -> int:
     """Add what `export` wrote, all of the file or nothing; what the memory leaves out is named."""
     scope = await desk.writing_scope()
     rows = read_rows(parsed)
-    left_out = await desk.memory.import_rows(rows, scope)
+    try:
+        left_out = await desk.memory.import_rows(rows, scope)
+    except InputError as problem:
+        raise InputError(f"{parsed.file}: {problem}") from problem
     await desk.memory.settle()
     for reason in left_out:
         sys.stderr.write(f"left out: {cell(reason)}\n")
@@ -118,7 +121,7 @@ def read_rows(parsed: argparse.Namespace) -> list[Mapping[str, Tree]]:
 async def print_status(parsed: argparse.Namespace, desk: Desk) -> int:
     """Print how much is remembered."""
     status = await desk.status()
-    lines = [f"{cell(owner or str(desk.session))}: {status_text(one)}" for owner, one in status.items()]
+    lines = [f"{cell(owner or 'this thread')}: {desk.memory.status_line(one)}" for owner, one in status.items()]
     print_text(json_text(status, indent=2) if parsed.json else "\n".join(lines) or "Nothing is remembered.")
     return 0
 

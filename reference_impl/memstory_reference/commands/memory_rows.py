@@ -15,7 +15,7 @@ SHORT_ID_CHARACTERS = 8
 Row = dict[str, Tree]
 
 
-def row_of(owner: str, hit: Hit, *, archived: bool = False) -> Row:
+def row_of(owner: str | None, hit: Hit, *, archived: bool = False) -> Row:
     """Return a memory as JSON: owner, kind, id, topic (its key), text, created_at, metadata, perhaps score."""
     row: Row = {
         "owner": owner,
@@ -39,13 +39,19 @@ def row_table(rows: Sequence[Row]) -> str:
     """Return rows as a table, one line each; the owner and the score only where rows differ in them."""
     has_owners = len({row["owner"] for row in rows}) > 1
     has_scores = any("score" in row for row in rows)
+
+    def text(row: Row) -> str:
+        by = row["metadata"].get("speaker")
+        said = f"{by}: {row['text']}" if by else row["text"]
+        return cell(f"(archived) {said}" if row.get("archived") else said)
+
     lines = [
         {
             **({"owner": cell(row["owner"], 20)} if has_owners else {}),
             **({"score": f"{row['score']:.2f}"} if has_scores else {}),
             "name": cell(row_name(row), 40),
             "when": (row["created_at"] or "")[:10],
-            "text": cell(f"(archived) {row['text']}" if row.get("archived") else row["text"]),
+            "text": text(row),
         }
         for row in rows
     ]
@@ -57,25 +63,6 @@ def row_page(row: Row) -> str:
     shown = {key: row[key] for key in ("owner", "kind", "id", "topic", "created_at") if row[key] is not None}
     lines = [f"{key}: {printable(str(value))}" for key, value in {**shown, **row["metadata"]}.items()]
     return "\n".join([*lines, "", printable(row["text"])])
-
-
-def status_text(status: Tree) -> str:
-    """Return what people read of a status: its counts that are not 0, its names, nothing that is nested."""
-    shown = {name: value for name, value in status.items() if isinstance(value, str) or (type(value) is int and value)}
-    counts = [f"{name.replace('_', ' ')} {value}" for name, value in _flat(status).items()]
-    named = [f"{name} {value}" for name, value in shown.items() if isinstance(value, str)]
-    return "; ".join(part for part in (", ".join(counts) or "nothing is remembered", ", ".join(named)) if part)
-
-
-def _flat(status: Tree) -> dict[str, int]:
-    """Return the counts of a status, those of its parts by their own names."""
-    flat: dict[str, int] = {}
-    for name, value in status.items():
-        if isinstance(value, dict):
-            flat |= _flat(value)
-        elif type(value) is int and value:
-            flat[name] = value
-    return flat
 
 
 def rows_as_jsonl(rows: Sequence[Tree]) -> str:

@@ -21,8 +21,7 @@ from memstory_reference.composition.embedders import MINILM
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.observations.config import ObservationsConfig
-from memstory_reference.systems.observations.memory import KIND
-from memstory_reference.systems.observations.observation import TASK_TYPES
+from memstory_reference.systems.observations.observation import KIND, TASK_TYPES
 from memstory_reference.systems.turns.turn import KINDS as TURN_KINDS
 
 KINDS = tuple(dict.fromkeys(("topic", *map(str, Layer), *map(str, MemoryType), "working", *TURN_KINDS, KIND)))
@@ -55,9 +54,7 @@ def add_memory(subparsers: Parsers) -> None:
     found = _add_memory_action(actions, "search", "find what was said by meaning")
     found.add_argument("text", help="what to look for")
     found.add_argument("--top-k", type=int, metavar="N", help="how many at most")
-    found.add_argument(
-        "--min-score", type=float, metavar="SCORE", help="lowest score, where the memory takes one"
-    )
+    found.add_argument("--min-score", type=float, metavar="SCORE", help="lowest score, where the memory takes one")
     shown = _add_memory_action(actions, "show", "show one memory in full")
     shown.add_argument("name", help="a topic, an id, or the first 8 or more characters of an id")
     gone = _add_memory_action(actions, "forget", "delete memories, after asking", aliases=["delete"])
@@ -81,9 +78,7 @@ def add_memory(subparsers: Parsers) -> None:
     rated.add_argument(
         "value", type=float, help="topics: from -1, misleading, to 1, useful; observations: from -2 to 2"
     )
-    _add_memory_action(
-        actions, "reindex", "embed again: topics every text, after a change of the model"
-    )
+    _add_memory_action(actions, "reindex", "embed again: topics every text, after a change of the model")
     job = _add_memory_action(actions, "run", "run a job of the memory, such as compress or cleanup")
     job.add_argument("job", metavar="JOB", help="its name; a wrong one is answered with all that there are")
     job.add_argument("arguments", metavar="NAME=VALUE", nargs="*", help="what the job takes")

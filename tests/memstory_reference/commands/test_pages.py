@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from pathlib import Path
@@ -9,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from memstory_reference.cli import COMMANDS, make_parser
-from memstory_reference.commands.chat.layers_conversation import LayersConversation
-from memstory_reference.commands.chat.topics_chat import TopicsConversation
+from memstory_reference.commands.conversation import Conversation
 
 PAGES = Path(__file__).parents[3] / "docs/how-to"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -31,7 +31,8 @@ def test_a_command_of_a_page_is_understood(command):
     assert make_parser().parse_args(shlex.split(command)[1:]).command in COMMANDS
 
 
-@pytest.mark.parametrize("conversation", [TopicsConversation, LayersConversation])
-def test_the_page_about_talking_names_every_command_of_the_conversation(conversation):
+def test_the_page_about_talking_names_every_command_of_the_conversation():
     page = (PAGES / "chat.md").read_text("utf-8")
-    assert [name for name in re.findall(r"^/\w+", conversation.help, re.MULTILINE) if name not in page] == []
+    names = re.findall(r'usage="(/\w+)', inspect.getsource(Conversation.commands))
+    assert len(names) == 12
+    assert [name for name in names if name not in page] == []

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from memstory_reference.commands.chat.speech import Speech
+from memstory_reference.commands.speech import Speech
 from memstory_reference.commands.terminal import Terminal
 
 

@@ -37,6 +37,7 @@ from memstory_reference.systems.layers.values import (
     hit_of,
     layers_of,
     receipt_item,
+    status_line,
 )
 from memstory_reference.tooling.memory_tools import TOOLS, call_memory_tool
 
@@ -77,6 +78,9 @@ class LayersMemory(CorrectingInWords):
     @property
     def is_forgetful(self) -> bool:
         return not self._service.mode.is_durable
+
+    def status_line(self, status: Mapping[str, Tree]) -> str:
+        return status_line(status)
 
     async def lost(self) -> int:
         return await self._service.records.lost()

@@ -15,6 +15,7 @@ from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
 from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
 from memstory_reference.systems.layers.turns.session_end import EndReason, end_data, parse_reason
+from memstory_reference.systems.layers.values import status_line
 
 PART = "layers"
 START_BY = "memstory-reference serve layers"
@@ -197,6 +198,9 @@ class RemoteLayersMemory(SystemMemory):
 
     async def close(self) -> None:
         """Do nothing: each call has its own connection."""
+
+    def status_line(self, status: Mapping[str, Tree]) -> str:
+        return status_line(status)
 
     async def settle(self) -> None:
         if self._latest is not None:

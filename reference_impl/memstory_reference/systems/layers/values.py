@@ -116,3 +116,14 @@ def _fact(text: str, given: dict[str, Tree]) -> Fact:
 
 def _line(record: MemoryRecord) -> str:
     return format_working_memory_entries([entry_of(record)])
+
+
+def status_line(status: Mapping[str, Tree]) -> str:
+    """Return what people read of a status: counts by their labels, what waits, mode and embedder."""
+    counts, labels = status["counts"], status["labels"]
+    remembered = ", ".join(f"{label} {counts[layer]}" for layer, label in labels.items())
+    sync = f", sync {status['sync']}" if status["mode"] == "synced" else ""
+    moved = "".join(f", {name} {status[name]}" for name in ("archived", "superseded") if status[name])
+    damage = "".join(f"; {name} {status[name]}" for name in ("damaged", "unreadable") if status[name])
+    how = f"held {status['held']}; mode {status['mode']}{sync}; embedder {status['embedder']}"
+    return f"{remembered}{moved}; {how}{damage}"

@@ -40,6 +40,7 @@ class ManagerMemory(CorrectingInWords):
             *("dedup", "expiry", "expiry.read_filter", "scope.session"),
         }
     )
+    counted = ("conversation", "fact", "context")
 
     def __init__(self, system: ManagerSystem) -> None:
         self._system = system

@@ -14,14 +14,12 @@ from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId
 from memstory_reference.system_memory import ForgettingInWords, read_rows
-from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.observation import KIND, Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.quality import rank, similarity
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 from memstory_reference.systems.observations.run_tools import SPECS, RunTools
 from memstory_reference.systems.observations.service import ObservationService, StoredObservation
-
-KIND = "observation"
 
 
 class ObservationsMemory(ForgettingInWords):
@@ -29,13 +27,24 @@ class ObservationsMemory(ForgettingInWords):
 
     operations = frozenset(
         {
-            *("add", "add.key", "add.verbatim", "get.id", "get.key", "list", "delete", "delete.reports_missing"),
+            *(
+                "add",
+                "add.key",
+                "add.verbatim",
+                "get.id",
+                "get.key",
+                "list",
+                "delete",
+                "delete.scope",
+                "delete.reports_missing",
+            ),
             *("delete.about", "delete.durable", "identifiers.spellings"),
             *("feedback", "context", "rank.quality", "unicode_lexical"),
             *("tool", "tool.schema"),
             *("search", "search.scores", "search.lexical", "search.hybrid", "search.min_score", "search.explain"),
         }
     )
+    counted = ("observations", "pending")
 
     def __init__(self, service: ObservationService, *, clock: Clock, new_id: NewId, chat: ChatModel | None) -> None:
         self._service = service
@@ -74,7 +83,9 @@ class ObservationsMemory(ForgettingInWords):
         return [_hit(one) for one in await self._service.recent(scope.user, limit)]
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
-        return bool(await self._service.delete([_id(ref)], scope.user, durable=ref.durable))
+        every = ref.id is None and ref.key is None
+        ids = [one.id for one in await self._service.recent(scope.user)] if every else [_id(ref)]
+        return bool(await self._service.delete(ids, scope.user, durable=ref.durable))
 
     async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
         return [one.id for one in await self._service.about(things, scope.user)]

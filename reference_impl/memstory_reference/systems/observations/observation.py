@@ -20,6 +20,7 @@ from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.secret_guard import refuse_secrets
 
+KIND = "observation"
 TASK_TYPES = ("enumerated", "best_practices", "research")
 MAX_FACTS = 10
 FEW_FACTS = 5

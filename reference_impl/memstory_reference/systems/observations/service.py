@@ -229,7 +229,7 @@ class ObservationService:
 
     async def about(self, things: Sequence[str], owner: str) -> list[Observation]:
         """Return the observations that are about any of these things, newest first."""
-        return [one for one in await self.recent(owner) if is_about(" ".join(observation_text(one)), things)]
+        return [one for one in await self.recent(owner) if is_about(" ".join((one.id, *observation_text(one))), things)]
 
     async def delete(self, ids: Sequence[str], owner: str, *, durable: bool = False) -> list[str]:
         """Forget observations in both indexes, `durable` for good: no run that tells them again is stored.

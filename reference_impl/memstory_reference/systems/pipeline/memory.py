@@ -39,6 +39,7 @@ class PipelineMemory(CorrectingInWords):
             *("search.budget", "search.archived", "dedup", "importance", "compression", "scope.session"),
         }
     )
+    counted = ("procedural", "semantic", "episodic", "working", "archived", "replaced")
     search_options = ("session_id", "include_compressed", "rerank")
 
     def __init__(self, system: PipelineSystem) -> None:
@@ -105,7 +106,8 @@ class PipelineMemory(CorrectingInWords):
 
     async def archived(self, scope: Scope) -> Sequence[Hit]:
         every = await self._service.memories(scope.user, include_replaced=True)
-        return [hit(one) for one in every if one.is_archived]
+        living = {one.id for one in await self._service.memories(scope.user) if not one.is_archived}
+        return [hit(one) for one in every if one.id not in living]
 
     async def forget(self, memory_id: str, scope: Scope) -> Forgotten:
         gone = await forget_with_repeats(self._service, scope.user, memory_id)

@@ -50,6 +50,7 @@ class TopicsMemory(CorrectingInWords):
             *("scope.session", "scope.session_all", "rank.reward"),
         }
     )
+    counted = ("topics", "episodic")
 
     def __init__(self, system: TopicsSystem, clock: Clock) -> None:
         self._system = system

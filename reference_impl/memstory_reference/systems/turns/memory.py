@@ -56,6 +56,7 @@ class TurnsMemory(CorrectingInWords):
             *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),
         }
     )
+    counted = ("turns",)
     search_options = SEARCH_OPTIONS
 
     in_folder = "sqlite fts5 + mapped float32 matrix"

@@ -86,13 +86,12 @@ def test_a_wrong_command_names_the_nearest_and_fails_a_script(typed):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--system", "layers", "--toolset", "dual"), "--toolset belongs to the topics memory"),
-        (("--system", "layers", "--owner", "x"), "--owner belongs to the topics memory; layers have --user-id"),
-        (("--user-id", "x"), "--user-id belongs to --system layers; the topics memory has --owner"),
-        (("--memory-mode", "guest"), "--memory-mode belongs to --system layers"),
-        (("--system", "layers", "--memory-mode", "gust"), "there is no memory mode 'gust'; allowed: incognito, local"),
-        (("--system", "layers", "--user-id", "a\x07"), "user_id must have at most 512 printable characters"),
-        (("--system", "layers", "--bus", "nats://h", "--store", "s"), "--store is decided by the process that serves"),
+        (("--system", "layers", "--toolset", "dual"), "--toolset is nothing that the layers memory has"),
+        (("--memory-mode", "guest"), "--memory-mode is nothing that the topics memory has"),
+        (("--system", "layers", "--memory-mode", "gust"), "mode is 'gust'; allowed: incognito, local"),
+        (("--system", "layers", "--user-id", "a\x07"), "owner 'a\\x07' is not allowed"),
+        (("--system", "layers", "--bus", "nats://h", "--store", "s"), "--store is decided by the processes that serve"),
+        (("--system", "turns", "--bus", "nats://h"), "--bus is for topics and layers"),
         (("--bus", "nats://h", "--chat", "offline"), "--chat is decided by the processes that serve"),
         (("--bus", "127.0.0.1"), "'127.0.0.1' is not an address of a bus; allowed: nats://HOST:PORT"),
         (("--system", "layers", "--store", "postgresql://h/db?schema=A-B"), "schema 'A-B'"),
@@ -140,14 +139,14 @@ def test_settings_of_a_file_are_taken_and_wrong_ones_named(typed):
 
 
 def test_a_person_lists_forgets_switches_and_rates_at_the_terminal(typed):
-    said = [*FACTS, "/known", "/forget", "/forget where I live", "/recall off", "/recall", "/feedback helpful Thanks"]
-    ran = typed(*LAYERS, lines=said)
+    said = [*FACTS, "What do you know about me?", "/forget", "/forget where I live", "/run recall on=false"]
+    ran = typed(*LAYERS, lines=[*said, "/run recall", "/run nothing", "/run feedback label=helpful comment=Thanks"])
     assert "This is what I remember of you." in ran.out
     assert "Forgotten:" in ran.out
     assert "/forget: say what" in ran.out
-    assert "Memories are kept, and not used in answers." in ran.out
-    assert "/recall: say on or off" in ran.out
-    assert "it is kept apart" in ran.out
-    assert "label is 'fine'" in typed(*LAYERS, lines=["/feedback fine"]).out
-    known = typed(*LAYERS, lines=["/recall on", "What do you know about me?"]).out
+    assert "recall: the argument 'on' is missing" in ran.out
+    assert "there is no job 'nothing'; there are: archive, end, feedback" in ran.out
+    assert '"id":' in ran.out.splitlines()[-2] + ran.out.splitlines()[-3]
+    assert "label is 'fine'" in typed(*LAYERS, lines=["/run feedback label=fine"]).out
+    known = typed(*LAYERS, lines=["/run recall on=true", "What do you know about me?"]).out
     assert "live in" not in known

@@ -26,7 +26,7 @@ def typed(tmp_path, monkeypatch, capsys):
 
 def test_what_was_said_is_listed_found_exported_and_forgotten_with_its_turns(typed):
     code, out, _ = typed(
-        "chat", said="Please remember that my name is Plimquart.\nWhat do you know about me?\n/facts\n"
+        "chat", said="Please remember that my name is Plimquart.\nWhat do you know about me?\n/list fact\n"
     )
     assert (code, out.count('I remember: "my name is Plimquart".')) == (0, 1)
     rows = json.loads(typed("memory", "list", "--json")[1])
@@ -43,18 +43,18 @@ def test_what_was_said_is_listed_found_exported_and_forgotten_with_its_turns(typ
 def test_a_talk_forgets_by_id_and_a_new_session_sees_no_context(typed):
     typed("chat", said="Remember that I keep bees in Graz.\n")
     (fact,) = json.loads(typed("memory", "list", "--kind", "fact", "--json")[1])
-    code, out, _ = typed("chat", said=f"/search bees\n/new\n/forget {fact['id'][:8]}\n/facts\n/forget nothing\n")
+    code, out, _ = typed("chat", said=f"/search bees\n/new\n/forget {fact['id'][:8]}\n/list fact\n/forget nothing\n")
     assert code == 1
-    assert f"Forgotten: {fact['id'][:8]}, and 1 turns that repeat it." in out
-    assert "No facts." in out
-    assert "'nothing' is the id of no memory" in out
+    assert f"Forgotten: {fact['id'][:8]}, and 1 more that say it." in out
+    assert "Nothing is remembered." in out
+    assert "nothing is remembered under 'nothing'" in out
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("memory", "list"), "no memory is stored here"),
-        (("chat", "--user-id", "ann"), "--user-id does not belong to --system manager"),
+        (("chat", "--toolset", "dual"), "--toolset is nothing that the manager memory has"),
         (("chat", "--owner", " "), "owner is blank"),
     ],
 )

@@ -41,7 +41,7 @@ def test_a_fact_is_there_in_the_next_conversation(typed):
     assert typed("chat", lines=[SAVED]).code == 0
     ran = typed("chat", lines=[ASKED])
     assert ran.code == 0
-    assert "topics 1, engrams 1." in ran.out
+    assert "topics 1, episodic 1." in ran.out
     assert "Elixir" in ran.out.splitlines()[-1]
     assert Path(".chroma").is_dir()
 
@@ -61,15 +61,17 @@ def test_tool_calls_and_their_results_stand_between_question_and_answer(typed):
 
 def test_owners_do_not_meet(typed):
     typed("chat", "--owner", "ann", lines=[SAVED])
-    assert "Elixir" not in typed("chat", "--owner", "bob", lines=[ASKED, "/topics", "/search Elixir"]).out
+    assert "Elixir" not in typed("chat", "--owner", "bob", lines=[ASKED, "/list topic", "/search Elixir"]).out
 
 
 def test_topics_search_and_forget_work_on_the_memory_itself(typed):
-    out = typed("chat", lines=[SAVED, "/topics", "/search preferred language", "/forget user.language_preference"]).out
+    out = typed(
+        "chat", lines=[SAVED, "/list topic", "/search preferred language", "/forget user.language_preference"]
+    ).out
     assert "user.language_preference  20" in out
     assert "Q: Please remember my preferred language is Elixir." in out
-    assert "Forgotten: user.language_preference, and the 1 past turn that said it." in out
-    assert "No topics." in typed("chat", lines=["/topics"]).out
+    assert "Forgotten: user.language_preference, and 1 more that say it." in out
+    assert "Nothing is remembered." in typed("chat", lines=["/list topic"]).out
 
 
 def test_an_engram_is_forgotten_by_the_id_that_search_shows(typed):
@@ -97,10 +99,10 @@ def test_a_new_session_does_not_see_the_conversation_so_far(typed, model):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("/topic", "Did you mean '/topics'?"),
-        ("/unheard", "There are: /topics, /search, /forget, /good, /bad, /new, /help, /quit"),
+        ("/lst", "Did you mean '/list'?"),
+        ("/unheard", "There are: /list, /search, /forget, /context, /status, /good, /bad, /run, /new, /help, /quit"),
         ("/search", "say what to look for"),
-        ("/forget", "name a topic, or an id"),
+        ("/forget", "say what"),
         ("/forget user.nothing", "nothing is remembered under 'user.nothing'"),
     ],
 )
@@ -125,7 +127,7 @@ def test_a_failing_turn_shows_at_the_terminal_and_in_a_scripts_exit_code(typed, 
 
 def test_quit_ends_before_the_input_does(typed):
     ran = typed("chat", lines=["/help", "/quit", SAVED])
-    assert "/forget TOPIC|ID" in ran.out
+    assert "/forget WHAT" in ran.out
     assert "Elixir" not in ran.out
 
 
@@ -218,7 +220,7 @@ def test_settings_of_a_file_hold_and_options_win(typed):
 def test_what_is_forgotten_does_not_come_back_in_another_session_or_after_a_restart(typed):
     lines = ["I have two kids, Tomas and Lea.", "How many kids do I have?", "/forget user.two_kid_toma_lea"]
     out = typed("chat", lines=[*lines, "How many kids do I have?", "/new", "How many kids do I have?"]).out
-    assert "Forgotten: user.two_kid_toma_lea, and the 2 past turns that said it." in out
+    assert "Forgotten: user.two_kid_toma_lea, and 2 more that say it." in out
     assert "Tomas" not in out.partition("Forgotten:")[2]
     assert "Tomas" not in typed("chat", lines=["How many kids do I have?"]).out
 

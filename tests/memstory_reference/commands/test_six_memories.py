@@ -1,0 +1,116 @@
+"""Every memory has every face: what a person types works the same for all six."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memstory_reference.commands.options import SYSTEMS
+
+SAID = "My sister is Ilse."
+ASKED = "Who is my sister?"
+
+
+def in_json(ran):
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def texts(rows):
+    return " ".join(row["text"] for row in rows)
+
+
+@pytest.fixture(params=SYSTEMS)
+def memory(request, typed):
+    """Run a command of one of the six for ann, who said who her sister is."""
+    system = ("--system", request.param, "--owner", "ann")
+
+    def run(*words, store="s", lines=()):
+        return typed(*words, *system, "--store", store, lines=lines)
+
+    ran = run("chat", lines=[SAID])
+    assert (ran.code, ran.err) == (0, "")
+    return run
+
+
+def test_it_is_talked_to_and_knows_in_the_next_conversation(memory):
+    ran = memory("chat", lines=[ASKED, "/help", "/status"])
+    assert (ran.code, ran.err) == (0, "")
+    assert "Ilse" in ran.out.partition("/quit ends.")[2].partition("/search TEXT")[0]
+    assert "/forget WHAT" in ran.out
+
+
+def test_it_is_listed_found_and_shown_by_the_beginning_of_an_id(memory):
+    rows = in_json(memory("memory", "list", "--json"))
+    assert "Ilse" in texts(rows)
+    assert "Ilse" in texts(in_json(memory("memory", "search", "my sister", "--json")))
+    row = next(one for one in rows if "Ilse" in one["text"])
+    assert in_json(memory("memory", "show", row["id"], "--json"))["text"] == row["text"]
+    assert memory("memory", "show", "nothing-of-this-name").err.count("\n") == 1
+
+
+def test_what_a_conversation_forgets_is_gone_from_it_and_from_the_memory(memory):
+    ran = memory("chat", lines=["/forget my sister", "/list", "/search Ilse", ASKED])
+    assert "Forgotten:" in ran.out
+    assert "Ilse" not in ran.out.partition("Forgotten:")[2].partition("\n")[2]
+    assert "Ilse" not in memory("memory", "list").out
+
+
+def test_what_is_forgotten_by_its_id_goes_with_what_repeats_it(memory):
+    # A run's observation repeats no other: a talk leaves the sentence and the fact, each with an id of its own.
+    told = [row["id"] for row in in_json(memory("memory", "list", "--json")) if "Ilse" in row["text"]]
+    names = told if in_json(memory("memory", "status", "--json"))["ann"].get("observations") else told[:1]
+    assert memory("memory", "forget", *names, "--yes").code == 0
+    assert "Ilse" not in memory("memory", "list").out
+
+
+def test_an_owner_is_forgotten_whole(memory):
+    assert memory("memory", "forget", "--all", "--yes").code == 0
+    assert "Ilse" not in memory("memory", "list").out
+
+
+def test_what_is_exported_is_imported_elsewhere_and_found_there(memory):
+    assert memory("memory", "export", "--output", "e.jsonl").code == 0
+    rows = [json.loads(line) for line in Path("e.jsonl").read_text("utf-8").splitlines()]
+    ran = memory("memory", "import", "e.jsonl", store="other")
+    assert ran.out == f"Imported: {len(rows)} from e.jsonl.\n", ran.err
+    there = in_json(memory("memory", "list", "--json", store="other"))
+    here = in_json(memory("memory", "list", "--json"))
+    assert sorted(row["text"] for row in there) == sorted(row["text"] for row in here)
+    assert "Ilse" in texts(in_json(memory("memory", "search", "my sister", "--json", store="other")))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("{", "line 1: not JSON"), ("[1]", "line 1: found list"), ('{"kind": "fact"}', "row")],
+)
+def test_a_file_that_no_memory_wrote_is_refused_whole_with_its_place(memory, text, said):
+    Path("wrong.jsonl").write_text(text, "utf-8")
+    before = memory("memory", "list", "--json").out
+    ran = memory("memory", "import", "wrong.jsonl")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("memstory-reference: wrong.jsonl: ")
+    assert said in ran.err
+    assert memory("memory", "list", "--json").out == before
+
+
+def test_its_status_is_a_line_for_people_and_json_for_programs(memory):
+    assert memory("memory", "status").out.startswith("ann: ")
+    assert set(in_json(memory("memory", "status", "--json"))) == {"ann"}
+
+
+def test_a_job_that_it_has_not_is_answered_with_those_that_it_has(memory):
+    ran = memory("memory", "run", "dance")
+    assert (ran.code, ran.out) == (1, "")
+    assert "has no job 'dance'; it has: " in ran.err
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("action", [["list"], ["search", "x"], ["show", "x"], ["export"], ["status"]])
+def test_a_folder_without_a_memory_is_one_line_and_stays_empty(typed, system, action):
+    ran = typed("memory", *action, "--system", system, "--store", "none", "--owner", "ann")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "none: no memory is stored here" in ran.err
+    assert not Path("none").exists()
