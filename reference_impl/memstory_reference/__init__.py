@@ -1,3 +1,5 @@
-"""Six memory systems for AI agents, each complete, and the parts that they share."""
+"""Six memory systems for AI agents, each complete: `open_memory` opens any of them."""
 
-__all__: list[str] = []
+from memstory_reference.library import AsyncMemory, OpenMemory, open_memory, open_memory_async
+
+__all__ = ["AsyncMemory", "OpenMemory", "open_memory", "open_memory_async"]

@@ -94,9 +94,9 @@ def receipt_item(item: Item, id_: str, outcome: str) -> ReceiptItem:
 
 
 async def delete_listed(target: Target, scope: Scope) -> bool:
-    """Delete all of a user, one after the other as it is listed, where nothing does it at once; False for nothing."""
+    """Delete all of a scope, one after the other as it is listed, where nothing does it at once; False for nothing."""
     everywhere, gone, before = Scope(user=scope.user), False, set[str]()
-    while listed := {hit.id for hit in await target.list(everywhere) if hit.id is not None}:
+    while listed := {hit.id for hit in await target.list(scope) if hit.id is not None}:
         if listed == before:  # It does not forget.
             break
         gone = any([await target.delete(Ref(id=one), everywhere) for one in sorted(listed)]) or gone

@@ -407,8 +407,12 @@ class ObjectTarget(Target):
         """Delete all of a user, by the method that does it for a user; else one after the other, as they are listed."""
         is_alone = not self._factory.has_users or self._factory.place.user is not None
         is_own = is_alone and not self._factory.shares(self._env.options)
-        if self._methods.takes("delete_all", "user") or ("delete_all" in self._methods.known and is_own):
+        is_of_user = self._methods.takes("delete_all", "user") or ("delete_all" in self._methods.known and is_own)
+        # Asked to delete a session, a method that knows none would take the whole user.
+        if is_of_user and (scope.session is None or self._methods.takes("delete_all", "session")):
             return await self._ask("delete_all", {}, scope, truth_of)
+        if scope.session is not None and not self._methods.takes("list", "session"):
+            raise NotSupported("delete.scope", "neither delete_all nor list of the object takes a session")
         return await delete_listed(self, scope)
 
     async def _looked_up(self, texts: Sequence[str], scope: Scope) -> Mapping[str, str | None]:
@@ -507,10 +511,10 @@ def _told(operation: str, method: Method) -> Iterator[None]:
     """Tell a refusal and an unknown id from all else that a method raises."""
     try:
         yield
-    except (MemstoryError, LookupError):
-        raise
     except ValueError as error:
         raise Refused(f"{operation}: {error}") from error
+    except (MemstoryError, LookupError):
+        raise
     except Exception as error:
         if type(error).__name__.endswith(_UNKNOWN) and operation in ("get", "update", "delete"):
             raise LookupError(f"{method.name}: {error}") from error

@@ -270,6 +270,43 @@ async def test_a_refusal_is_not_an_error_and_an_error_stays_what_it_is(tmp_path)
             await target.add([Item(text=TEA)], ANN)
 
 
+@pytest.mark.parametrize("lists_sessions", [True, False])
+async def test_a_session_is_deleted_alone_or_not_at_all(tmp_path, lists_sessions):
+    class Kept(Memory):
+        def __init__(self, path="kept.db"):
+            super().__init__(path)
+            self.sessions = {}
+
+        def add(self, text, user_id, session=None):
+            one = super().add(text, user_id)
+            self.sessions[one] = session
+            return one
+
+        def search(self, query, user_id, limit=5, session=None):
+            return super().search(query, user_id, limit)
+
+        def delete_all(self, user_id):
+            for row in super().list(user_id):
+                self.delete(row[0])
+
+    class Listed(Kept):
+        def list(self, user_id, session=None):
+            return [one for one in super().list(user_id) if session in (None, self.sessions[one[0]])]
+
+    made = Listed if lists_sessions else Kept
+    async with opened(ObjectFactory(f"m:{made.__name__}", made), tmp_path) as target:
+        for session in ("morning", "evening"):
+            await target.add([Item(text=f"{TEA} in the {session}")], Scope(user="ann", session=session))
+        morning = Scope(user="ann", session="morning")
+        if lists_sessions:
+            await target.delete(Ref(), morning)
+            assert [hit.text for hit in await target.list(Scope(user="ann"))] == [f"{TEA} in the evening"]
+        else:
+            with pytest.raises(NotSupported, match="takes a session"):
+                await target.delete(Ref(), morning)
+            assert len(await target.list(Scope(user="ann"))) == 2
+
+
 async def test_a_condition_that_no_parameter_takes_is_not_supported(tmp_path):
     async with opened(ObjectFactory("m:Memory", Memory), tmp_path) as target:
         with pytest.raises(NotSupported, match=r"search\.where"):

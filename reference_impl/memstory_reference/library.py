@@ -1,0 +1,289 @@
+"""The six memories as a library: `open_memory` for plain code, `open_memory_async` for code that awaits."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from memstory.contract.errors import Refused
+from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema
+from memstory.contract.values import Json, Tree
+from memstory_reference.errors import InputError
+
+if TYPE_CHECKING:
+    from memstory_reference.system_memory import SystemMemory
+
+T = TypeVar("T")
+DEFAULT_OWNER: Final = "default"
+"""Whose memory it is where nobody is named: that of the MCP server, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncMemory:
+    """One of the six, open. `user` is whose memory is meant, `owner` where none is given.
+
+    Every method raises `InputError` for what the memory does not take, `NotSupported` for what it cannot do at all, and
+    `UnavailableError` where a model or a database does not answer.
+    """
+
+    memory: SystemMemory
+    owner: str = DEFAULT_OWNER
+
+    async def add(
+        self,
+        text: str,
+        user: str | None = None,
+        *,
+        session: str | None = None,
+        key: str | None = None,
+        kind: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> list[str]:
+        """Remember a text; return the ids of what was made of it. InputError says why nothing was."""
+        item = Item(text=text, key=key, kind=kind, metadata=metadata or {})
+        receipt = await self.memory.add([item], self._scope(user, session))
+        ids = [one.id for one in receipt.items if one.id is not None]
+        reasons = [one.reason for one in receipt.items if one.reason]
+        if not ids and reasons:
+            raise InputError(f"this is not stored: {'; '.join(reasons)}")
+        return ids
+
+    async def search(
+        self,
+        query: str,
+        user: str | None = None,
+        limit: int | None = None,
+        *,
+        session: str | None = None,
+        min_score: float | None = None,
+        where: Mapping[str, Json] | None = None,
+    ) -> list[Hit]:
+        """Return at most `limit` memories, best first; a hit has `text`, `score`, `id`, `kind`, `metadata`."""
+        asked = Query(text=query, top_k=limit, min_score=min_score, where=where or {})
+        return list(await self.memory.search(asked, self._scope(user, session)))
+
+    async def get(self, id: str, user: str | None = None) -> Hit | None:  # noqa: A002  (the word for it)
+        """Return the memory of an id, or None."""
+        return await self.memory.get(Ref(id=id), self._scope(user))
+
+    async def list(self, user: str | None = None, *, session: str | None = None, kind: str | None = None) -> list[Hit]:
+        """Return all memories, of one kind or of all."""
+        return [*await self.memory.list(self._scope(user, session), [kind] if kind else [])]
+
+    async def update(self, id: str, text: str, user: str | None = None) -> None:  # noqa: A002  (the word for it)
+        """Replace the text of a memory; InputError if there is none of this id."""
+        try:
+            await self.memory.update(Ref(id=id), Item(text=text), self._scope(user))
+        except Refused as error:
+            raise InputError(str(error)) from error
+
+    async def delete(self, id: str, user: str | None = None) -> bool:  # noqa: A002  (the word for it)
+        """Delete one memory; False if there is none of this id."""
+        return await self.memory.delete(Ref(id=id), self._scope(user))
+
+    async def delete_all(self, user: str | None = None, *, session: str | None = None) -> None:
+        """Delete everything of a user, or of one session."""
+        await self.memory.delete(Ref(), self._scope(user, session))
+
+    async def forget(self, id: str, user: str | None = None) -> Sequence[Hit]:  # noqa: A002  (the word for it)
+        """Delete a memory with those that repeat what it says, in running talks too; return what went."""
+        return (await self.memory.forget(id, self._scope(user))).gone
+
+    async def context(self, query: str, user: str | None = None, *, tokens: int | None = None) -> str:
+        """Return the text that goes before a model's prompt, where the memory makes one."""
+        return await self.memory.context(Query(text=query, token_budget=tokens), self._scope(user))
+
+    async def say(self, text: str, user: str | None = None, *, session: str = DEFAULT_OWNER) -> str:
+        """Take one turn with the memory's own agent; return the answer."""
+        return (await self.memory.say(text, self._scope(user, session))).answer
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        """Return the tools for a model of your own: name, description, JSON Schema of the arguments."""
+        return await self.memory.tools()
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Json], user: str | None = None, *, session: str | None = None
+    ) -> ToolCall:
+        """Call one of `tools`, as a model asked for it; what is wrong with the call is in its `error`."""
+        return await self.memory.tool(name, arguments, self._scope(user, session), "Program")
+
+    async def run(self, job: str, user: str | None = None, **arguments: Tree) -> Tree:
+        """Run a job of the memory, such as `compress` or `reindex`; return what it reports."""
+        return await self.memory.run(job, arguments, self._scope(user))
+
+    async def settle(self) -> None:
+        """Return when what the memory does in the background is done."""
+        await self.memory.settle()
+
+    async def close(self) -> None:
+        """Release the store; what was acknowledged is there when it is opened again."""
+        await self.memory.close()
+
+    def _scope(self, user: str | None, session: str | None = None) -> Scope:
+        return Scope(user=self.owner if user is None else user, session=session)
+
+
+class OpenMemory:
+    """An `AsyncMemory` for code that does not await: the same methods, which return when it is done.
+
+    It runs in a thread of its own until `close`, which `with` calls.
+    """
+
+    def __init__(self, system: str, path: str | Path | None, owner: str, settings: Mapping[str, Tree]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"memory {system}", daemon=True)
+        self._thread.start()
+        try:
+            self._inner = self._wait(_opened(system, path, owner, settings))
+        except BaseException:
+            self._end()
+            raise
+
+    def add(
+        self,
+        text: str,
+        user: str | None = None,
+        *,
+        session: str | None = None,
+        key: str | None = None,
+        kind: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> list[str]:
+        """As `AsyncMemory.add`."""
+        return self._wait(self._inner.add(text, user, session=session, key=key, kind=kind, metadata=metadata))
+
+    def search(
+        self,
+        query: str,
+        user: str | None = None,
+        limit: int | None = None,
+        *,
+        session: str | None = None,
+        min_score: float | None = None,
+        where: Mapping[str, Json] | None = None,
+    ) -> list[Hit]:
+        """As `AsyncMemory.search`."""
+        asked = self._inner.search(query, user, limit, session=session, min_score=min_score, where=where)
+        return self._wait(asked)
+
+    def get(self, id: str, user: str | None = None) -> Hit | None:  # noqa: A002  (the word for it)
+        """As `AsyncMemory.get`."""
+        return self._wait(self._inner.get(id, user))
+
+    def list(self, user: str | None = None, *, session: str | None = None, kind: str | None = None) -> list[Hit]:
+        """As `AsyncMemory.list`."""
+        return self._wait(self._inner.list(user, session=session, kind=kind))
+
+    def update(self, id: str, text: str, user: str | None = None) -> None:  # noqa: A002  (the word for it)
+        """As `AsyncMemory.update`."""
+        self._wait(self._inner.update(id, text, user))
+
+    def delete(self, id: str, user: str | None = None) -> bool:  # noqa: A002  (the word for it)
+        """As `AsyncMemory.delete`."""
+        return self._wait(self._inner.delete(id, user))
+
+    def delete_all(self, user: str | None = None, *, session: str | None = None) -> None:
+        """As `AsyncMemory.delete_all`."""
+        self._wait(self._inner.delete_all(user, session=session))
+
+    def forget(self, id: str, user: str | None = None) -> Sequence[Hit]:  # noqa: A002  (the word for it)
+        """As `AsyncMemory.forget`."""
+        return self._wait(self._inner.forget(id, user))
+
+    def context(self, query: str, user: str | None = None, *, tokens: int | None = None) -> str:
+        """As `AsyncMemory.context`."""
+        return self._wait(self._inner.context(query, user, tokens=tokens))
+
+    def say(self, text: str, user: str | None = None, *, session: str = DEFAULT_OWNER) -> str:
+        """As `AsyncMemory.say`."""
+        return self._wait(self._inner.say(text, user, session=session))
+
+    def tools(self) -> Sequence[ToolSchema]:
+        """As `AsyncMemory.tools`."""
+        return self._wait(self._inner.tools())
+
+    def call_tool(
+        self, name: str, arguments: Mapping[str, Json], user: str | None = None, *, session: str | None = None
+    ) -> ToolCall:
+        """As `AsyncMemory.call_tool`."""
+        return self._wait(self._inner.call_tool(name, arguments, user, session=session))
+
+    def run(self, job: str, user: str | None = None, **arguments: Tree) -> Tree:
+        """As `AsyncMemory.run`."""
+        return self._wait(self._inner.run(job, user, **arguments))
+
+    def settle(self) -> None:
+        """As `AsyncMemory.settle`."""
+        self._wait(self._inner.settle())
+
+    def close(self) -> None:
+        """Release the store; a second call does nothing."""
+        if not self._loop.is_closed():
+            try:
+                self._wait(self._inner.close())
+            finally:
+                self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop.is_closed():
+            work.close()
+            raise InputError("this memory is closed; open it again with open_memory")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def open_memory(
+    system: str, path: str | Path | None = None, *, owner: str = DEFAULT_OWNER, **settings: Tree
+) -> OpenMemory:
+    """Open a memory of this machine: topics, observations, pipeline, layers, manager or turns.
+
+    `path` is its folder, which is made where there is none (layers and turns also take the URL of a Postgres database);
+    None is the folder that the commands use. `owner` is whose memory it is in calls that name nobody. `settings` are
+    those of the memory, such as `embedding_model`, `chat` or `top_k`.
+
+    >>> open_memory("tuns")
+    Traceback (most recent call last):
+    memstory_reference.errors.InputError: there is no memory 'tuns'. Did you mean 'turns'? There are: ...
+    """
+    return OpenMemory(system, path, owner, settings)
+
+
+@asynccontextmanager
+async def open_memory_async(
+    system: str, path: str | Path | None = None, *, owner: str = DEFAULT_OWNER, **settings: Tree
+) -> AsyncIterator[AsyncMemory]:
+    """Open a memory as `open_memory` does, for code that awaits; it is closed at the end of the block."""
+    memory = await _opened(system, path, owner, settings)
+    try:
+        yield memory
+    finally:
+        await memory.close()
+
+
+async def _opened(system: str, path: str | Path | None, owner: str, settings: Mapping[str, Tree]) -> AsyncMemory:
+    # Only now: an import of this package must not need its extra.
+    from memstory_reference.composition.systems import Models, system_named  # noqa: PLC0415
+    from memstory_reference.input_checks import checked_owner  # noqa: PLC0415
+
+    chosen = system_named(system)
+    place = {} if path is None else {chosen.place: str(path)}
+    opened = await chosen.opened(chosen.settings(None, {**settings, **place}, "open_memory"), Models())
+    return AsyncMemory(memory=opened, owner=checked_owner(owner))
