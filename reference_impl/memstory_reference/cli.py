@@ -44,7 +44,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "observations": """
   memstory-reference observations run "Control LLM costs" --corpus papers --store runs
   memstory-reference observations search "LLM cost management" --store runs
-  memstory-reference observations forget run-17 --store runs""",
+  memstory-reference memory rate run-17 1 --system observations --store runs""",
     "mcp": """
   memstory-reference mcp --path memory --owner ann
   memstory mcp inspect memstory-reference mcp --path memory""",

@@ -258,10 +258,6 @@ def open_memory(
     `path` is its folder, which is made where there is none (layers and turns also take the URL of a Postgres database);
     None is the folder that the commands use. `owner` is whose memory it is in calls that name nobody. `settings` are
     those of the memory, such as `embedding_model`, `chat` or `top_k`.
-
-    >>> open_memory("tuns")
-    Traceback (most recent call last):
-    memstory_reference.errors.InputError: there is no memory 'tuns'. Did you mean 'turns'? There are: ...
     """
     return OpenMemory(system, path, owner, settings)
 

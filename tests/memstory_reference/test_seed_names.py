@@ -84,20 +84,20 @@ COMPRESS_PROMPT | .compression:compression_prompt | OF-13: the described templat
 generate_run_id | adapters.random_ids:random_id | OF-15: one source of ids for all; a run may bring its own
 store_sqlite | .service:ObservationService.store | OF-16: both indexes are written by one operation
 Plan.prior_work | .research:ResearchPlan.prior_work | layers plan writes, and no two classes share a name
-memory.py | command observations list | one program for all memories: the action lists
+memory.py | command memory list | one program for all memories: the action lists
 memory.py --search | command observations search | one program for all memories: the action searches
-inspect_run.py --rate | command observations rate | one program for all memories: the action rates
+inspect_run.py --rate | command memory rate | one program for all memories: the action rates
 """
 
 PIPELINE = """
 ingest(text, user_id, session_id, memory_type_hint) | .service:PipelineService.ingest
 recall(query, user_id, top_k, token_budget, memory_types) | .service:PipelineService.recall
 include_compressed | parameter .service:PipelineService.recall
-MemoryType | .memory:ChunkType | the manager has a `MemoryType`, and no two classes share a name
-MemoryType.SEMANTIC | .memory:ChunkType.SEMANTIC | the manager has a `MemoryType`, and no two classes share a name
-MemoryType.EPISODIC | .memory:ChunkType.EPISODIC | the manager has a `MemoryType`, and no two classes share a name
-MemoryType.PROCEDURAL | .memory:ChunkType.PROCEDURAL | the manager has a `MemoryType`, and no two classes share a name
-MemoryType.WORKING | .memory:ChunkType.WORKING | the manager has a `MemoryType`, and no two classes share a name
+MemoryType | .chunk:ChunkType | the manager has a `MemoryType`, and no two classes share a name
+MemoryType.SEMANTIC | .chunk:ChunkType.SEMANTIC | the manager has a `MemoryType`, and no two classes share a name
+MemoryType.EPISODIC | .chunk:ChunkType.EPISODIC | the manager has a `MemoryType`, and no two classes share a name
+MemoryType.PROCEDURAL | .chunk:ChunkType.PROCEDURAL | the manager has a `MemoryType`, and no two classes share a name
+MemoryType.WORKING | .chunk:ChunkType.WORKING | the manager has a `MemoryType`, and no two classes share a name
 MemoryChunk(content, memory_type, importance, compressed) | .memory:MemoryChunk
 RecallResult(memories, total_tokens, budget_used) | .memory:RecallResult
 encode_batch(texts) | ports:Embedder.embed | one embedder for all memories, which only takes batches

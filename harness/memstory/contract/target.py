@@ -62,12 +62,12 @@ __all__ = [
     "Json",
     "Memory",
     "ModelUse",
-    "Performer",
     "Query",
     "Receipt",
     "ReceiptItem",
     "Ref",
     "Request",
+    "Responder",
     "Scope",
     "Target",
     "TargetFactory",
@@ -144,13 +144,13 @@ class Usage:
         )
 
 
-class Performer(Protocol):
+class Responder(Protocol):
     """Whatever does what a request says: a memory here, or the way to one elsewhere."""
 
     async def perform(self, request: Request[Answer]) -> Answer: ...
 
 
-class Connection(Performer, Protocol):
+class Connection(Responder, Protocol):
     """An open memory as the harness talks to it, in this process or in another."""
 
     async def open(self, env: Environment, clock: Clock) -> None: ...

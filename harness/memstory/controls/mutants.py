@@ -14,7 +14,7 @@ from typing import ClassVar, Final, TypedDict, Unpack, cast
 
 from memstory.contract.target import Capability, Hit, Item, Json, Query, Receipt, Ref, Scope, Target
 from memstory.controls.matching import is_about
-from memstory.controls.oracle import Memory, Oracle, OracleFactory
+from memstory.controls.oracle import Oracle, OracleFactory, OracleMemory
 
 _LOST: Final = 3
 """The amnesiac loses the third memory, the sixth, the ninth …"""
@@ -71,7 +71,7 @@ class Mutant(Oracle):
 
     def __init__(self) -> None:
         super().__init__()
-        self._deleted: list[Memory] = []
+        self._deleted: list[OracleMemory] = []
 
     async def about(self) -> Mapping[str, str]:
         return {**await super().about(), "memory": f"oracle with a fault: {self.fault_name} (a control, not a backend)"}
@@ -88,28 +88,28 @@ class Mutant(Oracle):
     def _received(self, item: Item) -> Item:
         return replace(item, text=self._at["text"](item.text), metadata=self._at["metadata"](item.metadata))
 
-    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> OracleMemory:
         return super()._memory_of(self._at["record"](item), scope, hit)
 
-    def _in(self, scope: Scope) -> Sequence[Memory]:
+    def _in(self, scope: Scope) -> Sequence[OracleMemory]:
         visible = [one for one in self._now_valid() if self._at["sees"](scope.user, one.user)]
         return [one for one in visible if scope.session in (None, one.session)]
 
-    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[Memory]:
+    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[OracleMemory]:
         return [one for one in self._in(scope) if any(self._at["about"](one.hit.text, thing) for thing in about)]
 
-    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+    def _forget(self, gone: Sequence[OracleMemory], *, durable: bool) -> None:
         super()._forget(gone, durable=durable)
         self._deleted += gone
 
-    def _deleted_in(self, scope: Scope) -> Sequence[Memory]:
+    def _deleted_in(self, scope: Scope) -> Sequence[OracleMemory]:
         return [one for one in self._deleted if one.user == scope.user and scope.session in (None, one.session)]
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
+    def _put(self, new: OracleMemory, old: OracleMemory | None) -> None:
         if not self._loses(new, old):
             super()._put(new, old)
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         """Return whether what is acknowledged is not kept; `old` is what it would take the place of."""
         return False
 
@@ -147,21 +147,21 @@ class _Broad(Mutant):
 class Amnesiac(_Broad):
     """Acknowledges every memory and loses each third one."""
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         return old is None and self._count % _LOST == 0
 
 
 class Leaky(_Broad):
     """Shows everybody's memories to everybody."""
 
-    def _in(self, scope: Scope) -> Sequence[Memory]:
+    def _in(self, scope: Scope) -> Sequence[OracleMemory]:
         return self._now_valid()
 
 
 class Stale(_Broad):
     """Acknowledges a new value and goes on telling the old one."""
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         return old is not None
 
 
@@ -178,7 +178,7 @@ class Undeleting(_Broad):
 class Duplicating(_Broad):
     """Remembers everything twice."""
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
+    def _put(self, new: OracleMemory, old: OracleMemory | None) -> None:
         super()._put(new, old)
         twin = self._new(Item(text=new.hit.text))
         super()._put(replace(new, hit=replace(new.hit, id=twin.id)), None)

@@ -44,7 +44,7 @@ from memstory.tasks.retrieval import Collection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class OracleMemory:
     """One remembered thing and whose it is."""
 
     user: str
@@ -60,7 +60,7 @@ class Memory:
 class Past:
     """What a memory said before it was changed, and when it ceased to say so."""
 
-    memory: Memory
+    memory: OracleMemory
     ended: str
 
 
@@ -87,7 +87,7 @@ class Oracle(Target):
     """A perfect memory: it loses nothing, crosses nothing and forgets on request."""
 
     def __init__(self) -> None:
-        self._memories: list[Memory] = []
+        self._memories: list[OracleMemory] = []
         self._past: list[Past] = []
         self._forgotten: set[str] = set()
         self._exported: set[str] = set()
@@ -277,21 +277,21 @@ class Oracle(Target):
         is_trusted = not matching.distrust(item.source)
         return {name: value for name, value in item.metadata.items() if is_trusted or name != VERIFIED}
 
-    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> OracleMemory:
         now = self._clock.now() if self._clock else None
         until = now + timedelta(seconds=item.ttl) if now and item.ttl is not None else None
-        return Memory(user=scope.user, session=scope.session, hit=hit, begun=now.isoformat() if now else None,
+        return OracleMemory(user=scope.user, session=scope.session, hit=hit, begun=now.isoformat() if now else None,
                       until=until.isoformat() if until else None, source=item.source, role=item.role)  # fmt: skip
 
-    def _change(self, old: Memory, item: Item) -> Hit:
+    def _change(self, old: OracleMemory, item: Item) -> Hit:
         hit = replace(old.hit, text=item.text, metadata={**old.hit.metadata, **item.metadata})
         self._put(replace(old, hit=hit, begun=self._clock.now().isoformat() if self._clock else None), old)
         return hit
 
-    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[Memory]:
+    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[OracleMemory]:
         return [one for one in self._in(scope) if any(matching.is_about(one.hit.text, thing) for thing in about)]
 
-    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+    def _forget(self, gone: Sequence[OracleMemory], *, durable: bool) -> None:
         """Take memories out, with all that they said before."""
         ids = {(one.user, one.hit.id) for one in gone}
         self._log += [{"op": "delete", "id": one.hit.id} for one in gone]
@@ -305,7 +305,7 @@ class Oracle(Target):
     def _was_forgotten(self, item: Item, scope: Scope) -> bool:
         return not self._forgotten.isdisjoint(f"{scope.user}/{mark}" for mark in matching.fingerprints(item.text))
 
-    def _as_of(self, moment: str, scope: Scope) -> Sequence[Memory]:
+    def _as_of(self, moment: str, scope: Scope) -> Sequence[OracleMemory]:
         """Return what was remembered then, of what still may be told."""
         then = datetime.fromisoformat(moment)
         told = [one for one in self._in(scope) if one.begun is None or datetime.fromisoformat(one.begun) <= then]
@@ -318,13 +318,13 @@ class Oracle(Target):
         ]
         return [*told, *past]
 
-    def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
+    def _place(self, hit: Hit, memory: OracleMemory | None) -> tuple[Any, ...]:
         """Return what the best hit has least of; of two that fit alike, the later one is better."""
         told = memory.begun if memory else hit.created_at
         begun = datetime.fromisoformat(told).timestamp() if told else 0.0
         return (matching.is_stuffed(hit.text), self._distrust(memory), -(hit.score or 0.0), -begun, hit.id or "")
 
-    def _distrust(self, memory: Memory | None) -> int:
+    def _distrust(self, memory: OracleMemory | None) -> int:
         return max(matching.distrust(memory.source), matching.distrust(memory.role)) if memory else 0
 
     def _is_sound(self, digest: str, text: str) -> bool:
@@ -333,13 +333,13 @@ class Oracle(Target):
     def _seal(self, text: str) -> str:
         return matching.text_digest(text)
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return self._visible(scope)
 
-    def _listable(self, scope: Scope) -> Sequence[Memory]:
+    def _listable(self, scope: Scope) -> Sequence[OracleMemory]:
         return self._visible(scope)
 
-    def _visible(self, scope: Scope) -> Sequence[Memory]:
+    def _visible(self, scope: Scope) -> Sequence[OracleMemory]:
         """Return one's own memories and those that others share; only one's own can be changed."""
         return [one for owner in sorted(self._owners(scope)) for one in self._in(replace(scope, user=owner))]
 
@@ -370,21 +370,21 @@ class Oracle(Target):
             return is_there and any(matching.is_same_json(own, one) for one in several)
         return is_there and matching.is_in_order(own, operator, bound)
 
-    def _in(self, scope: Scope) -> Sequence[Memory]:
+    def _in(self, scope: Scope) -> Sequence[OracleMemory]:
         return [
             one
             for one in self._now_valid()
             if one.user == scope.user and (scope.session is None or one.session == scope.session)
         ]
 
-    def _now_valid(self) -> Sequence[Memory]:
+    def _now_valid(self) -> Sequence[OracleMemory]:
         now = self._clock.now() if self._clock else None
         return [one for one in self._memories if now is None or not self._is_over(one, now)]
 
-    def _is_over(self, one: Memory, now: datetime) -> bool:
+    def _is_over(self, one: OracleMemory, now: datetime) -> bool:
         return matching.is_past(one.hit.metadata.get(EXPIRES_AT), now) or matching.is_past(one.until, now)
 
-    def _find(self, ref: Ref, scope: Scope) -> Memory | None:
+    def _find(self, ref: Ref, scope: Scope) -> OracleMemory | None:
         # An id or a key names one thing, in whatever session it was said.
         for one in self._in(Scope(user=scope.user)):
             named = ref.key is not None and one.hit.key == ref.key if ref.id is None else one.hit.id == ref.id
@@ -397,7 +397,7 @@ class Oracle(Target):
         now = self._clock.now().isoformat() if self._clock else None
         return Hit(id=f"m{self._seed}-{self._count}", text=item.text, kind=item.kind, key=item.key, created_at=now)
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
+    def _put(self, new: OracleMemory, old: OracleMemory | None) -> None:
         if old is None:
             self._memories.append(new)
         else:
@@ -420,7 +420,7 @@ class Oracle(Target):
         if not self._is_sound(digest, text):
             raise Refused("the file of the memory was changed by somebody else")
         data = json.loads(text)
-        self._count, self._memories = data["made"], [decode(Memory, one) for one in data["memories"]]
+        self._count, self._memories = data["made"], [decode(OracleMemory, one) for one in data["memories"]]
         self._past, self._forgotten = [decode(Past, one) for one in data["past"]], set(data["forgotten"])
         self._shared = {(owner, other) for owner, other in data["shared"]}
 

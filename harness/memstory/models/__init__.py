@@ -17,6 +17,7 @@ __all__ = [
     "question_answers",
     "scripted_chat",
     "shim",
+    "shim_tools",
     "spoiled_replies",
     "static_vectors",
     "word_vectors",

@@ -17,10 +17,10 @@ from memstory.contract.target import (
     Capability,
     Hit,
     Item,
-    Performer,
     Query,
     Ref,
     Request,
+    Responder,
     Scope,
     Target,
     ToolCall,
@@ -100,7 +100,7 @@ def usual_toolset(able: frozenset[Capability]) -> str:
 class MemoryTools:
     """The tools of one toolset over one open backend, which can do `able`."""
 
-    target: Performer
+    target: Responder
     able: frozenset[Capability]
     schemas: Sequence[ToolSchema]
 

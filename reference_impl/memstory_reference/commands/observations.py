@@ -1,4 +1,4 @@
-"""`memstory-reference observations`: what finished runs left behind, and why one is found before another."""
+"""`memstory-reference observations`: store a finished run or carry one out, and see why one is found before another."""
 
 from __future__ import annotations
 
@@ -19,26 +19,16 @@ from memstory_reference.composition.chat_models import make_chat
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.config import ObservationsConfig
-from memstory_reference.systems.observations.injection import score_text
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 from memstory_reference.systems.observations.service import ObservationService, StoredObservation
 
 NOTHING_FOUND = "Nothing is known about this; a run on it would start from scratch."
-UNKNOWN = 1
 WRITING = ("store", "run")
 """Actions that make a store where there is none."""
 
 Work = Callable[[ObservationService, argparse.Namespace], Awaitable[int]]
-
-
-async def list_observations(service: ObservationService, options: argparse.Namespace) -> int:
-    """Print observations, newest first."""
-    found = await service.recent(options.owner, options.limit)
-    rows = [_row(one) for one in found]
-    _print(options, rows, ("time", "run", "score", "title"), [_json(one) for one in found], "No run is stored yet.")
-    return 0
 
 
 async def search(service: ObservationService, options: argparse.Namespace) -> int:
@@ -110,39 +100,10 @@ def passages_in(folder: Path) -> list[Passage]:
     return [Passage(id=file.relative_to(folder).as_posix(), text=file.read_text("utf-8", "replace")) for file in files]
 
 
-async def forget(service: ObservationService, options: argparse.Namespace) -> int:
-    """Forget runs; an unknown one is exit code 1."""
-    gone = await service.delete(options.ids, options.owner)
-    sys.stdout.write(f"Forgotten: {len(gone)}.\n")
-    for one in options.ids:
-        if one not in gone:
-            sys.stderr.write(f"{options.owner!r} has no run {one!r}\n")
-    return 0 if set(options.ids) <= set(gone) else UNKNOWN
-
-
-async def rate(service: ObservationService, options: argparse.Namespace) -> int:
-    """Rate a run; an unknown one is exit code 1."""
-    if not await service.rate(options.id, options.rating, options.owner):
-        sys.stderr.write(f"{options.owner!r} has no run {options.id!r}; `observations list` names those there are\n")
-        return UNKNOWN
-    sys.stdout.write(f"{options.id}: rated {options.rating:g}\n")
-    return 0
-
-
-async def reindex(service: ObservationService, _: argparse.Namespace) -> int:
-    """Rebuild the vector index."""
-    sys.stdout.write(f"{await service.reindex()} observations indexed\n")
-    return 0
-
-
 ACTIONS: Mapping[str, Work] = {
-    "list": list_observations,
     "search": search,
     "store": store,
     "run": research,
-    "rate": rate,
-    "forget": forget,
-    "reindex": reindex,
 }
 
 
@@ -166,11 +127,6 @@ async def _with_service(work: Work, options: argparse.Namespace) -> int:
         return await work(service, options)
     finally:
         await service.close()
-
-
-def _row(observation: Observation) -> tuple[str, ...]:
-    moment = observation.timestamp.isoformat(timespec="seconds")
-    return (moment, observation.id, score_text(observation.final_score), observation.title)
 
 
 def _explained(entry: RankedObservation) -> tuple[str, ...]:

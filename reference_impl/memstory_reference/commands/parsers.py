@@ -103,12 +103,10 @@ def add_observations(subparsers: Parsers) -> None:
     """Add `observations` and its actions."""
     parser = subparsers.add_parser(
         "observations",
-        help="store, list, search, rate and forget the findings of finished runs, or start a run",
+        help="store a finished run or start one, and search what runs found; 'memory' does the rest",
         description="Each action opens the store in --store, where a memory of observations lives.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listed = _add_observations_action(actions, "list", "the latest observations, newest first")
-    listed.add_argument("--limit", type=int, default=20, help="how many at most (default 20)")
     found = _add_observations_action(
         actions, "search", "what a planner would learn about TASK, with every number of its rank"
     )
@@ -132,12 +130,6 @@ def add_observations(subparsers: Parsers) -> None:
         writing.add_argument(
             "--chat", metavar="MODEL", help="ollama:NAME, openai:NAME, replay:FILE (default: by rules)"
         )
-    rated = _add_observations_action(actions, "rate", "rate a run from -2 to 2; the next search goes by it")
-    rated.add_argument("id", metavar="RUN")
-    rated.add_argument("rating", metavar="RATING", type=float)
-    gone = _add_observations_action(actions, "forget", "forget runs")
-    gone.add_argument("ids", nargs="+", metavar="RUN")
-    _add_observations_action(actions, "reindex", "rebuild the vector index from SQLite")
 
 
 def _add_observations_action(actions: Parsers, name: str, text: str) -> Parser:

@@ -8,6 +8,7 @@ __all__ = [
     "manager",
     "observations",
     "pipeline",
+    "systems",
     "topics",
     "turns",
     "vector_stores",

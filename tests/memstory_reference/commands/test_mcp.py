@@ -193,3 +193,43 @@ async def test_a_wrong_argument_of_a_turns_tool_is_refused_in_words_and_stores_n
         assert "ISO 8601" in await refusal(client, "recall", query="tea", since="soon")
         assert "speeker" in await refusal(client, "remember", text="Tea is ready.", speeker="Ann")
         assert await answer(client, "recall", query="*") == []
+
+
+TOOLS = {
+    "topics": ("save_memory", {"content": "The boat is in Bergen."}, "list_memories", {}),
+    "observations": (
+        "store_run",
+        {"task": "Boats", "output": "The boat is in Bergen."},
+        "search_runs",
+        {"task": "boat"},
+    ),
+    "pipeline": ("remember_text", {"text": "The boat is in Bergen."}, "list_memories", {}),
+    "layers": ("save_memory", {"content": "The boat is in Bergen."}, "list_memories", {}),
+    "manager": ("store_memory", {"content": "The boat is in Bergen."}, "search_memories", {"query": "boat"}),
+    "turns": ("remember", {"text": "The boat is in Bergen."}, "recall", {"query": "boat"}),
+}
+
+
+@pytest.mark.parametrize("system", TOOLS)
+async def test_what_a_client_stores_is_there_after_a_restart_and_not_for_another_owner(connect, system):
+    save, saved, look, looked = TOOLS[system]
+    async with connect("--system", system, "--owner", "ann") as client:
+        await answer(client, save, **saved)
+    for owner, is_there in (("ann", True), ("bob", False)):
+        async with connect("--system", system, "--owner", owner) as client:
+            assert ("Bergen" in str(await answer(client, look, **looked))) is is_there
+
+
+async def test_layers_save_search_list_and_forget_for_a_client(connect):
+    async with connect("--system", "layers") as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
+            *("save_memory", "search_memory", "list_memories", "forget_memory")
+        ]
+        (saved,) = await answer(client, "save_memory", content="The boat is in Bergen.")
+        (found,) = await answer(client, "search_memory", query="boat")
+        assert (found["id"], found["text"]) == (saved["id"], "The boat is in Bergen.")
+        assert "payment card" in await refusal(client, "save_memory", content="my card is 4111 1111 1111 1111")
+        assert "query must be string" in await refusal(client, "search_memory", query=3)
+        assert [(await answer(client, "forget_memory", memory_id=found["id"]))["success"] for _ in range(2)] == [
+            *(True, False)
+        ]

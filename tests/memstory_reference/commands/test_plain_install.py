@@ -60,7 +60,7 @@ def test_every_help_is_shown_without_any_extra():
         ("memory", "list", "--system", "turns", "--store", "none"),
         ("serve", "memory"),
         ("serve", "http"),
-        ("observations", "list", "--store", "none"),
+        ("observations", "search", "x", "--store", "none"),
         ("mcp",),
     ],
     ids=" ".join,
@@ -72,7 +72,7 @@ def test_a_command_without_its_extra_is_one_line_that_says_what_to_install(words
 
 
 def test_a_missing_package_that_no_extra_brings_is_not_hidden():
-    code = f"{PLAIN}sys.modules['tabulate'] = None; sys.exit(main(['observations', 'list', '--store', 'none']))"
+    code = f"{PLAIN}sys.modules['tabulate'] = None; sys.exit(main(['observations', 'search', 'x', '--store', 'none']))"
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code.replace(f"{BROUGHT}", "['nothing']")], capture_output=True, text=True, check=False
     )

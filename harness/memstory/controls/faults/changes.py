@@ -10,7 +10,7 @@ from typing import Final
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 _UPDATES: Final = 10
 """After so many updates a memory drops out of the index."""
@@ -38,7 +38,7 @@ class StaleSearch(StaleIndex):
 class Reissuing(Mutant):
     """Gives an updated memory a new id, under which nobody looks for it."""
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
+    def _put(self, new: OracleMemory, old: OracleMemory | None) -> None:
         issued = self._new(Item(text=new.hit.text)).id if old else new.hit.id
         super()._put(replace(new, hit=replace(new.hit, id=issued)), old)
 
@@ -85,7 +85,7 @@ class SpillingDeletions(Mutant):
 class WearingOut(Mutant):
     """Does not find what was updated often."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         updates = Counter(one.memory.hit.id for one in self._past)
         return [one for one in self._in(scope) if updates[one.hit.id] < _UPDATES]
 
@@ -93,21 +93,21 @@ class WearingOut(Mutant):
 class LostAmongDeleted(Mutant):
     """Finds nothing once a thousand memories were deleted."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return [] if len(self._deleted) >= _MANY_DELETIONS else super()._searchable(scope)
 
 
 class FindingDeleted(Mutant):
     """Still finds what was deleted, and shows it nowhere else."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return [*self._in(scope), *self._deleted_in(scope)]
 
 
 class ListingDeleted(Mutant):
     """Still lists what was deleted, and shows it nowhere else."""
 
-    def _listable(self, scope: Scope) -> Sequence[Memory]:
+    def _listable(self, scope: Scope) -> Sequence[OracleMemory]:
         return [*self._in(scope), *self._deleted_in(scope)]
 
 
@@ -126,14 +126,14 @@ class GettingDeleted(Mutant):
 class Tombstoned(Mutant):
     """Acknowledges and drops a text that is added again after it was deleted."""
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         return any(one.hit.text == new.hit.text for one in self._deleted_in(Scope(user=new.user)))
 
 
 class CrowdingDeleted(Mutant):
     """Counts deleted memories among the hits and removes them afterwards, so a search returns too few."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return [*self._in(scope), *self._deleted_in(scope)]
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
@@ -144,7 +144,7 @@ class CrowdingDeleted(Mutant):
 class LosingReach(Mutant):
     """After many deletions, misses every fourth memory that is left."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         left = self._in(scope)
         return left if len(self._deleted) < _DELETIONS else [one for place, one in enumerate(left) if place % 4]
 
@@ -171,7 +171,7 @@ class DeafWhenWiped(Mutant):
             self._wiped.add(scope.user)
         return await super().delete(ref, scope)
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         return new.user in self._wiped
 
 

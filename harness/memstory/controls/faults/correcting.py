@@ -10,7 +10,7 @@ from typing import Any, Final
 from memstory.contract.target import Hit, Item, Receipt, Ref, Scope
 from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 _OLD: Final = timedelta(days=30)
 
@@ -18,7 +18,7 @@ _OLD: Final = timedelta(days=30)
 class OldestFirst(Mutant):
     """Puts the older of two statements first."""
 
-    def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
+    def _place(self, hit: Hit, memory: OracleMemory | None) -> tuple[Any, ...]:
         stuffed, source, score, begun, name = super()._place(hit, memory)
         return (stuffed, source, score, -begun, name)
 
@@ -26,7 +26,7 @@ class OldestFirst(Mutant):
 class KnownValues(Mutant):
     """Drops a change to a value that a memory had before."""
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         known = {(one.memory.hit.id, one.memory.hit.text) for one in self._past}
         return old is not None and (new.hit.id, new.hit.text) in known
 
@@ -64,7 +64,7 @@ class InventingUpdates(Mutant):
 class PolarityBlind(Mutant):
     """Mistakes a correction for a repetition if most words are the same, and drops it."""
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         words, old_words = words_of(new.hit.text), words_of(old.hit.text) if old else frozenset()
         return 2 * len(words & old_words) >= len(words)
 
@@ -72,7 +72,7 @@ class PolarityBlind(Mutant):
 class FixedAfterMonth(Mutant):
     """Acknowledges a correction of what is older than a month, and drops it."""
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         if old is None or old.begun is None or self._clock is None:
             return False
         return self._clock.now() - datetime.fromisoformat(old.begun) >= _OLD
@@ -81,7 +81,7 @@ class FixedAfterMonth(Mutant):
 class CorrectingInSessions(Mutant):
     """Keeps a correction to the session in which it was made."""
 
-    def _in(self, scope: Scope) -> Sequence[Memory]:
+    def _in(self, scope: Scope) -> Sequence[OracleMemory]:
         corrected = {one.memory.hit.id: one.memory for one in self._past}
         return [corrected.get(one.hit.id, one) if scope.session is None else one for one in super()._in(scope)]
 
@@ -93,7 +93,7 @@ class IgnoringAsOf(Mutant, query=lambda query: replace(query, as_of=None)):
 class SeeingTheFuture(Mutant):
     """Finds memories that were added after the moment asked for (`as_of`)."""
 
-    def _as_of(self, moment: str, scope: Scope) -> Sequence[Memory]:
+    def _as_of(self, moment: str, scope: Scope) -> Sequence[OracleMemory]:
         past = super()._as_of(moment, scope)
         names = {one.hit.id for one in past}
         return [*past, *(one for one in self._in(scope) if one.hit.id not in names)]
@@ -102,7 +102,7 @@ class SeeingTheFuture(Mutant):
 class BothAtOnce(Mutant):
     """Returns both values for the moment at which one was corrected."""
 
-    def _as_of(self, moment: str, scope: Scope) -> Sequence[Memory]:
+    def _as_of(self, moment: str, scope: Scope) -> Sequence[OracleMemory]:
         then = datetime.fromisoformat(moment)
         ended = [one.memory for one in self._past if datetime.fromisoformat(one.ended) == then]
         return [*super()._as_of(moment, scope), *(one for one in ended if one.user == scope.user)]
@@ -119,7 +119,7 @@ class MergingValues(Mutant):
 class KeyedOnce(Mutant):
     """Keeps the first value of a key that was deleted and added again."""
 
-    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> OracleMemory:
         deleted = {one.hit.key: one.hit.text for one in self._deleted if one.user == scope.user}
         text = hit.text if item.key is None else deleted.get(item.key, hit.text)
         return super()._memory_of(item, scope, replace(hit, text=text))

@@ -12,7 +12,7 @@ from typing import ClassVar
 from memstory.contract.clock import Clock
 from memstory.contract.target import Environment, Hit, Item, Query, Receipt, Ref, Scope
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 
 class Renumbering(Mutant):
@@ -31,7 +31,7 @@ class CountingAnew(Mutant):
         await super().open(env, clock)
         self._count = 0
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
+    def _put(self, new: OracleMemory, old: OracleMemory | None) -> None:
         super()._put(new, old or next((one for one in self._memories if one.hit.id == new.hit.id), None))
 
 
@@ -124,7 +124,7 @@ class LeavingLocks(Mutant):
             self._lock.unlink(missing_ok=True)
         await super().close()
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return [] if self._is_locked_out else super()._searchable(scope)
 
 
@@ -138,7 +138,7 @@ class TrustingIndex(Mutant):
         self._has_index = (folder / "oracle.index").exists() or not (folder / "oracle.json").exists()
         await super().open(env, clock)
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return super()._searchable(scope) if self._has_index else []
 
 
@@ -159,7 +159,7 @@ class MixingEmbedders(Mutant):
 class CrowdedOut(Mutant):
     """Finds only what is among its last hundred memories."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return super()._searchable(scope)[-100:]
 
 
@@ -170,7 +170,7 @@ class LosingUnread(Mutant):
         self._misreads += self._reader != "ok"
         return items
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         return self._reader != "ok"
 
 

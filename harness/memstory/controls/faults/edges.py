@@ -13,7 +13,7 @@ from memstory.contract.target import Environment, Hit, Item, Json, Query, Receip
 from memstory.controls.faults.writes import CutBatches
 from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 _PAGE: Final = 10
 _TIRED: Final = 10
@@ -67,7 +67,7 @@ class RefreshingTtl(Mutant):
         self._save()
         return found
 
-    def _refreshed(self, one: Memory) -> Memory:
+    def _refreshed(self, one: OracleMemory) -> OracleMemory:
         return (
             replace(one, until=(self._clock.now() + timedelta(hours=1)).isoformat())
             if one.until and self._clock
@@ -78,7 +78,7 @@ class RefreshingTtl(Mutant):
 class LeavingSession(Mutant):
     """Takes a memory out of its session with an update."""
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
+    def _put(self, new: OracleMemory, old: OracleMemory | None) -> None:
         super()._put(replace(new, session=None) if old else new, old)
 
 
@@ -142,7 +142,7 @@ class CleaningKeys(Mutant):
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         return await super().add([replace(item, key=item.key and item.key.translate(_SIGNS)) for item in items], scope)
 
-    def _find(self, ref: Ref, scope: Scope) -> Memory | None:
+    def _find(self, ref: Ref, scope: Scope) -> OracleMemory | None:
         return super()._find(replace(ref, key=ref.key and ref.key.translate(_SIGNS)), scope)
 
 
@@ -165,7 +165,7 @@ class IndexOfThousand(Mutant):
         await super().open(env, clock)
         self._indexed = _INDEXED if self._memories else None
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return self._in(scope)[: self._indexed]
 
 

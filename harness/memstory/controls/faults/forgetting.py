@@ -10,7 +10,7 @@ from memstory.contract.clock import Clock
 from memstory.contract.target import Environment, Hit, Item, Query, Ref, Scope
 from memstory.controls.matching import is_about, squeeze, words_of
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory, Oracle
+from memstory.controls.oracle import Oracle, OracleMemory
 
 _SHORT: Final = 4
 _LONG: Final = 40
@@ -23,14 +23,14 @@ def _longest(text: str) -> int:
 class SparingShort(Mutant):
     """Keeps a deleted secret that is short."""
 
-    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+    def _forget(self, gone: Sequence[OracleMemory], *, durable: bool) -> None:
         super()._forget([one for one in gone if not 0 < _longest(one.hit.text) <= _SHORT], durable=durable)
 
 
 class SparingLong(Mutant):
     """Keeps a deleted secret that is long."""
 
-    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+    def _forget(self, gone: Sequence[OracleMemory], *, durable: bool) -> None:
         super()._forget([one for one in gone if _longest(one.hit.text) < _LONG], durable=durable)
 
 
@@ -44,14 +44,14 @@ class SparingSecond(Mutant):
 class SparingOthers(Mutant):
     """Forgets only the first memory about a thing."""
 
-    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[Memory]:
+    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[OracleMemory]:
         return super()._about(about, scope)[:1]
 
 
 class SparingEdited(Mutant):
     """Keeps a deleted memory that was changed before."""
 
-    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+    def _forget(self, gone: Sequence[OracleMemory], *, durable: bool) -> None:
         edited = {one.memory.hit.id for one in self._past}
         super()._forget([one for one in gone if one.hit.id not in edited], durable=durable)
 
@@ -83,7 +83,7 @@ class FuzzyAbout(Mutant, about=lambda text, thing: any(_is_near(one, squeeze(thi
 class WipingAbout(Mutant):
     """Forgets everything when nothing is known of what is to be forgotten."""
 
-    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[Memory]:
+    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[OracleMemory]:
         return super()._about(about, scope) or self._in(scope)
 
 
@@ -125,7 +125,7 @@ class StaleExport(Mutant):
 class QuotingLog(Mutant):
     """Writes the text of what is deleted into its log."""
 
-    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+    def _forget(self, gone: Sequence[OracleMemory], *, durable: bool) -> None:
         super()._forget(gone, durable=durable)
         self._log += [{"op": "deleted", "text": one.hit.text} for one in gone]
 
@@ -172,7 +172,7 @@ class PrefixSessions(Mutant):
 class TellingThePast(Mutant):
     """Returns what was deleted in a search as of a time before."""
 
-    def _as_of(self, moment: str, scope: Scope) -> Sequence[Memory]:
+    def _as_of(self, moment: str, scope: Scope) -> Sequence[OracleMemory]:
         return [*super()._as_of(moment, scope), *(one for one in self._deleted if one.user == scope.user)]
 
 
@@ -192,21 +192,21 @@ class OneScript(Mutant, about=lambda text, thing: thing in text and is_about(tex
 class _Expired(Mutant):
     """Still holds what is over."""
 
-    def _all(self, scope: Scope) -> Sequence[Memory]:
+    def _all(self, scope: Scope) -> Sequence[OracleMemory]:
         return [one for one in self._memories if one.user == scope.user and scope.session in (None, one.session)]
 
 
 class FindingExpired(_Expired):
     """Finds expired memories."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return self._all(scope)
 
 
 class ListingExpired(_Expired):
     """Lists expired memories."""
 
-    def _listable(self, scope: Scope) -> Sequence[Memory]:
+    def _listable(self, scope: Scope) -> Sequence[OracleMemory]:
         return self._all(scope)
 
 
@@ -226,7 +226,7 @@ class SpreadingTtl(Mutant):
 
     _ttl: float | None = None
 
-    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> OracleMemory:
         self._ttl = self._ttl if item.ttl is None else item.ttl
         return super()._memory_of(replace(item, ttl=self._ttl), scope, hit)
 

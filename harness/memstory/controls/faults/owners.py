@@ -13,7 +13,7 @@ from unicodedata import normalize
 
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 _NEAREST: Final = 10
 """So many of everybody's memories are looked at before the others' are left out."""
@@ -54,7 +54,7 @@ class LeakyDelete(_Finding):
 class LeakySearch(Mutant):
     """Searches in everybody's memories."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return self._now_valid()
 
 
@@ -69,14 +69,14 @@ class LeakingBehind(Mutant):
 class LeakyList(Mutant):
     """Lists everybody's memories."""
 
-    def _listable(self, scope: Scope) -> Sequence[Memory]:
+    def _listable(self, scope: Scope) -> Sequence[OracleMemory]:
         return self._now_valid()
 
 
 class LeakySessions(Mutant):
     """Answers from all sessions when it is asked about one."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return self._in(replace(scope, session=None))
 
     _listable = _searchable
@@ -103,7 +103,7 @@ class WipingSessions(Mutant):
 class JoinedKeys(Mutant):
     """Joins user and key with a dot into one name, which two pairs can share."""
 
-    def _find(self, ref: Ref, scope: Scope) -> Memory | None:
+    def _find(self, ref: Ref, scope: Scope) -> OracleMemory | None:
         wanted = f"{scope.user}.{ref.key}"
         named = [one for one in self._now_valid() if one.hit.key and f"{one.user}.{one.hit.key}" == wanted]
         return named[0] if ref.key is not None and named else super()._find(ref, scope)

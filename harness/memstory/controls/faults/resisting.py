@@ -13,7 +13,7 @@ from typing import Any, Final
 from memstory.contract.clock import Clock
 from memstory.contract.target import Environment, Hit, Item, Json, Query, Receipt, Ref, Scope
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 _LOOK_ALIKES: Final = str.maketrans("аеорсухіАЕОРСХ", "aeopcyxiAEOPCX")  # noqa: RUF001  (that is what it is about)
 
@@ -25,14 +25,14 @@ def _folded(name: str) -> str:
 class CountingWords(Mutant):
     """Scores a text by how often it has the words of the question."""
 
-    def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
+    def _place(self, hit: Hit, memory: OracleMemory | None) -> tuple[Any, ...]:
         return (False, 0, -len(hit.text.split()), 0.0, hit.id or "")
 
 
 class TrustingAll(Mutant, record=lambda item: replace(item, source=None)):
     """Stores what a web page says as if the user had said it."""
 
-    def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
+    def _place(self, hit: Hit, memory: OracleMemory | None) -> tuple[Any, ...]:
         stuffed, source, score, begun, name = super()._place(hit, memory)
         return (stuffed, source, begun, score, name)
 
@@ -112,7 +112,7 @@ class LookAlikeOwners(Mutant, sees=lambda user, owner: _folded(user) == _folded(
 class LookAlikeKeys(Mutant):
     """Confuses keys whose letters look alike."""
 
-    def _find(self, ref: Ref, scope: Scope) -> Memory | None:
+    def _find(self, ref: Ref, scope: Scope) -> OracleMemory | None:
         if ref.key is None:
             return super()._find(ref, scope)
         mine = self._in(Scope(user=scope.user))

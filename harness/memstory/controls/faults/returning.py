@@ -8,7 +8,7 @@ from memstory.contract.clock import Clock
 from memstory.contract.target import Environment, Item, Json, Receipt, Ref, Scope
 from memstory.controls.matching import fingerprints, words_of
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 
 class Returning(Mutant):
@@ -98,7 +98,7 @@ class RefusingNew(Mutant):
         super().__init__()
         self._words: list[frozenset[str]] = []
 
-    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+    def _forget(self, gone: Sequence[OracleMemory], *, durable: bool) -> None:
         self._words += [words_of(one.hit.text) for one in gone if durable]
         super()._forget(gone, durable=durable)
 

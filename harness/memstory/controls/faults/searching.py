@@ -11,7 +11,7 @@ from typing import Final
 from memstory.contract.target import Hit, Item, Json, Query, Receipt, Scope
 from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 _LONGEST_QUERY: Final = 500
 _LONGER_WORD: Final = 4
@@ -162,7 +162,7 @@ class BrokenByEmptiness(Mutant):
             self._broken.add(scope.user)
         return await super().add(items, scope)
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return [] if scope.user in self._broken else self._in(scope)
 
 

@@ -11,7 +11,7 @@ from memstory.contract.clock import Clock
 from memstory.contract.codec import decode, encode
 from memstory.contract.target import Environment
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 
 class _Releases(Mutant):
@@ -28,42 +28,42 @@ class _Releases(Mutant):
         if written_by == "newer" and env.older:
             self._memories = [*self._gone_back(self._memories)]
 
-    def _taken_over(self, memories: Sequence[Memory]) -> Sequence[Memory]:
+    def _taken_over(self, memories: Sequence[OracleMemory]) -> Sequence[OracleMemory]:
         return memories
 
-    def _gone_back(self, memories: Sequence[Memory]) -> Sequence[Memory]:
+    def _gone_back(self, memories: Sequence[OracleMemory]) -> Sequence[OracleMemory]:
         return memories
 
 
 class MigratingHalf(_Releases):
     """Takes over each second memory of an older release."""
 
-    def _taken_over(self, memories: Sequence[Memory]) -> Sequence[Memory]:
+    def _taken_over(self, memories: Sequence[OracleMemory]) -> Sequence[OracleMemory]:
         return memories[::2]
 
 
 class MigratingTexts(_Releases):
     """Takes over the texts of an older release without their metadata."""
 
-    def _taken_over(self, memories: Sequence[Memory]) -> Sequence[Memory]:
+    def _taken_over(self, memories: Sequence[OracleMemory]) -> Sequence[OracleMemory]:
         return [replace(one, hit=replace(one.hit, metadata={})) for one in memories]
 
 
 class MigratingOwners(_Releases):
     """Gives what an older release kept to the user who was there first."""
 
-    def _taken_over(self, memories: Sequence[Memory]) -> Sequence[Memory]:
+    def _taken_over(self, memories: Sequence[OracleMemory]) -> Sequence[OracleMemory]:
         return [replace(one, user=memories[0].user) for one in memories]
 
 
 class MigratingDeleted(_Releases):
     """Brings back what was deleted before the upgrade."""
 
-    def _taken_over(self, memories: Sequence[Memory]) -> Sequence[Memory]:
+    def _taken_over(self, memories: Sequence[OracleMemory]) -> Sequence[OracleMemory]:
         deleted = json.loads(self._trash.read_text()) if self._trash.exists() else []
-        return [*memories, *(decode(Memory, one) for one in deleted)]
+        return [*memories, *(decode(OracleMemory, one) for one in deleted)]
 
-    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+    def _forget(self, gone: Sequence[OracleMemory], *, durable: bool) -> None:
         self._trash.write_text(json.dumps(encode([*gone])))
         super()._forget(gone, durable=durable)
 
@@ -71,5 +71,5 @@ class MigratingDeleted(_Releases):
 class GoingBack(_Releases):
     """Opens, as the older release, what the newer one wrote, and drops what is new in it."""
 
-    def _gone_back(self, memories: Sequence[Memory]) -> Sequence[Memory]:
+    def _gone_back(self, memories: Sequence[OracleMemory]) -> Sequence[OracleMemory]:
         return memories[:-1]

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory
+from memstory.controls.oracle import OracleMemory
 
 _CONTRADICTION: Final = 0.6
 _NEGATIONS: Final = frozenset({"not", "no", "never"})
@@ -42,7 +42,7 @@ class RacingKeys(Mutant):
         finally:
             self._unknown = frozenset()
 
-    def _find(self, ref: Ref, scope: Scope) -> Memory | None:
+    def _find(self, ref: Ref, scope: Scope) -> OracleMemory | None:
         return None if ref.key in self._unknown else super()._find(ref, scope)
 
 
@@ -61,7 +61,7 @@ class MergingUpdates(Mutant):
 class Lagging(Mutant):
     """Finds the newest memory only after another was added."""
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return [one for one in self._in(scope) if one.hit.id != f"m{self._seed}-{self._count}"]
 
 
@@ -76,7 +76,7 @@ class Rebuilding(Mutant):
         self._adding -= 1
         return await super().add(items, scope)
 
-    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
         return [] if self._adding else self._in(scope)
 
 
@@ -92,7 +92,7 @@ class DoubledRetries(Mutant):
         finally:
             self._is_adding = False
 
-    def _find(self, ref: Ref, scope: Scope) -> Memory | None:
+    def _find(self, ref: Ref, scope: Scope) -> OracleMemory | None:
         return None if self._is_adding else super()._find(ref, scope)
 
 
@@ -126,7 +126,7 @@ class ConfusedTwins(Mutant):
 class LikeKeys(Mutant):
     """Compares keys by a pattern in which an underscore stands for any character."""
 
-    def _find(self, ref: Ref, scope: Scope) -> Memory | None:
+    def _find(self, ref: Ref, scope: Scope) -> OracleMemory | None:
         if ref.key is None:
             return super()._find(ref, scope)
         pattern = re.escape(ref.key).replace("_", ".")
@@ -136,7 +136,7 @@ class LikeKeys(Mutant):
 class MixedMetadata(Mutant):
     """Keeps the metadata of the old value when a key is written again."""
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
+    def _put(self, new: OracleMemory, old: OracleMemory | None) -> None:
         mixed = {**(old.hit.metadata if old else {}), **new.hit.metadata}
         super()._put(replace(new, hit=replace(new.hit, metadata=mixed)), old)
 
@@ -156,7 +156,7 @@ class _Merging(Mutant):
     def _likeness(self, text: str) -> object:
         raise NotImplementedError
 
-    def _loses(self, new: Memory, old: Memory | None) -> bool:
+    def _loses(self, new: OracleMemory, old: OracleMemory | None) -> bool:
         likeness = self._likeness(new.hit.text)
         return old is None and any(self._likeness(one.hit.text) == likeness for one in self._in(Scope(user=new.user)))
 
@@ -191,7 +191,7 @@ def _overlap(one: Hit, other: Hit) -> bool:
 class DeletingContradictions(Mutant):
     """Deletes what a new text contradicts, and the new text with it."""
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
+    def _put(self, new: OracleMemory, old: OracleMemory | None) -> None:
         mine = self._in(Scope(user=new.user)) if old is None else ()
         contradicted = [one for one in mine if one.hit.text != new.hit.text and _overlap(one.hit, new.hit)]
         self._memories = [one for one in self._memories if one not in contradicted]
@@ -202,7 +202,7 @@ class DeletingContradictions(Mutant):
 class RetiringNeighbours(Mutant):
     """Retires all that it knows of a person when one fact about the person changes."""
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
+    def _put(self, new: OracleMemory, old: OracleMemory | None) -> None:
         mine = self._in(Scope(user=new.user)) if old is None else ()
         if any(_overlap(one.hit, new.hit) for one in mine):
             retired = [one for one in mine if one.hit.text.split()[:1] == new.hit.text.split()[:1]]

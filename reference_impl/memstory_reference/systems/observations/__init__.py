@@ -1,3 +1,3 @@
 """Observations (O): what finished runs found, ranked by meaning and quality, told to the planner of the next run."""
 
-__all__ = ["config", "injection", "observation", "ordering", "quality", "research", "run_tools", "service"]
+__all__ = ["config", "memory", "observation", "ordering", "research", "service", "settings"]

@@ -1,14 +1,3 @@
 """The topics system: standing facts by exact key and conversation history by meaning, in one collection."""
 
-__all__ = [
-    "anywhere",
-    "config",
-    "engrams",
-    "forgetting",
-    "memory_service",
-    "processes",
-    "settings",
-    "system",
-    "toolset",
-    "topic_keys",
-]
+__all__ = ["config", "memory", "memory_service", "processes", "settings", "system", "toolset"]

@@ -1,14 +1,3 @@
 """A memory of dialogue turns: who said what, when, in which session, and beside what."""
 
-__all__ = [
-    "conditions",
-    "config",
-    "exchange",
-    "memory_tools",
-    "ranking",
-    "service",
-    "settings",
-    "stores",
-    "system",
-    "turn",
-]
+__all__ = ["config", "memory", "ranking", "service", "settings", "stores", "system", "turn"]
