@@ -36,7 +36,7 @@ class SystemMemory(Memory):
     """What it can do beside its jobs and looks."""
 
     search_options: ClassVar[Sequence[str]] = ()
-    counted: ClassVar[Sequence[str]]
+    counted: ClassVar[Sequence[str]] = ()
     """The counts of its status that people read."""
 
     notes: Sequence[str] = ()
@@ -51,6 +51,9 @@ class SystemMemory(Memory):
     @abstractmethod
     def store_name(self) -> str:
         """Return what its memories are stored in."""
+
+    async def shut_down(self) -> None:
+        """End what must not stay open when a service ends for good, such as sessions."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -88,6 +91,29 @@ class SystemMemory(Memory):
         """Delete a memory with those that repeat it, out of the sight of running talks too."""
         gone = await self.repeats(memory_id, scope)
         return Forgotten(gone=[one for one in gone if await self.delete(Ref(id=one.id), scope)])
+
+    def view(self, hit: Hit) -> dict[str, Tree]:
+        """Return a memory for a page: its words, and under `content` the fields of which `editable` may be changed."""
+        return {
+            "id": hit.id,
+            "type": hit.kind,
+            "label": hit.kind or "memory",
+            "words": hit.text,
+            "line": hit.text,
+            "key": hit.key,
+            "created_at": hit.created_at,
+            "standing": hit.metadata.get("standing", "active"),
+            "content": {"text": hit.text},
+            "editable": ["text"] if "update" in self.operations else [],
+            **({} if hit.score is None else {"score": round(hit.score, 6)}),
+        }
+
+    async def edit(self, hit: Hit, changes: Mapping[str, Tree], scope: Scope) -> Hit:
+        """Change fields of a memory that `view` calls editable; return it as it is now."""
+        if not isinstance(changes["text"], str):
+            raise InputError(f"text must be text, not {type(changes['text']).__name__}")
+        receipt = await self.update(Ref(id=hit.id), Item(text=changes["text"]), scope)
+        return await self.get(Ref(id=receipt.items[0].id), scope) or hit
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
         """Return every memory as JSON, archived ones too, as `import_rows` takes them."""

@@ -19,7 +19,8 @@ import pytest
 from memstory.contract.values import ToolSchema
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION, TOOL_SCHEMA, tool_request, tool_result
 from memstory_reference.cli import make_parser
-from memstory_reference.systems.layers.web import LayersWeb
+from memstory_reference.commands.memory_web import MemoryWeb
+from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.manager.settings import default_manager
 from memstory_reference.systems.topics.settings import default_topics
 from memstory_reference.systems.topics.toolset.topic_tools import topic_tools
@@ -262,7 +263,9 @@ def test_a_name_of_a_description_is_here_and_takes_what_is_described(named):
             parser = commands(make_parser())[command]
             assert action in commands(parser) if action else named.name in parser._option_string_actions
         case "endpoint":
-            assert (rest, named.name) in {(method, path) for method, path, _ in LayersWeb(None).acts()}
+            assert (rest, named.name) in {
+                (method, path) for method, path, _ in MemoryWeb(LayersMemory(None, store_name="")).acts()
+            }
         case "parameter":
             assert named.name in accepted(here(rest))
         case _:

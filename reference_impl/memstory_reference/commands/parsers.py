@@ -175,9 +175,9 @@ def _add_part(parts: Parsers, name: str, text: str) -> Parser:
 
 
 def _add_http(parts: Parsers) -> None:
-    text = "layers: turns, sessions and memories over HTTP, and a page of what is remembered, on this machine"
+    text = "a memory over HTTP: turns, memories, jobs, and a page of what is remembered, on this machine"
     parser = parts.add_parser("http", help=text, description=_sentence(text))
-    parser.set_defaults(system="layers")
+    add_system_option(parser, "layers")
     add_store_options(parser)
     parser.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, openai:NAME, replay:FILE")
     add_mode_option(parser)

@@ -16,8 +16,8 @@ from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.desk import chosen_settings_of
+from memstory_reference.commands.serve_http import serve_http
 from memstory_reference.commands.terminal_bus import open_bus
-from memstory_reference.commands.web.serve_http import serve_http
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.systems import Models, open_layers_of

@@ -14,6 +14,7 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -21,7 +22,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.errors import MemstoryError, NotSupported, Refused, StoryError, UnavailableError
 from memstory.contract.local_requests import LOCAL_NAMES, RefusedRequestError, check_asker, check_json
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError, NotFoundError, StoreConflictError
@@ -128,20 +129,21 @@ async def _arguments(request: Request) -> dict[str, Tree]:
     return {**query, **body, **request.path_params}
 
 
+_STATUSES: Final[Sequence[tuple[type[MemstoryError], int]]] = (
+    (NotFoundError, 404),
+    (InputError, 400),
+    (Refused, 400),
+    (StoryError, 400),
+    (NotSupported, 501),
+    (StoreConflictError, 409),
+    (UnavailableError, 503),
+)
+
+
 def _status(error: RefusedRequestError | MemstoryError) -> int:
-    match error:
-        case RefusedRequestError(status=status):
-            return status
-        case NotFoundError():
-            return 404
-        case InputError():
-            return 400
-        case StoreConflictError():
-            return 409
-        case UnavailableError():
-            return 503
-        case _:
-            return 500
+    if isinstance(error, RefusedRequestError):
+        return error.status
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
 
 
 def _json(value: Tree, status: int = 200) -> Response:

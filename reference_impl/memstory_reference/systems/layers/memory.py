@@ -19,7 +19,7 @@ from memstory.contract.target import (
     Tree,
     Turn,
 )
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.system_memory import CorrectingInWords, read_rows
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
@@ -37,6 +37,7 @@ from memstory_reference.systems.layers.values import (
     hit_of,
     layers_of,
     receipt_item,
+    record_view,
     status_line,
 )
 from memstory_reference.tooling.memory_tools import TOOLS, call_memory_tool
@@ -71,6 +72,9 @@ class LayersMemory(CorrectingInWords):
     @property
     def store_name(self) -> str:
         return self._store_name
+
+    async def shut_down(self) -> None:
+        await self._service.shut_down()
 
     async def close(self) -> None:
         await self._service.close()
@@ -134,6 +138,16 @@ class LayersMemory(CorrectingInWords):
     async def context(self, query: Query, scope: Scope) -> str:
         memory = await self._service.load_memory_for_turn(query.text, await self._who(scope))
         return memory_block(memory)
+
+    def view(self, hit: Hit) -> dict[str, Tree]:
+        return {**super().view(hit), **record_view(hit)}
+
+    async def edit(self, hit: Hit, changes: Mapping[str, Tree], scope: Scope) -> Hit:
+        owner = await self._owner(scope)
+        record = await self._service.records.get(owner, str(hit.id))
+        if record is None:
+            raise NotFoundError(f"this owner has no memory {hit.id!r:.80}")
+        return hit_of(await self._service.records.edit(owner, record.id, replace(record.content, **changes)))
 
     async def archived(self, scope: Scope) -> Sequence[Hit]:
         shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
@@ -209,12 +223,15 @@ class LayersMemory(CorrectingInWords):
 
     async def _job_recall(self, scope: Scope, *, on: bool) -> Tree:
         await self._service.set_recall(await self._owner(scope), on=on)
+        return {"recall": on}
 
     async def _job_reindex(self, scope: Scope) -> Tree:
         return {"embedded": await self._service.records.embed_missing(await self._owner(scope))}
 
     async def _job_voice(self, scope: Scope, *, turns: Sequence[Mapping[str, str]]) -> Tree:
-        spoken = [(turn["user"], turn.get("assistant", "")) for turn in turns]
+        if not isinstance(turns, list) or not all(isinstance(one, dict) and "user" in one for one in turns):
+            raise InputError("turns must be a list of objects with user and assistant")
+        spoken = [(turn["user"], str(turn.get("assistant", ""))) for turn in turns]
         return {"ended": await self._service.finalise_voice(spoken, await self._who(scope)) is not None}
 
     async def _look_status(self, scope: Scope) -> Tree:

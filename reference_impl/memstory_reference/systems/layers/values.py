@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, ReceiptItem, Tree
@@ -11,7 +12,9 @@ from memstory_reference.systems.layers.recall.retrieval import RankedRecord
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.entries import entry_of, format_working_memory_entries
 from memstory_reference.systems.layers.records.record import (
+    LABELS,
     NOTE,
+    TYPES,
     Arc,
     Content,
     Fact,
@@ -127,3 +130,21 @@ def status_line(status: Mapping[str, Tree]) -> str:
     damage = "".join(f"; {name} {status[name]}" for name in ("damaged", "unreadable") if status[name])
     how = f"held {status['held']}; mode {status['mode']}{sync}; embedder {status['embedder']}"
     return f"{remembered}{moved}; {how}{damage}"
+
+
+def record_view(hit: Hit) -> dict[str, Tree]:
+    """Return what a page shows of a record: its label, its words, its fields and those that a person may change."""
+    layer = Layer(str(hit.kind))
+    names = [one.name for one in fields(TYPES[layer])]
+    content: dict[str, Tree] = {name: hit.metadata[name] for name in names}
+    editable = {Layer.SEMANTIC: names, Layer.EPISODIC: ["summary"], Layer.PROCEDURAL: ["rule", "evidence_quote"]}[layer]
+    shown = {"count": hit.metadata["count"], "superseded_by": hit.metadata["superseded_by"]}
+    return {"label": LABELS[layer], "words": _words(layer, content), "content": content, "editable": editable, **shown}
+
+
+def _words(layer: Layer, content: Mapping[str, Tree]) -> str:
+    if layer is not Layer.SEMANTIC:
+        return str(content["summary" if layer is Layer.EPISODIC else "rule"])
+    if content["predicate"] == NOTE:
+        return str(content["object"])
+    return f"{content['subject']} {content['predicate'].replace('_', ' ').lower()} {content['object']}"

@@ -1,4 +1,4 @@
-"""The layers' HTTP service as a real process: its acts, what it refuses, and how it ends."""
+"""The HTTP service as a real process: its acts, what it refuses, and how it ends; of layers, and of all six."""
 
 import json
 import socket
@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from memstory_reference.cli import main
+from memstory_reference.commands.options import SYSTEMS
 
 LONG = [
     "My sister is a pilot and flies to the northern islands every week of the year.",
@@ -69,7 +70,7 @@ def test_voice_feedback_and_forgetting_have_their_ways_in(server):
     assert server.ask("GET", "/status")["counts"]["episodic"] == 1
     assert server.ask("POST", "/feedback", session_id="call", label="helpful", comment="Thanks.")["id"]
     assert "allowed: helpful" in server.ask("POST", "/feedback", session_id="call", label="fine", status=400)["error"]
-    assert server.ask("POST", "/forget", what="my sister")["forgotten"]
+    assert "Forgotten" in server.ask("POST", "/forget", what="my sister")["said"]
     assert "Forgotten" in say(server, "I live in Oslo.", "Forget where I live.")
     assert memories(server, kind="semantic") == {}
 
@@ -184,3 +185,36 @@ def test_only_this_machine_is_listened_to(server):
         with socket.socket() as probe:
             assert probe.connect_ex((address, server.port)) != 0
     assert server.process.poll() is None
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_memory_is_added_to_searched_edited_and_forgotten_over_http(serve_http, system):
+    server = serve_http(system=system)
+    (added,) = server.ask("POST", "/memories", text="My boat is in Bergen.")["memories"]
+    (found,) = server.ask("GET", "/search", query="boat Bergen")["memories"]
+    assert (found["id"], "Bergen" in found["words"]) == (added["id"], True)
+    path = f"/memories/{found['id']}"
+    assert server.ask("GET", path)["id"] == found["id"]
+    if "text" in found["editable"]:
+        edited = server.ask("PATCH", path, content={"text": "My boat is in Oslo."})
+        assert "Oslo" in edited["words"]
+        path = f"/memories/{edited['id']}"
+    assert set(server.ask("GET", "/status")["labels"]) == set(server.ask("GET", "/status")["counts"])
+    assert len(server.ask("GET", "/export")["records"]) == 1
+    assert memories(server, user_id="bob") == {}
+    server.ask("GET", path, user_id="bob", status=404)
+    server.ask("DELETE", path)
+    assert memories(server) == {}
+    assert server.client.post("/dance", json={"user_id": server.user}).status_code == 404
+
+
+@pytest.mark.parametrize("system", ["topics", "pipeline", "manager", "turns"])
+def test_a_memory_with_an_agent_is_talked_to_over_http(serve_http, system):
+    server = serve_http(system=system)
+    say(server, "My sister is Ilse.")
+    assert "Ilse" in say(server, "Who is my sister?", session="later")
+
+
+def test_a_memory_without_an_agent_says_so(serve_http):
+    said = serve_http(system="observations").ask("POST", "/turn", said="Hello", session_id="t", status=501)
+    assert "does not support 'chat'" in said["error"]

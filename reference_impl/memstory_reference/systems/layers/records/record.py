@@ -71,7 +71,7 @@ Content: TypeAlias = Fact | Arc | Rule
 NOTE = "NOTED"
 """The predicate of a text that was stored as it was given, and is not a triple of anything."""
 
-_TYPES: Mapping[Layer, type[Any]] = {
+TYPES: Mapping[Layer, type[Any]] = {
     Layer.SEMANTIC: Fact,
     Layer.EPISODIC: Arc,
     Layer.PROCEDURAL: Rule,
@@ -109,7 +109,7 @@ class MemoryRecord:
 
 def layer_of(content: Content) -> Layer:
     """Return the layer that holds such contents."""
-    return next(layer for layer, kind in _TYPES.items() if isinstance(content, kind))
+    return next(layer for layer, kind in TYPES.items() if isinstance(content, kind))
 
 
 def is_note(content: Content) -> bool:
@@ -144,5 +144,5 @@ def content_data(content: Content) -> dict[str, Json]:
 def content_of(layer: Layer, data: Mapping[str, Json]) -> Content:
     """Return what `content_data` has written."""
     named = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-    content: Content = _TYPES[layer](**named)
+    content: Content = TYPES[layer](**named)
     return content

@@ -1,4 +1,4 @@
-"""`memstory-reference serve http`: the layers over HTTP on this machine, with a page of what is remembered."""
+"""`memstory-reference serve http`: a memory over HTTP on this machine, with a page of what is remembered."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import signal
 import sys
 from collections.abc import Callable
 
-from memstory_reference.commands.desk import chosen_settings_of
+from memstory_reference.commands.desk import chosen_settings
+from memstory_reference.commands.memory_web import MemoryWeb, memory_page
 from memstory_reference.composition.extras import http_service
-from memstory_reference.composition.systems import Models, open_layers_of
+from memstory_reference.composition.systems import Models
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.web import LayersWeb, memory_page
 
 HIGHEST_PORT = 65_535
 
@@ -23,21 +22,22 @@ async def serve_http(parsed: argparse.Namespace) -> int:
     if not 1 <= parsed.port <= HIGHEST_PORT:
         raise InputError(f"--port {parsed.port} is not allowed; allowed: 1 to {HIGHEST_PORT}")
     web = http_service()
-    service = await open_layers_of(chosen_settings_of(parsed, LayersSettings), Models())
+    system, settings = chosen_settings(parsed)
+    memory = await system.opened(settings, Models())
     try:
-        acts = [web.Endpoint(method=how, path=path, answer=answer) for how, path, answer in LayersWeb(service).acts()]
+        acts = [web.Endpoint(method=how, path=path, answer=answer) for how, path, answer in MemoryWeb(memory).acts()]
         app = web.http_app(acts, memory_page(), parsed.host, parsed.port)
-        server = web.HttpServer(app, parsed.host, parsed.port, lambda: _announce(parsed.host, parsed.port))
+        server = web.HttpServer(app, parsed.host, parsed.port, lambda: _announce(parsed))
         _keep_signals(server.stop)
         await server.serve()
-        await service.shut_down()
+        await memory.shut_down()
     finally:
-        await service.close()
+        await memory.close()
     return 0
 
 
-def _announce(host: str, port: int) -> None:
-    sys.stdout.write(f"layers: http://{host}:{port}/ shows what is remembered; Ctrl-C ends it\n")
+def _announce(parsed: argparse.Namespace) -> None:
+    sys.stdout.write(f"{parsed.system}: http://{parsed.host}:{parsed.port}/ shows what is remembered; Ctrl-C ends it\n")
     sys.stdout.flush()
 
 

@@ -1,0 +1,169 @@
+"""Any memory over HTTP: status, turns, an owner's memories and its jobs, as mappings of JSON (C-02, C-15)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.resources import files
+from typing import Final
+
+from memstory.contract.target import Hit, Item, Query, Ref, Scope
+from memstory.contract.values import Tree
+from memstory_reference.commands.desk import row_named
+from memstory_reference.errors import InputError, NotFoundError
+from memstory_reference.input_checks import checked_count, checked_owner
+from memstory_reference.system_memory import SystemMemory
+
+ROOT: Final = "/api/memory"
+MOST = 500
+_DIGITS = 9
+_OF_ONE: Final = {"archive": "archived", "restore": "restored"}
+"""Jobs that are done with one memory, and what their answer is called."""
+
+Arguments = Mapping[str, Tree]
+
+
+def memory_page() -> str:
+    """Return the page of what is remembered: one file, which asks this service alone."""
+    return files(__package__).joinpath("memories.html").read_text("utf-8")
+
+
+class MemoryWeb:
+    """Each method answers one request; `user_id`, or without one `session_id`, says whose memory it is."""
+
+    def __init__(self, memory: SystemMemory) -> None:
+        self._memory = memory
+        able = memory.capabilities()
+        self._jobs = sorted(one.removeprefix("job.") for one in able if one.startswith("job."))
+
+    def acts(self) -> list[tuple[str, str, Callable[[Arguments], Awaitable[Tree]]]]:
+        """Return method, path and what answers it: a job that a route names is reached by that alone."""
+        one = f"{ROOT}/memories/{{id}}"
+        own = [
+            ("GET", f"{ROOT}/status", self._status),
+            ("POST", f"{ROOT}/turn", self._turn),
+            ("GET", f"{ROOT}/memories", self._list),
+            ("POST", f"{ROOT}/memories", self._add),
+            ("GET", f"{ROOT}/search", self._search),
+            ("GET", f"{ROOT}/export", self._export),
+            ("POST", f"{ROOT}/forget", self._forget),
+            ("GET", one, self._get),
+            ("PATCH", one, self._edit),
+            ("DELETE", one, self._delete),
+        ]
+        named = [("POST", f"{one}/{job}", self._done_with_one(job)) for job in _OF_ONE if job in self._jobs]
+        rest = [("POST", f"{ROOT}/{job}", self._done(job)) for job in self._jobs if job not in (*_OF_ONE, "forget")]
+        return [*own, *named, *rest]
+
+    async def _status(self, args: Arguments) -> Tree:
+        status = await self._memory.inspect("status", {}, _scope(args))
+        counts = {name: status[name] for name in self._memory.counted if name in status}
+        # A memory may have labels of its own for its counts.
+        return {"counts": counts, "labels": {name: name for name in counts}, **status, "jobs": self._jobs}
+
+    async def _turn(self, args: Arguments) -> Tree:
+        if args.get("session_id") is None:
+            raise InputError("say which session with session_id")
+        turn = await self._memory.say(_text(args, "said"), _scope(args))
+        return {"answer": turn.answer, "context": turn.context or "", "notes": list(self._memory.notes)}
+
+    async def _list(self, args: Arguments) -> Tree:
+        scope, kinds = _owner(args), _kinds(args)
+        most = checked_count(_number(args.get("limit", MOST)), "limit", 1, MOST)
+        found = list(await self._memory.list(scope, kinds))
+        if args.get("archived") in (True, "true", "1"):
+            found += [hit for hit in await self._memory.archived(scope) if not kinds or hit.kind in kinds]
+        return {"memories": [self._memory.view(hit) for hit in found[:most]], "total": len(found)}
+
+    async def _add(self, args: Arguments) -> Tree:
+        metadata = args.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise InputError(f"metadata must be an object, not {type(metadata).__name__}")
+        key = None if args.get("key") is None else _text(args, "key")
+        item = Item(text=_text(args, "text"), kind=next(iter(_kinds(args)), None), key=key, metadata=metadata)
+        receipt = await self._memory.add([item], _scope(args))
+        return {"memories": [{"id": one.id, "outcome": one.outcome, "reason": one.reason} for one in receipt.items]}
+
+    async def _search(self, args: Arguments) -> Tree:
+        top_k = None if args.get("limit") is None else checked_count(_number(args["limit"]), "limit", 1, MOST)
+        query = Query(text=_text(args, "query"), kinds=_kinds(args), top_k=top_k)
+        return {"memories": [self._memory.view(hit) for hit in await self._memory.search(query, _owner(args))]}
+
+    async def _export(self, args: Arguments) -> Tree:
+        return {"records": list(await self._memory.export_rows(_owner(args)))}
+
+    async def _forget(self, args: Arguments) -> Tree:
+        what, scope = _text(args, "what"), _scope(args)
+        if "forget" in self._jobs:
+            return {"said": await self._memory.run("forget", {"what": what}, scope)}
+        done = await self._memory.forget((await row_named(self._memory, what, scope))["id"], scope)
+        return {"forgotten": [hit.id for hit in done.gone], "mentions": [hit.id for hit in done.mentions]}
+
+    async def _get(self, args: Arguments) -> Tree:
+        return self._memory.view(await self._found(args))
+
+    async def _edit(self, args: Arguments) -> Tree:
+        hit = await self._found(args)
+        changes, allowed = args.get("content"), self._memory.view(hit)["editable"]
+        if not isinstance(changes, dict) or not changes or not set(changes) <= set(allowed):
+            raise InputError(f"content must be an object with one or more of {', '.join(allowed)}")
+        return self._memory.view(await self._memory.edit(hit, changes, _owner(args)))
+
+    async def _delete(self, args: Arguments) -> Tree:
+        hit = await self._found(args)
+        await self._memory.delete(Ref(id=hit.id), _owner(args))
+        return {"deleted": hit.id}
+
+    def _done(self, job: str) -> Callable[[Arguments], Awaitable[Tree]]:
+        async def run(args: Arguments) -> Tree:
+            given = {name: value for name, value in args.items() if name not in ("user_id", "session_id")}
+            report = await self._memory.run(job, given, _scope(args))
+            return report if isinstance(report, dict) else {"result": report}
+
+        return run
+
+    def _done_with_one(self, job: str) -> Callable[[Arguments], Awaitable[Tree]]:
+        async def run(args: Arguments) -> Tree:
+            hit = await self._found(args)
+            return {_OF_ONE[job]: await self._memory.run(job, {"id": hit.id}, _owner(args))}
+
+        return run
+
+    async def _found(self, args: Arguments) -> Hit:
+        hit = await self._memory.get(Ref(id=_text(args, "id")), _owner(args))
+        if hit is None:
+            raise NotFoundError(f"this owner has no memory {args['id']!r:.80}")
+        return hit
+
+
+def _scope(args: Arguments) -> Scope:
+    """Return whose memory a request is about, and in which session."""
+    user, session = args.get("user_id"), args.get("session_id")
+    for name, value in (("user_id", user), ("session_id", session)):
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"{name} must be a text, not {type(value).__name__}")
+    if not user and not session:
+        raise InputError("a memory belongs to somebody: say whose with user_id, or with session_id alone")
+    return Scope(user=checked_owner(user, "user_id") if user else "", session=session or None)
+
+
+def _owner(args: Arguments) -> Scope:
+    """Return whose memory a request is about, in all sessions."""
+    scope = _scope(args)
+    return Scope(user=scope.user) if scope.user else scope
+
+
+def _kinds(args: Arguments) -> list[str]:
+    return [_text(args, "kind")] if args.get("kind") is not None else []
+
+
+def _text(args: Arguments, name: str) -> str:
+    value = args.get(name)
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be text, not {type(value).__name__}")
+    return value
+
+
+def _number(value: Tree) -> Tree:
+    # A query has texts alone.
+    is_typed = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS
+    return int(value) if is_typed else value
