@@ -45,4 +45,13 @@ def _is_for(story: Story, target: str) -> bool:
     control = target.removeprefix(CONTROL)
     if target.startswith(CONTROL) and control in FAULTS:
         return control in story.control
-    return not story.targets or target in story.targets or target == EMPTY_CONTROL
+    return not story.targets or target == EMPTY_CONTROL or any(is_named(target, one) for one in story.targets)
+
+
+def is_named(target: str, name: str) -> bool:
+    """Say whether a target is the one of this name, or the same memory on another engine.
+
+    >>> is_named("topics-chroma", "topics"), is_named("topics", "topics-chroma"), is_named("topical", "topics")
+    (True, False, False)
+    """
+    return target == name or target.startswith(f"{name}-")

@@ -64,6 +64,10 @@ def count_rule(high: int, low: int = 1) -> SettingRule:
     )
 
 
+SQLITE, CHROMA = ENGINES = ("sqlite", "chroma")
+"""Where a memory that was specified on Chroma has its rows: in our own file, or in Chroma itself."""
+
+ENGINE = SettingRule(" or ".join(ENGINES), lambda value: value in ENGINES)
 SWITCH = SettingRule("true or false", lambda value: isinstance(value, bool))
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from inspect import Parameter, signature
 from typing import Any, ClassVar, Final, TypeVar
 
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
 from memstory_reference.errors import InputError
+from memstory_reference.setting_rules import CHROMA
 
 R = TypeVar("R")
 JOB: Final = "_job_"
@@ -190,6 +192,12 @@ class CurrentSessions:
         """Return the session in which something happens, and remember it as the user's current one."""
         self._of_user[scope.user] = self.of(scope) or self._usual
         return self._of_user[scope.user]
+
+
+def engine_name(engine: str) -> str:
+    """Return what a report says of the engine of a memory that was specified on Chroma."""
+    chroma = f"chromadb {version('chromadb')}"
+    return chroma if engine == CHROMA else f"sqlite, indexed by {chroma}"
 
 
 def exported_row(hit: Hit) -> dict[str, Tree]:

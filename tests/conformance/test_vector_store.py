@@ -1,4 +1,4 @@
-"""One suite that every vector store passes: in memory, in SQLite, by Chroma's index beside SQLite, on a server."""
+"""One suite that every vector store passes: in memory, in SQLite, with Chroma's index beside it, in Chroma itself."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.chroma import open_chroma
-from memstory_reference.adapters.vectors.chroma_server import open_chroma_server
+from memstory_reference.adapters.vectors.chroma_store import open_chroma_folder, open_chroma_server
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Record
@@ -24,7 +24,7 @@ from memstory_reference.ports import Record
 CHROMA = Path(sys.executable).parent / "chroma"
 EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
 NAMES = itertools.count()
-STORES = ("memory", "sqlite", "chroma index", "chroma server")
+STORES = ("memory", "sqlite", "chroma index", "chroma folder", "chroma server")
 
 
 async def opened_server(port):
@@ -52,6 +52,8 @@ async def store(request, tmp_path):
     match request.param:
         case "memory":
             opened = ExactStore(model="fixed")
+        case "chroma folder":
+            opened = await open_chroma_folder(tmp_path, tmp_path / "rows", model="fixed")
         case "chroma server":
             opened = await opened_server(request.getfixturevalue("server_port"))
         case kind:

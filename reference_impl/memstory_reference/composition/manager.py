@@ -32,7 +32,7 @@ async def open_manager(
     wrap: Wrap = unwrapped,
 ) -> ManagerSystem:
     """Open the manager system in `folder`; by default on this machine's clock."""
-    store = await open_store(folder, embedder)
+    store = await open_store(folder, embedder, engine=settings.store)
     try:
         system = ManagerSystem(
             ports=SystemPorts(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.vector_stores import Wrap, drop_damaged, open_store, unwrapped
+from memstory_reference.setting_rules import SQLITE
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.observations.service import ObservationService
 
@@ -33,8 +34,9 @@ async def open_observations(
 
     Vectors that are damaged are made again: the rows, and a copy of each vector, are in the observations' own file.
     """
-    await asyncio.to_thread(drop_damaged, folder / "vectors")
-    store = await open_store(folder / "vectors", embedder)
+    if config.store == SQLITE:
+        await asyncio.to_thread(drop_damaged, folder / "vectors")
+    store = await open_store(folder / "vectors", embedder, engine=config.store)
     try:
         service = ObservationService(
             file=folder / OBSERVATIONS_FILE,

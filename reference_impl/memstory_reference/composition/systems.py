@@ -20,6 +20,7 @@ from memstory_reference.composition.topics import open_topics
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.composition.vector_stores import is_store, reindex_store
 from memstory_reference.errors import InputError
+from memstory_reference.setting_rules import CHROMA
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.layers.settings import NO_EMBEDDER, LayersSettings, default_layers, read_layers
@@ -109,12 +110,14 @@ async def _topics(settings: TopicsSettings, models: Models) -> SystemMemory:
     system = await open_topics(
         settings, embedder=models.embedder_of(settings), chat=models.chat_of(settings), clock=clock
     )
-    return TopicsMemory(system, clock)
+    return TopicsMemory(system, clock, settings.store)
 
 
 async def _reindex_topics(settings: TopicsSettings, embedder: Embedder) -> int:
-    if settings.chroma_server is not None:
-        raise InputError("memory reindex works on a folder, not on a Chroma server; export there and import again")
+    if settings.chroma_server is not None or settings.store == CHROMA:
+        raise InputError(
+            "memory reindex works on a folder with 'store: sqlite'; else export, and import into a new folder"
+        )
     return await reindex_store(Path(settings.chroma_path), embedder)
 
 
@@ -159,14 +162,9 @@ async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
 
 
 async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:
-    return ManagerMemory(
-        await open_manager(
-            settings,
-            folder=settings.folder,
-            embedder=models.embedder_of(settings),
-            chat=models.chat_of(settings),
-        )
-    )
+    embedder, chat = models.embedder_of(settings), models.chat_of(settings)
+    system = await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat)
+    return ManagerMemory(system, settings.store)
 
 
 async def _turns(settings: TurnsSettings, models: Models) -> SystemMemory:

@@ -12,11 +12,15 @@ from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.chroma import OLD_FILE, open_chroma
 from memstory_reference.adapters.vectors.exact_store import EXACT_ROWS, FILE
 from memstory_reference.adapters.vectors.stored_rows import is_sound
+from memstory_reference.errors import StoreConflictError
+from memstory_reference.setting_rules import CHROMA, SQLITE
 
 if TYPE_CHECKING:
     from memstory_reference.ports import Embedder, VectorStore
 
 LOG = logging.getLogger(__name__)
+COLLECTIONS = "collections"
+"""The part of a folder that Chroma's own persistence has."""
 
 
 def unwrapped(store: VectorStore) -> VectorStore:
@@ -29,7 +33,7 @@ Wrap = Callable[["VectorStore"], "VectorStore"]
 
 def is_store(folder: Path) -> bool:
     """Say whether a vector store is in `folder`; nothing is opened or made."""
-    return any((folder / name).is_file() for name in (FILE, OLD_FILE))
+    return any((folder / name).is_file() for name in (FILE, OLD_FILE, f"{COLLECTIONS}/{OLD_FILE}"))
 
 
 async def reindex_store(folder: Path, embedder: Embedder) -> int:
@@ -54,17 +58,38 @@ def drop_damaged(folder: Path) -> None:
         lock.release()
 
 
-async def open_store(
-    folder: Path, embedder: Embedder, *, server: str | None = None, exact_rows: int = EXACT_ROWS
-) -> VectorStore:
-    """Open the vector store for the vectors of `embedder`: of `server` (HOST:PORT), else in `folder`.
+def _other_engine(folder: Path, made_with: str) -> StoreConflictError:
+    return StoreConflictError(
+        f"{folder} was made with the setting 'store: {made_with}'. Keep that setting, or export there and import into "
+        "another folder."
+    )
 
-    Until it is closed this process owns the folder. An owner of more than `exact_rows` rows is
-    searched by Chroma's index.
+
+async def open_store(
+    folder: Path,
+    embedder: Embedder,
+    *,
+    engine: str = SQLITE,
+    server: str | None = None,
+    exact_rows: int = EXACT_ROWS,
+) -> VectorStore:
+    """Open the vector store for the vectors of `embedder`: of `server` (HOST:PORT), else in `folder` by `engine`.
+
+    Until it is closed this process owns the folder. By `sqlite`, an owner of more than `exact_rows` rows is searched by
+    Chroma's index; by `chroma`, rows and vectors are in Chroma alone. A folder of one engine is refused by the other.
     """
+    if server is None and engine == CHROMA:
+        if any((folder / name).is_file() for name in (FILE, OLD_FILE)):
+            raise _other_engine(folder, SQLITE)
+        from memstory_reference.adapters.vectors.chroma_store import open_chroma_folder  # noqa: PLC0415
+
+        data = folder / COLLECTIONS
+        return await open_chroma_folder(folder, data, model=embedder.model, dimension=embedder.dimension)
     if server is None:
+        if (folder / COLLECTIONS).is_dir():
+            raise _other_engine(folder, CHROMA)
         return await open_chroma(folder, model=embedder.model, dimension=embedder.dimension, exact_rows=exact_rows)
-    from memstory_reference.adapters.vectors.chroma_server import open_chroma_server  # noqa: PLC0415
+    from memstory_reference.adapters.vectors.chroma_store import open_chroma_server  # noqa: PLC0415
 
     host, _, port = server.rpartition(":")
     return await open_chroma_server(host, int(port), model=embedder.model, dimension=embedder.dimension)

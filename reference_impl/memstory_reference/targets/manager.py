@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
-from memstory.contract.target import Environment
+from memstory.contract.target import Environment, Tree
 from memstory_reference.composition.manager import open_manager
+from memstory_reference.setting_rules import CHROMA
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import LIMITS, default_manager
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
-SETTINGS = ("cleanup_interval", "context_window_size", "keep_secrets", "min_score", "timezone", *LIMITS)
+SETTINGS = ("cleanup_interval", "context_window_size", "keep_secrets", "min_score", "store", "timezone", *LIMITS)
 """Options that are settings of the same name; the case decides where the memory is."""
 
 
@@ -28,17 +31,16 @@ class ManagerTarget(FolderTarget):
         return super()._ports_of(env)
 
     async def _opened(self, folder: Path) -> ManagerMemory:
-        return ManagerMemory(
-            await open_manager(
-                self._settings,
-                folder=folder,
-                embedder=self._ports.embedder,
-                chat=self._ports.chat,
-                clock=self._clock,
-                new_id=self._ports.new_id,
-                wrap=self._ports.with_faults,
-            )
+        system = await open_manager(
+            self._settings,
+            folder=folder,
+            embedder=self._ports.embedder,
+            chat=self._ports.chat,
+            clock=self._clock,
+            new_id=self._ports.new_id,
+            wrap=self._ports.with_faults,
         )
+        return ManagerMemory(system, self._settings.store)
 
 
 class ManagerFactory(SystemFactory):
@@ -47,3 +49,11 @@ class ManagerFactory(SystemFactory):
     name = "manager"
     spec = "memstory_reference.targets.manager:ManagerFactory"
     target_class = ManagerTarget
+
+
+class ManagerChromaFactory(ManagerFactory):
+    """The manager memory with its rows in Chroma's own persistence."""
+
+    name = "manager-chroma"
+    spec = "memstory_reference.targets.manager:ManagerChromaFactory"
+    usual_options: ClassVar[Mapping[str, Tree]] = {"store": CHROMA}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
-from memstory.contract.target import Environment
+from memstory.contract.target import Environment, Tree
 from memstory_reference.composition.observations import open_observations
+from memstory_reference.setting_rules import CHROMA
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.memory import ObservationsMemory
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
@@ -50,3 +53,11 @@ class ObservationsFactory(SystemFactory):
     name = "observations"
     spec = "memstory_reference.targets.observations:ObservationsFactory"
     target_class = ObservationsTarget
+
+
+class ObservationsChromaFactory(ObservationsFactory):
+    """The observations memory with its vectors in Chroma's own persistence."""
+
+    name = "observations-chroma"
+    spec = "memstory_reference.targets.observations:ObservationsChromaFactory"
+    usual_options: ClassVar[Mapping[str, Tree]] = {"store": CHROMA}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import wraps
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -47,6 +48,7 @@ class SystemTarget(Target):
 
     memory_class: ClassVar[type[SystemMemory]]
     options: ClassVar[Sequence[str]] = PORT_OPTIONS
+    usual_options: Mapping[str, Tree] = {}
     _memory: SystemMemory
 
     def __init_subclass__(cls) -> None:
@@ -89,7 +91,8 @@ class SystemTarget(Target):
         return bool(self._env.model_rules) or self._env.options.get("chat", OFFLINE) != OFFLINE
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        self._env, self._clock = env, clock
+        self._env, self._clock = replace(env, options={**self.usual_options, **env.options}), clock
+        env = self._env
         with harness_errors():
             with story_errors():
                 check_options(env.options, self.options)
@@ -192,6 +195,9 @@ class SystemFactory(TargetFactory):
     """Makes targets of one system, which share loaded embedding models: weights are expensive, and never change."""
 
     target_class: ClassVar[type[SystemTarget]]
+    usual_options: ClassVar[Mapping[str, Tree]] = {}
+    """Options that a case of this target has unless it names them."""
+
     # Not onnxruntime: its import starts a thread and opens a database.
     preload: ClassVar[Sequence[str]] = (
         "memstory_reference.adapters.vectors.chroma",
@@ -207,7 +213,9 @@ class SystemFactory(TargetFactory):
         return self.target_class.capabilities()
 
     def target(self) -> Target:
-        return self.target_class(self._embedder)
+        target = self.target_class(self._embedder)
+        target.usual_options = self.usual_options
+        return target
 
     async def stop(self) -> None:
         for embedder in self._made.values():

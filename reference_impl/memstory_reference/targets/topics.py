@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
-from memstory.contract.target import Environment
+from memstory.contract.target import Capability, Environment, Tree
 from memstory_reference.composition.topics import open_topics
+from memstory_reference.setting_rules import CHROMA
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
@@ -33,7 +36,7 @@ class TopicsTarget(SystemTarget):
             new_id=self._ports.new_id,
             wrap=self._ports.with_faults,
         )
-        return TopicsMemory(system, self._clock)
+        return TopicsMemory(system, self._clock, self._settings.store)
 
 
 class TopicsFactory(SystemFactory):
@@ -42,3 +45,16 @@ class TopicsFactory(SystemFactory):
     name = "topics"
     spec = "memstory_reference.targets.topics:TopicsFactory"
     target_class = TopicsTarget
+
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
+        # Chroma's files keep what was deleted until it is written over.
+        in_chroma = {**self.usual_options, **options}.get("store") == CHROMA
+        return super().capabilities(options) - (frozenset({"delete.erases"}) if in_chroma else frozenset())
+
+
+class TopicsChromaFactory(TopicsFactory):
+    """The topics memory with its rows in Chroma's own persistence."""
+
+    name = "topics-chroma"
+    spec = "memstory_reference.targets.topics:TopicsChromaFactory"
+    usual_options: ClassVar[Mapping[str, Tree]] = {"store": CHROMA}

@@ -24,6 +24,7 @@ SETTINGS = (
     "ollama_host",
     "retention_days",
     "steps",
+    "store",
     "strict_topics",
     "tool_timeout_seconds",
     "toolset",

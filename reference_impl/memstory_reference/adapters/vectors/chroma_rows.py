@@ -24,13 +24,16 @@ TIE_ROOM, TIE_LIMIT = 16, 1_000
 class ChromaRows:
     """Blocking access to a collection; `batch` is the most rows that the client takes at once.
 
-    One that only follows the rows of another store keeps neither texts nor copies of vectors.
+    One that only follows the rows of another store keeps no texts; one with copies has each vector a second time.
     """
 
-    def __init__(self, collection: Collection, batch: int, *, is_follower: bool = False) -> None:
+    def __init__(
+        self, collection: Collection, batch: int, *, is_follower: bool = False, has_copies: bool = False
+    ) -> None:
         self.collection = collection
         self._batch = batch
         self._is_follower = is_follower
+        self._has_copies = has_copies
 
     def put(self, records: Sequence[Record], old: Mapping[str, Record]) -> None:
         """Write rows that have vectors; `old` holds the rows that exist, whose other metadata is removed."""
@@ -53,9 +56,13 @@ class ChromaRows:
         """Return the rows that exist, by id, in the order of `ids`, with their vectors."""
         found: dict[str, Record] = {}
         for part in _parts(ids, self._batch):
-            answer = self.collection.get(ids=list(part), include=["documents", "metadatas"])
-            columns = (answer["ids"], answer["documents"] or [], answer["metadatas"] or [])
-            found |= {one: _record(one, text, metadata) for one, text, metadata in zip(*columns, strict=True)}
+            # Of followers the vectors are in another store, and copies are in the metadata.
+            is_plain = not (self._is_follower or self._has_copies)
+            asked: list[Any] = ["documents", "metadatas", *(["embeddings"] if is_plain else [])]
+            answer = self.collection.get(ids=list(part), include=asked)
+            embeddings: Any = answer["embeddings"] if is_plain else [None] * len(answer["ids"])
+            columns = (answer["ids"], answer["documents"] or [], answer["metadatas"] or [], embeddings)
+            found |= {one: _record(one, *rest) for one, *rest in zip(*columns, strict=True)}
         return {one: found[one] for one in ids if one in found}
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
@@ -95,7 +102,7 @@ class ChromaRows:
     def _metadata(self, record: Record, old: Record | None) -> dict[str, Primitive | None]:
         """Return what makes Chroma's merge a replacement: a None deletes a key that the row had."""
         stale = dict.fromkeys(old.metadata if old else ())
-        vector = b"" if self._is_follower else np.asarray(record.vector, dtype="<f4").tobytes()
+        vector = np.asarray(record.vector, dtype="<f4").tobytes() if self._has_copies else b""
         return {**stale, **record.metadata, VECTOR_KEY: base64.b64encode(vector).decode("ascii")}
 
     def _existing(self, ids: Sequence[str]) -> list[str]:
@@ -103,10 +110,12 @@ class ChromaRows:
         return [one for one in ids if one in known]
 
 
-def _record(row_id: str, text: str | None, metadata: Mapping[str, Any] | None) -> Record:
+def _record(row_id: str, text: str | None, metadata: Mapping[str, Any] | None, stored: Any) -> Record:
     values = dict(metadata or {})
     coded = values.pop(VECTOR_KEY, None)
-    vector = None if not coded else np.frombuffer(base64.b64decode(str(coded)), dtype="<f4").astype(np.float32)
+    vector = None if stored is None else np.asarray(stored, dtype=np.float32)
+    if coded:
+        vector = np.frombuffer(base64.b64decode(str(coded)), dtype="<f4").astype(np.float32)
     return Record(id=row_id, text=text or "", metadata=values, vector=vector)
 
 

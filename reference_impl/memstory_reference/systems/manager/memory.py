@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.errors import InputError
-from memstory_reference.system_memory import CorrectingInWords, CurrentSessions, Forgotten, read_rows
+from memstory_reference.setting_rules import SQLITE
+from memstory_reference.system_memory import CorrectingInWords, CurrentSessions, Forgotten, engine_name, read_rows
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory
 from memstory_reference.systems.manager.memories.migration import migrate_rows
@@ -42,13 +42,14 @@ class ManagerMemory(CorrectingInWords):
     )
     counted = ("conversation", "fact", "context")
 
-    def __init__(self, system: ManagerSystem) -> None:
+    def __init__(self, system: ManagerSystem, engine: str = SQLITE) -> None:
+        self._engine = engine
         self._system = system
         self._sessions = CurrentSessions(DEFAULT_SESSION)
 
     @property
     def store_name(self) -> str:
-        return f"sqlite + chromadb {version('chromadb')}"
+        return engine_name(self._engine)
 
     async def close(self) -> None:
         await self._system.close()

@@ -13,6 +13,7 @@ from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
+    ENGINE,
     SWITCH,
     CheckedSettings,
     SettingRule,
@@ -39,6 +40,7 @@ class ManagerSettings(CheckedSettings):
     """Settings of the manager memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     path: str
+    store: str
     context_window_size: int
     embedding_model: str
     cleanup_interval: float
@@ -102,6 +104,7 @@ def _is_zone(value: Tree) -> bool:
 
 ManagerSettings.rules = {
     "path": text_rule("the path of a folder"),
+    "store": ENGINE,
     "context_window_size": count_rule(1_000, low=0),
     "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
     "cleanup_interval": number_rule(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, number_rule
+from memstory_reference.setting_rules import ENGINE, SQLITE, SWITCH, CheckedSettings, count_rule, number_rule
 from memstory_reference.text.secret_guard import Guard, secret_in
 
 
@@ -13,9 +13,11 @@ from memstory_reference.text.secret_guard import Guard, secret_in
 class ObservationsConfig(CheckedSettings):
     """`min_sim` is the cosine below which only keywords admit an observation; ratings lie within their two limits.
 
+    `store` is where the vectors are: in a file of our own, or in Chroma; texts and words are always in SQLite.
     `max_context_characters` is the most that a planner gets at once. Secrets are refused unless `keep_secrets`.
     """
 
+    store: str = SQLITE
     top_k: int = 3
     min_sim: float = 0.30
     rating_min: float = -2.0
@@ -32,6 +34,7 @@ class ObservationsConfig(CheckedSettings):
 
 
 ObservationsConfig.rules = {
+    "store": ENGINE,
     "top_k": count_rule(1_000),
     "min_sim": number_rule(-1, 1, "a number"),
     "rating_min": number_rule(-100, 0, "a number"),

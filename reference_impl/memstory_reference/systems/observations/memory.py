@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from importlib.metadata import version
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused, StoryError
@@ -13,7 +12,7 @@ from memstory.contract.models import ChatModel
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId
-from memstory_reference.system_memory import ForgettingInWords, read_rows
+from memstory_reference.system_memory import ForgettingInWords, engine_name, read_rows
 from memstory_reference.systems.observations.observation import KIND, Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.quality import rank, similarity
@@ -54,7 +53,7 @@ class ObservationsMemory(ForgettingInWords):
 
     @property
     def store_name(self) -> str:
-        return f"sqlite fts5 + chromadb {version('chromadb')}"
+        return f"sqlite fts5 + {engine_name(self._service.config.store)}"
 
     async def close(self) -> None:
         await self._service.close()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
-from memstory_reference.system_memory import CorrectingInWords, Forgotten, read_rows
+from memstory_reference.setting_rules import SQLITE
+from memstory_reference.system_memory import CorrectingInWords, Forgotten, engine_name, read_rows
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
@@ -44,6 +44,7 @@ class TopicsMemory(CorrectingInWords):
             *("add", "add.key", "add.key.apart", "add.verbatim", "add.exact"),
             *("get.key", "get.id", "list", "update", "feedback"),
             *("delete", "delete.reports_missing", "delete.scope", "delete.about", "delete.durable", "update.about"),
+            "delete.erases",
             "identifiers.spellings",
             *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),
             *("chat", "chat.tools", "chat.window", "tool", "tool.schema", "async_ingest"),
@@ -52,14 +53,15 @@ class TopicsMemory(CorrectingInWords):
     )
     counted = ("topics", "episodic")
 
-    def __init__(self, system: TopicsSystem, clock: Clock) -> None:
+    def __init__(self, system: TopicsSystem, clock: Clock, engine: str = SQLITE) -> None:
+        self._engine = engine
         self._system = system
         self._clock = clock
         self._answered: dict[Scope, str] = {}
 
     @property
     def store_name(self) -> str:
-        return f"sqlite + chromadb {version('chromadb')}"
+        return engine_name(self._engine)
 
     async def close(self) -> None:
         await self._system.close()

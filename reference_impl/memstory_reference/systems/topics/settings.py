@@ -11,6 +11,7 @@ from typing import Literal
 
 from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
+    ENGINE,
     SWITCH,
     CheckedSettings,
     SettingRule,
@@ -33,6 +34,7 @@ class TopicsSettings(CheckedSettings):
 
     chroma_path: str
     chroma_server: str | None
+    store: str
     exact_rows: int
     collection: str
     embedding_model: str
@@ -79,6 +81,7 @@ TopicsSettings.rules = {
             "HOST:PORT", lambda value: isinstance(value, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", value) is not None
         )
     ),
+    "store": ENGINE,
     "exact_rows": count_rule(1_000_000, 0),
     "collection": text_rule("a name on one line"),
     "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),

@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.vectors.chroma_server import open_chroma_server
+from memstory_reference.adapters.vectors.chroma_store import open_chroma_server
 
 
 async def test_server_that_does_not_answer_is_one_clear_error():

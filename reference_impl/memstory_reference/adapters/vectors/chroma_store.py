@@ -1,15 +1,16 @@
-"""The vector store of a server started by `chroma run`, which several processes may share.
+"""The vector store whose rows are in Chroma itself: in a folder of this process, or on a server that many share.
 
-Its rows are in Chroma, and nothing is held in memory, for others write too. Chroma's server has no
+A server is started by `chroma run`. Nothing of it is held in memory, for others write too, and it has no
 authentication: let it listen on 127.0.0.1 only.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import chromadb
@@ -20,6 +21,7 @@ from chromadb.config import Settings
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.chroma_collections import (
     check_space,
@@ -39,36 +41,80 @@ from memstory_reference.storage.lane import SerialThread
 logger = logging.getLogger(__name__)
 
 
-async def open_chroma_server(host: str, port: int, *, model: str, dimension: int | None = None) -> ChromaServerStore:
+async def open_chroma_folder(folder: Path, data: Path, *, model: str, dimension: int | None = None) -> ChromaStore:
+    """Open the store in `folder`, which this store alone owns until it is closed; all of it is in Chroma, in `data`.
+
+    Raises:
+        StoreConflictError: another store has the folder, or made it with another model or dimension.
+        SetupError: the folder cannot be written.
+    """
+    lock = FolderLock(folder)
+    lock.acquire()
+    place = str(folder)
+    lane = SerialThread(place, partial(chroma_errors, place, "Restore the folder from a copy, or begin a new one."))
+    try:
+        client = await lane.run(_folder_client, data)
+    except BaseException:
+        lock.release()
+        raise
+
+    def release() -> None:
+        try:
+            client.close()
+        finally:
+            lock.release()
+
+    return await _admitted(ChromaStore(client, lane, release, place=place, model=model, dimension=dimension))
+
+
+async def open_chroma_server(host: str, port: int, *, model: str, dimension: int | None = None) -> ChromaStore:
     """Open the store; UnavailableError if the server does not answer."""
     place = f"http://{host}:{port}"
     lane = SerialThread(place, partial(chroma_errors, place, "Look at the server's log."))
     client = await lane.run(_http_client, host, port, place)
-    store = ChromaServerStore(client, lane, place=place, model=model, dimension=dimension)
+    release = partial(_close_http, client)
+    # A copy of each vector: the server may be killed by whoever started it.
+    store = ChromaStore(client, lane, release, place=place, model=model, dimension=dimension, has_copies=True)
+    return await _admitted(store)
+
+
+async def _admitted(store: ChromaStore) -> ChromaStore:
     try:
-        await lane.run(store.admit)
+        await store.admit()
     except BaseException:
         await store.close()
         raise
     return store
 
 
-class ChromaServerStore:
-    """A `VectorStore`; made by `open_chroma_server`."""
+class ChromaStore:
+    """A `VectorStore`; made by `open_chroma_folder` and `open_chroma_server`."""
 
-    def __init__(self, client: Client, lane: SerialThread, *, place: str, model: str, dimension: int | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        lane: SerialThread,
+        release: Callable[[], None],
+        *,
+        place: str,
+        model: str,
+        dimension: int | None,
+        has_copies: bool = False,
+    ) -> None:
         self._lane = lane
+        self._release = release
+        self._has_copies = has_copies
         self.dimension = dimension
         self._client = client
         self._place = place
         self._model = model
         self._batch = int(client.get_max_batch_size())
-        self._rows: dict[str, ServerRows] = {}
+        self._rows: dict[str, CollectionRows] = {}
 
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Open the index of `owner`."""
         name = collection_name(collection, owner)
-        rows = self._rows.get(name) or ServerRows(self, (collection, owner))
+        rows = self._rows.get(name) or CollectionRows(self, (collection, owner))
         if await self._lane.run(rows.open):
             self._rows[name] = rows  # of a name that only was asked for, nothing is kept
         return CheckedIndex(self._lane, rows, lambda: self.dimension)
@@ -78,14 +124,14 @@ class ChromaServerStore:
         return await self._lane.run(self._owners, collection)
 
     async def close(self) -> None:
-        """Let go of the server; a second call does nothing."""
-        await self._lane.close(partial(_close_http, self._client))
+        """Let go of the folder or the server; a second call does nothing."""
+        await self._lane.close(self._release)
 
-    def admit(self) -> None:
+    async def admit(self) -> None:
         """Compare the store with this run by its first collection: all others were admitted by the same rule."""
-        for collection in own_collections(self._client):
-            self._check(collection)
-            return
+        first = await self._lane.run(next, own_collections(self._client), None)
+        if first is not None:
+            self._check(first)
 
     def find(self, key: tuple[str, str]) -> ChromaRows | None:
         """Return the rows of an owner, or None if nothing was ever written; blocking."""
@@ -100,7 +146,7 @@ class ChromaServerStore:
 
     def _checked(self, found: Collection) -> ChromaRows:
         self._check(found)
-        return ChromaRows(found, self._batch)
+        return ChromaRows(found, self._batch, has_copies=self._has_copies)
 
     def _check(self, found: Collection) -> None:
         check_space(found, self._place)
@@ -113,10 +159,10 @@ class ChromaServerStore:
         return sorted({stamp["memstory:owner"] for stamp in stamps if stamp["memstory:collection"] == collection})
 
 
-class ServerRows:
-    """One owner's rows on the server; their collection is made by the first write."""
+class CollectionRows:
+    """One owner's rows in Chroma; their collection is made by the first write."""
 
-    def __init__(self, store: ChromaServerStore, key: tuple[str, str]) -> None:
+    def __init__(self, store: ChromaStore, key: tuple[str, str]) -> None:
         self._store = store
         self._key = key
         self._found: ChromaRows | None = None
@@ -129,7 +175,7 @@ class ServerRows:
                 chosen = list(self._found.read(sample_ids(self._found.select({}))).values())
                 if lost := unreachable_ids(self._found.collection, chosen):
                     share = (self._found.collection.name, len(lost), len(chosen))
-                    logger.warning("%s: a query misses %d of %d rows; stop the server, open its folder once", *share)
+                    logger.warning("%s: a query misses %d of %d rows: Chroma's index has lost them", *share)
         return self._found
 
     def put(self, records: Sequence[Record]) -> None:
@@ -159,6 +205,11 @@ class ServerRows:
     def count(self) -> int:
         found = self.open()
         return found.count() if found else 0
+
+
+def _folder_client(folder: Path) -> Client:
+    settings = Settings(anonymized_telemetry=False)
+    return cast("Client", chromadb.PersistentClient(str(folder), settings=settings))
 
 
 def _http_client(host: str, port: int, place: str) -> Client:

@@ -1,0 +1,185 @@
+"""What `store: sqlite` and `store: chroma` cost and keep: `python benchmarks/engines.py [--kills 40] [--sizes 1000 …]`.
+
+For each engine and size, all rows of one owner with chance vectors: rows added a second, the median search, the time to
+open and answer the first search, megabytes on disk. Then processes are killed while they write, and run out of room for
+their files; afterwards every acknowledged row is looked for by its id and by its vector.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from memstory.contract.errors import MemstoryError
+from memstory_reference.composition.vector_stores import open_store
+from memstory_reference.ports import Purpose, Record, Vectors, VectorStore
+from memstory_reference.setting_rules import ENGINES
+
+DIMENSION, BATCH, LOOKS = 384, 100, 50
+ROOM = 3_000_000
+"""Bytes that a file of a process without room may have."""
+
+
+class ChanceVectors:
+    """Vectors by chance, the same for the same number at the end of a text."""
+
+    model = "chance"
+    dimension: int | None = DIMENSION
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        return np.array([vector_of(int(text.rpartition(" ")[2])) for text in texts])
+
+
+def vector_of(number: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    """Return a vector of length 1."""
+    vector = np.random.default_rng(number).standard_normal(DIMENSION).astype(np.float32)
+    return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
+
+
+def rows_of(first: int, count: int = BATCH) -> list[Record]:
+    """Return rows whose text, id and vector follow from their number."""
+    numbers = range(first, first + count)
+    return [Record(id=f"r{one}", text=f"note {one}", metadata={"n": one}, vector=vector_of(one)) for one in numbers]
+
+
+async def opened(folder: Path, engine: str) -> VectorStore:
+    """Open the store of a folder."""
+    return await open_store(folder, ChanceVectors(), engine=engine)
+
+
+async def measure(folder: Path, engine: str, size: int) -> list[str]:
+    """Return the cells of one row of the table."""
+    store = await opened(folder, engine)
+    index = await store.index("rows", "ann")
+    made = [rows_of(first) for first in range(0, size, BATCH)]
+    begun = time.perf_counter()
+    for rows in made:
+        await index.upsert(rows)
+    rate = size / (time.perf_counter() - begun)
+    looks = [random.Random(0).randrange(size) for _ in range(LOOKS)]  # noqa: S311  (no secret)
+    await index.query(vector_of(0), 5)
+    took = [await seconds(index.query, vector_of(one), 5) for one in looks]
+    await store.close()
+    begun = time.perf_counter()
+    store = await opened(folder, engine)
+    await (await store.index("rows", "ann")).query(vector_of(0), 5)
+    opening = time.perf_counter() - begun
+    await store.close()
+    disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
+    return [f"{rate:,.0f}", f"{median(took) * 1e3:.1f} ms", f"{opening:.2f} s", f"{disk:.0f} MB"]
+
+
+async def seconds(call: Callable[..., Awaitable[object]], *args: object) -> float:
+    """Return how long a call takes."""
+    begun = time.perf_counter()
+    await call(*args)
+    return time.perf_counter() - begun
+
+
+def write_until_end(folder: Path, engine: str, told: int, *, room: int | None) -> None:
+    """Write batches in a process of its own, and tell the pipe of each that is acknowledged; end at the first error."""
+    if room is not None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    async def write() -> None:
+        store = await opened(folder, engine)
+        index = await store.index("rows", "ann")
+        for batch in range(10_000):
+            await index.upsert(rows_of(batch * BATCH))
+            await index.query(vector_of(batch * BATCH), 1)
+            os.write(told, b".")
+
+    try:
+        asyncio.run(write())
+    except (MemstoryError, OSError) as error:
+        sys.stderr.write(f"    {engine}: {str(error)[:110]}\n")
+    finally:
+        os._exit(0)
+
+
+async def lost(folder: Path, engine: str, batches: int) -> str:
+    """Return what is wrong with the acknowledged rows, or nothing."""
+    try:
+        store = await opened(folder, engine)
+        index = await store.index("rows", "ann")
+        found = {row.id for row in await index.list()}
+        missing = [one for batch in range(batches) for one in rows_of(batch * BATCH) if one.id not in found]
+        near = [await index.query(vector_of(batch * BATCH), 1) for batch in range(batches)]
+        await store.close()
+    except MemstoryError as error:
+        return f"cannot be read: {str(error)[:90]}"
+    unfound = sum(not one or one[0].record.id != f"r{batch * BATCH}" for batch, one in enumerate(near))
+    problems = [f"{len(missing)} rows missing"] if missing else []
+    return ", ".join(problems + ([f"{unfound} of {batches} not found by their vector"] if unfound else []))
+
+
+def end_one(folder: Path, engine: str, after: float, *, room: int | None = None) -> tuple[int, str]:
+    """Have a process write, and end it after some seconds or when it has no room; return batches and what is lost."""
+    reading, telling = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        write_until_end(folder, engine, telling, room=room)
+    os.close(telling)
+    if room is None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    batches = 0
+    while part := os.read(reading, 4096):
+        batches += len(part)
+    os.close(reading)
+    return batches, asyncio.run(lost(folder, engine, batches))
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=40, help="processes that are killed, of each engine")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 50_000], help="rows of one owner")
+    parsed = parser.parse_args()
+    print(
+        "| store | rows | added a second | search, median | open and first search | disk |\n|---|---|---|---|---|---|"
+    )
+    for size in parsed.sizes:
+        for engine in ENGINES:
+            folder = Path(tempfile.mkdtemp())
+            cells = asyncio.run(measure(folder, engine, size))
+            print(f"| {engine} | {size:,} | {' | '.join(cells)} |", flush=True)
+            shutil.rmtree(folder)
+    chance = random.Random(1)  # noqa: S311  (no secret)
+    for engine in ENGINES:
+        ends = []
+        for _ in range(parsed.kills):
+            folder = Path(tempfile.mkdtemp())
+            ends.append(end_one(folder, engine, chance.uniform(1.0, 4.0)))
+            shutil.rmtree(folder)
+        bad = [problem for _, problem in ends if problem]
+        written = sum(batches for batches, _ in ends) * BATCH
+        print(
+            f"\n{engine}: {parsed.kills} kills, {written:,} rows acknowledged, {len(bad)} kills with a loss", flush=True
+        )
+        for problem in bad:
+            print(f"  {problem}")
+        folder = Path(tempfile.mkdtemp())
+        batches, problem = end_one(folder, engine, 0, room=ROOM)
+        print(f"{engine}: no room after {batches * BATCH:,} rows; then {problem or 'all of them are there'}")
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
