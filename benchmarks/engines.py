@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
 import resource
 import shutil
@@ -18,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
@@ -78,8 +78,12 @@ async def measure(folder: Path, engine: str, size: int) -> list[str]:
     await (await store.index("rows", "ann")).query(vector_of(0), 5)
     opening = time.perf_counter() - begun
     await store.close()
-    disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
-    return [f"{rate:,.0f}", f"{median(took) * 1e3:.1f} ms", f"{opening:.2f} s", f"{disk:.0f} MB"]
+    return [f"{rate:,.0f}", f"{median(took) * 1e3:.1f} ms", f"{opening:.2f} s"]
+
+
+def megabytes(folder: Path) -> str:
+    """Return what is on disk."""
+    return f"{sum(file.stat().st_size for file in folder.rglob('*') if file.is_file()) / 1e6:.0f} MB"
 
 
 async def seconds(call: Callable[..., Awaitable[object]], *args: object) -> float:
@@ -89,8 +93,8 @@ async def seconds(call: Callable[..., Awaitable[object]], *args: object) -> floa
     return time.perf_counter() - begun
 
 
-def write_until_end(folder: Path, engine: str, told: int, *, room: int | None) -> None:
-    """Write batches in a process of its own, and tell the pipe of each that is acknowledged; end at the first error."""
+def write_until_end(folder: Path, engine: str, told: Path, room: int | None) -> None:
+    """Write batches in a process of its own, and note each that is acknowledged; end at the first error."""
     if room is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
@@ -101,14 +105,12 @@ def write_until_end(folder: Path, engine: str, told: int, *, room: int | None) -
         for batch in range(10_000):
             await index.upsert(rows_of(batch * BATCH))
             await index.query(vector_of(batch * BATCH), 1)
-            os.write(told, b".")
+            told.write_text(str(batch + 1))  # noqa: ASYNC240  (nothing else runs)
 
     try:
         asyncio.run(write())
     except (MemstoryError, OSError) as error:
         sys.stderr.write(f"    {engine}: {str(error)[:110]}\n")
-    finally:
-        os._exit(0)
 
 
 async def lost(folder: Path, engine: str, batches: int) -> str:
@@ -128,21 +130,18 @@ async def lost(folder: Path, engine: str, batches: int) -> str:
 
 
 def end_one(folder: Path, engine: str, after: float, *, room: int | None = None) -> tuple[int, str]:
-    """Have a process write, and end it after some seconds or when it has no room; return batches and what is lost."""
-    reading, telling = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        write_until_end(folder, engine, telling, room=room)
-    os.close(telling)
-    if room is None:
-        time.sleep(after)
-        os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    batches = 0
-    while part := os.read(reading, 4096):
-        batches += len(part)
-    os.close(reading)
+    """Have a process write, and kill it some seconds after its first batch; return batches and what is lost."""
+    told = folder.with_suffix(".told")
+    # Started anew: Chroma's threads do not survive a fork.
+    child = get_context("spawn").Process(target=write_until_end, args=(folder, engine, told, room))
+    child.start()
+    while not told.exists() and child.is_alive():
+        time.sleep(0.02)
+    child.join(after)
+    child.kill()
+    child.join()
+    batches = int(told.read_text() or 0) if told.exists() else 0
+    told.unlink(missing_ok=True)
     return batches, asyncio.run(lost(folder, engine, batches))
 
 
@@ -158,7 +157,7 @@ def main() -> None:
     for size in parsed.sizes:
         for engine in ENGINES:
             folder = Path(tempfile.mkdtemp())
-            cells = asyncio.run(measure(folder, engine, size))
+            cells = [*asyncio.run(measure(folder, engine, size)), megabytes(folder)]
             print(f"| {engine} | {size:,} | {' | '.join(cells)} |", flush=True)
             shutil.rmtree(folder)
     chance = random.Random(1)  # noqa: S311  (no secret)
@@ -166,7 +165,7 @@ def main() -> None:
         ends = []
         for _ in range(parsed.kills):
             folder = Path(tempfile.mkdtemp())
-            ends.append(end_one(folder, engine, chance.uniform(1.0, 4.0)))
+            ends.append(end_one(folder, engine, chance.uniform(0.2, 3.0)))
             shutil.rmtree(folder)
         bad = [problem for _, problem in ends if problem]
         written = sum(batches for batches, _ in ends) * BATCH
@@ -176,7 +175,7 @@ def main() -> None:
         for problem in bad:
             print(f"  {problem}")
         folder = Path(tempfile.mkdtemp())
-        batches, problem = end_one(folder, engine, 0, room=ROOM)
+        batches, problem = end_one(folder, engine, 60, room=ROOM)
         print(f"{engine}: no room after {batches * BATCH:,} rows; then {problem or 'all of them are there'}")
         shutil.rmtree(folder)
 

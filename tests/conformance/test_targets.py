@@ -61,6 +61,7 @@ PECULIAR = {
     "langgraph-postgres": OmittingExpired,
     "langgraph-sqlite": OfLanggraphSqlite,
     "manager": OfManager,
+    "manager-chroma": OfManager,
     "pgvector": OnPostgres,
     "pipeline": OfPipeline,
 }
