@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import yaml
 
@@ -40,6 +40,19 @@ class CheckedSettings:
         """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
         check_settings(values, self.rules, where)
         return replace(self, **values)  # type: ignore[type-var]  # each subclass is a dataclass
+
+
+class ConfiguredSettings(CheckedSettings):
+    """Settings of an operator, with all that the configuration of the memory has, whose rules are among their own."""
+
+    __slots__ = ()
+    config: Any
+
+    def changed(self, values: Mapping[str, Tree], where: str) -> Self:
+        check_settings(values, self.rules, where)
+        inner = {name: value for name, value in values.items() if name in self.config.rules}
+        own = {name: value for name, value in values.items() if name not in inner}
+        return replace(self, **own, config=self.config.changed(inner, where))  # type: ignore[type-var]
 
 
 def with_ollama(settings: D) -> D:

@@ -142,7 +142,7 @@ async def _pipeline(settings: PipelineSettings, models: Models) -> SystemMemory:
 
 async def open_layers_of(settings: LayersSettings, models: Models) -> LayersService:
     """Return the layers memory of `settings`, for those that serve its own operations."""
-    is_durable = settings.mode.is_durable
+    is_durable = settings.memory_mode.is_durable
     has_embedder = is_durable and settings.embedding_model != NO_EMBEDDER
     return await open_layers(
         Path(settings.store),
@@ -152,13 +152,13 @@ async def open_layers_of(settings: LayersSettings, models: Models) -> LayersServ
         clock=SystemClock(),
         new_id=random_id,
         config=settings.config,
-        mode=settings.mode,
+        mode=settings.memory_mode,
     )
 
 
 async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
     service = await open_layers_of(settings, models)
-    return LayersMemory(service, store_name=settings.place if settings.mode.is_durable else "memory only")
+    return LayersMemory(service, store_name=settings.place if settings.memory_mode.is_durable else "memory only")
 
 
 async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from memstory.contract.values import Tree
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.setting_rules import (
-    CheckedSettings,
+    ConfiguredSettings,
     SettingRule,
-    check_settings,
     read_mapping,
     read_text,
     text_rule,
@@ -25,7 +22,7 @@ RULES = "offline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayersSettings(CheckedSettings):
+class LayersSettings(ConfiguredSettings):
     """`store` is a folder, or the URL of a Postgres database that several processes may share; `mode` says how durable.
 
     The embedder `none` ranks by words alone; the chat `offline` extracts, decides and replies by documented rules.
@@ -35,7 +32,7 @@ class LayersSettings(CheckedSettings):
     embedding_model: str = "all-MiniLM-L6-v2"
     chat: str = RULES
     ollama_host: str = DEFAULT
-    mode: MemoryMode = MemoryMode.LOCAL
+    mode: str = MemoryMode.LOCAL
     config: LayersConfig = field(default_factory=LayersConfig)
 
     @property
@@ -48,14 +45,10 @@ class LayersSettings(CheckedSettings):
         """Where the memory lies, as it may be shown: a URL may hold a password."""
         return "Postgres" if self.is_postgres else self.store
 
-    def changed(self, values: Mapping[str, Tree], where: str) -> LayersSettings:
-        """Return these settings with `values` in place, those of the configuration too."""
-        check_settings(values, self.rules, where)
-        own = {key: value for key, value in values.items() if key not in LayersConfig.rules}
-        if "mode" in own:
-            own["mode"] = parse_mode(own["mode"])
-        inner = {key: value for key, value in values.items() if key in LayersConfig.rules}
-        return replace(self, **own, config=self.config.changed(inner, where))
+    @property
+    def memory_mode(self) -> MemoryMode:
+        """How durable the memory is."""
+        return parse_mode(self.mode)
 
 
 def default_layers() -> LayersSettings:

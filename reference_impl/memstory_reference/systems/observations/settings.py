@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from memstory.contract.values import Tree
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.setting_rules import (
-    CheckedSettings,
-    check_settings,
+    ConfiguredSettings,
     read_mapping,
     read_text,
     text_rule,
@@ -20,7 +17,7 @@ from memstory_reference.systems.observations.config import ObservationsConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservationsSettings(CheckedSettings):
+class ObservationsSettings(ConfiguredSettings):
     """Where the memory is stored, its two models, and all that `ObservationsConfig` has."""
 
     path: str = ".observations"
@@ -33,13 +30,6 @@ class ObservationsSettings(CheckedSettings):
     def folder(self) -> Path:
         """Where the memory is stored, the home folder expanded."""
         return Path(self.path).expanduser()
-
-    def changed(self, values: Mapping[str, Tree], where: str) -> ObservationsSettings:
-        """Return these settings with `values` in place, those of the configuration too."""
-        check_settings(values, self.rules, where)
-        own = {key: value for key, value in values.items() if key not in ObservationsConfig.rules}
-        inner = {key: value for key, value in values.items() if key in ObservationsConfig.rules}
-        return replace(self, **own, config=self.config.changed(inner, where))
 
 
 def default_observations() -> ObservationsSettings:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from memstory.contract.values import Tree
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.setting_rules import (
-    CheckedSettings,
-    check_settings,
+    ConfiguredSettings,
     read_mapping,
     read_text,
     text_rule,
@@ -20,7 +17,7 @@ from memstory_reference.systems.turns.config import TurnsConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnsSettings(CheckedSettings):
+class TurnsSettings(ConfiguredSettings):
     """`store` is a folder, or the URL of a Postgres database that several processes may share."""
 
     store: str = ".turns"
@@ -38,13 +35,6 @@ class TurnsSettings(CheckedSettings):
     def folder(self) -> Path:
         """Where a store on this machine lies, the home folder expanded."""
         return Path(self.store).expanduser()
-
-    def changed(self, values: Mapping[str, Tree], where: str) -> TurnsSettings:
-        """Return these settings with `values` in place, those of the configuration too."""
-        check_settings(values, self.rules, where)
-        own = {key: value for key, value in values.items() if key not in TurnsConfig.rules}
-        inner = {key: value for key, value in values.items() if key in TurnsConfig.rules}
-        return replace(self, **own, config=self.config.changed(inner, where))
 
 
 def default_turns() -> TurnsSettings:
