@@ -16,6 +16,9 @@ from typing import Any
 from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import SettingRule, count_rule
 
+DEFAULT_OWNER = "default"
+"""Whose memory it is where nobody is named: that of programs, and of the MCP server."""
+
 MAX_OWNER_CHARACTERS = 512
 HIGHEST_COUNT = 1_000
 _REFUSED_IN_NAMES = frozenset({"Cc", "Zl", "Zp"})

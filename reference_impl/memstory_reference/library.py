@@ -9,19 +9,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema
 from memstory.contract.values import Json, Tree
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import DEFAULT_OWNER, checked_owner
 
 if TYPE_CHECKING:
     from memstory_reference.system_memory import SystemMemory
 
 T = TypeVar("T")
-DEFAULT_OWNER: Final = "default"
-"""Whose memory it is where nobody is named: that of the MCP server, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +276,6 @@ async def open_memory_async(
 async def _opened(system: str, path: str | Path | None, owner: str, settings: Mapping[str, Tree]) -> AsyncMemory:
     # Only now: an import of this package must not need its extra.
     from memstory_reference.composition.systems import Models, system_named  # noqa: PLC0415
-    from memstory_reference.input_checks import checked_owner  # noqa: PLC0415
 
     chosen = system_named(system)
     place = {} if path is None else {chosen.place: str(path)}

@@ -16,12 +16,12 @@ from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.conversation import Conversation, ConversationEnd, Say
 from memstory_reference.commands.desk import chosen_settings
-from memstory_reference.commands.options import owner_of, refuse_foreign
+from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.remote_memories import REMOTE
 from memstory_reference.commands.speech import Speech
 from memstory_reference.commands.terminal import Terminal
 from memstory_reference.commands.watched_chat import WatchedChat
-from memstory_reference.composition.systems import Models
+from memstory_reference.composition.systems import Models, system_named
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.ports import BY_RULES
@@ -111,7 +111,7 @@ async def _remote(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[C
 
 def _scope(parsed: argparse.Namespace) -> Scope:
     """Return for whom and in which session one talks."""
-    owner = owner_of(parsed.system) if parsed.owner is None else checked_owner(parsed.owner)
+    owner = system_named(parsed.system).owner if parsed.owner is None else checked_owner(parsed.owner)
     return Scope(user=owner, session=parsed.thread_id or random_id())
 
 

@@ -10,10 +10,9 @@ from importlib.metadata import version
 from memstory.contract.target import Scope
 from memstory.contract.values import Tree
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.commands.options import OF_PROGRAMS
 from memstory_reference.composition.extras import mcp_sdk
 from memstory_reference.composition.systems import Models, system_named
-from memstory_reference.input_checks import checked_owner
+from memstory_reference.input_checks import DEFAULT_OWNER, checked_owner
 
 NAME = "memory"
 CALLER = "McpClient"
@@ -30,7 +29,7 @@ async def serve(parsed: argparse.Namespace) -> int:
     place = {} if parsed.path is None else {system.place: parsed.path}
     settings = system.settings(parsed.config, place, "--path")
     # One client starts one process: that is one session of the memory.
-    scope = Scope(user=checked_owner(OF_PROGRAMS if parsed.owner is None else parsed.owner), session=random_id())
+    scope = Scope(user=checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner), session=random_id())
     memory = await system.opened(settings, Models())
     try:
         sdk = mcp_sdk()

@@ -10,16 +10,6 @@ from pathlib import Path
 from memstory_reference.errors import InputError
 
 SYSTEMS = ("topics", "observations", "pipeline", "layers", "manager", "turns")
-LAYERS = "layers"
-OF_A_PERSON = {"topics": "me", "pipeline": "me", LAYERS: ""}
-OF_PROGRAMS = "default"
-
-
-def owner_of(system: str) -> str:
-    """Return whose memory it is where no name is given; of layers nobody's: the conversation owns it."""
-    return OF_A_PERSON.get(system, OF_PROGRAMS)
-
-
 BUS_VARIABLE = "MEMSTORY_NATS"
 DEFAULT_BUS = "nats://127.0.0.1:4222"
 
@@ -53,8 +43,8 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         metavar="DIR",
-        help="folder of the memory (default: of topics .chroma here, else a dot and its name); layers and turns also "
-        "take postgresql://…",
+        help="folder of the memory (default: .chroma here for topics, ~/.reachy/memory for manager, else a dot and its "
+        "name here); layers and turns also take postgresql://…",
     )
     parser.add_argument(
         "--embedder",

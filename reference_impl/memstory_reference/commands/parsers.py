@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from memstory_reference.adapters.embedding import weights
 from memstory_reference.commands.options import (
-    OF_PROGRAMS,
     add_bus_option,
     add_mode_option,
     add_owner_options,
@@ -18,6 +17,7 @@ from memstory_reference.commands.options import (
     add_system_option,
 )
 from memstory_reference.composition.embedders import MINILM
+from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.observations.config import ObservationsConfig
@@ -135,7 +135,7 @@ def add_observations(subparsers: Parsers) -> None:
 def _add_observations_action(actions: Parsers, name: str, text: str) -> Parser:
     parser = actions.add_parser(name, help=text, description=text)
     parser.add_argument("--store", type=Path, required=True, metavar="DIR", help="the folder of the memory")
-    parser.add_argument("--owner", default=OF_PROGRAMS, help=f"whose runs (default '{OF_PROGRAMS}')")
+    parser.add_argument("--owner", default=DEFAULT_OWNER, help=f"whose runs (default '{DEFAULT_OWNER}')")
     parser.add_argument("--embedder", default=MINILM, help=f"the store's model (default {MINILM})")
     parser.add_argument("--ollama-host", default=os.environ.get("OLLAMA_HOST", "http://127.0.0.1:11434"), metavar="URL")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
@@ -200,7 +200,7 @@ def add_mcp(subparsers: Parsers) -> None:
     add_system_option(parser, "manager")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings as YAML, of the manager under `memory:`")
     parser.add_argument("--path", metavar="FOLDER", help="where the memory lies, instead of what the settings say")
-    parser.add_argument("--owner", metavar="NAME", help=f"whose memories they are (default: {OF_PROGRAMS})")
+    parser.add_argument("--owner", metavar="NAME", help=f"whose memories they are (default: {DEFAULT_OWNER})")
 
 
 def add_models(subparsers: Parsers) -> None:

@@ -20,6 +20,7 @@ from memstory_reference.composition.topics import open_topics
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.composition.vector_stores import is_store, reindex_store
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.setting_rules import CHROMA
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.layers.memory import LayersMemory
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from memstory_reference.system_memory import SystemMemory
     from memstory_reference.systems.layers.service import LayersService
 
+OF_A_PERSON: Final = "me"
 TextListener = Callable[[str], None]
 
 
@@ -79,6 +81,7 @@ class Models:
 class MemorySystem:
     """One of the six: `place` is the setting that says where its memories are stored, `server` another that may.
 
+    `owner` is whose memory it is in a talk where no name is given; of nobody's, the conversation owns it.
     `is_stored` says whether a memory is there already; `reindexed` embeds all texts of a closed one by another model.
     """
 
@@ -88,6 +91,7 @@ class MemorySystem:
     read_settings: Callable[[Path], Any]
     is_stored: Callable[[Any], bool]
     opened: Callable[[Any, Models], Awaitable[SystemMemory]]
+    owner: str = DEFAULT_OWNER
     server: str | None = None
     reindexed: Callable[[Any, Embedder], Awaitable[int]] | None = None
 
@@ -190,6 +194,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             read_settings=read_topics,
             is_stored=lambda settings: settings.chroma_server is not None or is_store(Path(settings.chroma_path)),
             opened=_topics,
+            owner=OF_A_PERSON,
             server="chroma_server",
             reindexed=_reindex_topics,
         ),
@@ -208,6 +213,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             read_settings=read_pipeline,
             is_stored=lambda settings: (settings.folder / PIPELINE_FILE).is_file(),
             opened=_pipeline,
+            owner=OF_A_PERSON,
         ),
         MemorySystem(
             name="layers",
@@ -216,6 +222,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             read_settings=read_layers,
             is_stored=lambda settings: settings.is_postgres or (Path(settings.store) / LAYERS_FILE).is_file(),
             opened=_layers,
+            owner="",
         ),
         MemorySystem(
             name="manager",

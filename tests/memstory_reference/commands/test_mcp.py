@@ -40,9 +40,9 @@ async def answer(client, name, **arguments):
     result = await client.call_tool(name, arguments)
     assert not result.is_error, result
     (content,) = result.content
-    plain = json.loads(content.text)
     structured = result.structured_content
-    assert plain == (structured if isinstance(plain, dict) else structured["result"])
+    plain = structured["result"] if set(structured) == {"result"} else structured
+    assert content.text == plain or json.loads(content.text) == plain
     return plain
 
 
@@ -56,6 +56,7 @@ async def refusal(client, name, **arguments):
 async def test_a_client_stores_finds_and_forgets(connect, mode):
     async with connect(mode=mode) as client:
         assert client.server_info.name == "memory"
+        assert "long-term memory" in client.instructions
         assert [tool.name for tool in (await client.list_tools()).tools] == NAMES
         stored = await answer(client, "store_memory", content="User prefers to be called Alex.", metadata={"a": [None]})
         (found,) = await answer(client, "search_memories", query="What is the user called?", memory_type="fact")
