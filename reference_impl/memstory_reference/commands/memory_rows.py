@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tabulate import tabulate
@@ -11,6 +12,8 @@ from memstory.contract.values import Tree
 from memstory_reference.commands.terminal_text import cell, json_text, printable
 
 SHORT_ID_CHARACTERS = 8
+_RANDOM = re.compile("[0-9a-f]{32}")
+"""A key that nobody chose: of observations the id is the key, too."""
 
 Row = dict[str, Tree]
 
@@ -32,7 +35,8 @@ def row_of(owner: str | None, hit: Hit, *, archived: bool = False) -> Row:
 
 def row_name(row: Row) -> str:
     """Return what a row is called in a command: its topic, or the beginning of its id."""
-    return str(row["topic"] or row["id"][:SHORT_ID_CHARACTERS])
+    has_name = row["topic"] and not _RANDOM.fullmatch(row["topic"])
+    return str(row["topic"] if has_name else row["id"][:SHORT_ID_CHARACTERS])
 
 
 def row_table(rows: Sequence[Row]) -> str:
