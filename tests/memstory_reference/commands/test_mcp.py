@@ -211,7 +211,11 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize("system", TOOLS)
+@pytest.mark.parametrize(
+    "system",
+    # The others have tests above that restart their server.
+    [one if one in ("layers", "observations") else pytest.param(one, marks=pytest.mark.slow) for one in TOOLS],
+)
 async def test_what_a_client_stores_is_there_after_a_restart_and_not_for_another_owner(connect, system):
     save, saved, look, looked = TOOLS[system]
     async with connect("--system", system, "--owner", "ann") as client:
