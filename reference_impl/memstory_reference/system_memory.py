@@ -197,7 +197,7 @@ class CurrentSessions:
 def engine_name(engine: str) -> str:
     """Return what a report says of the engine of a memory that was specified on Chroma."""
     chroma = f"chromadb {version('chromadb')}"
-    return chroma if engine == CHROMA else f"sqlite, indexed by {chroma}"
+    return chroma if engine == CHROMA else f"sqlite + {chroma}"
 
 
 def exported_row(hit: Hit) -> dict[str, Tree]:

@@ -166,7 +166,7 @@ def test_a_person_types_what_the_page_shows(processes):
     begun = [processes.begin("memory", "--store", "s"), processes.begin("tools"), processes.begin("agent")]
     for one in begun:
         processes.ready(one)
-    said = ["Please remember my preferred language is Elixir.", "/topics", "/new", "What language do I prefer?"]
+    said = ["Please remember my preferred language is Elixir.", "/list topic", "/new", "What language do I prefer?"]
     done = processes.run("chat", "--bus", processes.bus, lines=said)
     assert done.returncode == 0, done.stderr
     assert '→ save_topic(topic="user.language_preference", content="Elixir")' in done.stdout

@@ -180,7 +180,7 @@ class Memory:
         named = {one.name: request.args[one.name] for one in form if one.kind is one.KEYWORD_ONLY}
         answer = getattr(self, request.op)(*placed, **named)
         if not hasattr(answer, "__await__"):
-            raise TargetError(f"'{request.op}' of the memory is not a coroutine: define it with 'async def'")
+            raise TargetError(f"'{request.op}' of the target is not a coroutine: define it with 'async def'")
         return cast("Answer", await answer)
 
     async def settle(self) -> None:

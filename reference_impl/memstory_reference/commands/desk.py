@@ -15,7 +15,6 @@ from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Json, Tree
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, row_of
 from memstory_reference.commands.terminal_text import cell
-from memstory_reference.composition.embedders import make_idle_embedder
 from memstory_reference.composition.systems import MemorySystem, Models, Settings, system_named
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_owner
@@ -61,8 +60,7 @@ async def open_desk(parsed: argparse.Namespace, *, needs_model: bool, may_be_new
             f"{system.place_of(settings)}: no memory is stored here. Name its folder or database with --store, or make "
             f"one with 'chat --system {system.name}'"
         )
-    models = Models() if needs_model else Models(embedder=make_idle_embedder(settings.embedding_model))
-    memory = await system.opened(settings, models)
+    memory = await system.opened(settings, Models(is_idle=not needs_model))
     try:
         yield Desk(memory=memory, owner=parsed.owner, session=parsed.thread_id)
     finally:

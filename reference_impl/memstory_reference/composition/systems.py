@@ -11,7 +11,7 @@ from memstory.contract.texts import did_you_mean
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.chat_models import OFFLINE, chat_of
-from memstory_reference.composition.embedders import ModelSettings, embedder_of
+from memstory_reference.composition.embedders import ModelSettings, embedder_of, make_idle_embedder
 from memstory_reference.composition.layers import LAYERS_FILE, open_layers
 from memstory_reference.composition.manager import open_manager
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
@@ -62,15 +62,15 @@ class Settings(ModelSettings, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """What a memory is opened with; None is what its settings name."""
+    """What a memory is opened with: the models of its settings; with `is_idle`, an embedder that has its name alone."""
 
-    embedder: Embedder | None = None
+    is_idle: bool = False
     around_chat: Callable[[ChatModel], ChatModel] = lambda model: model
     on_text: TextListener | None = None
 
     def embedder_of(self, settings: ModelSettings) -> Embedder:
         """Return the embedder."""
-        return self.embedder or embedder_of(settings)
+        return make_idle_embedder(settings.embedding_model) if self.is_idle else embedder_of(settings)
 
     def chat_of(self, settings: ModelSettings, *, incognito: bool = False) -> ChatModel:
         """Return the language model, which passes on what it says while it says it."""

@@ -10,7 +10,7 @@ import pytest
 
 from memstory.running.stage import owner_of
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers import forgetting, records_desk, service
+from memstory_reference.systems.layers import forgetting, formulas, records_desk, service
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.operations import dedup, episodic, promotion
@@ -26,7 +26,7 @@ from memstory_reference.systems.layers.stores.sqlite_rows_store import SqliteRow
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 from memstory_reference.systems.layers.turns import lanes, session_end, writing
 from memstory_reference.systems.layers.turns.session_end import SessionEnds
-from memstory_reference.targets.layers import LayersFactory, formulas
+from memstory_reference.targets.layers import LayersFactory
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 

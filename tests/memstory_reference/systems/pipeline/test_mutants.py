@@ -9,7 +9,15 @@ from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.models import Reply
 from memstory_reference.adapters.watched import WatchedModel
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.pipeline import compression, importance, prompt_block, recall, selection, service
+from memstory_reference.systems.pipeline import (
+    compression,
+    importance,
+    prompt_block,
+    recall,
+    selection,
+    service,
+    values,
+)
 from memstory_reference.systems.pipeline.chunk import ChunkType
 from memstory_reference.systems.pipeline.ingest import chunking, importing, planning
 from memstory_reference.systems.pipeline.ingest.planning import Planner
@@ -21,7 +29,7 @@ from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStor
 from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
-from memstory_reference.targets.pipeline import PipelineFactory, values
+from memstory_reference.targets.pipeline import PipelineFactory
 from memstory_reference.text import chunks
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
