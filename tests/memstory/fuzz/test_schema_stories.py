@@ -28,7 +28,7 @@ from memstory.running.runner import RunOptions
 
 pytestmark = pytest.mark.doses("stories", 285, 50_000)
 MOST_TRIED = 10_000
-CAP = RunOptions(case_seconds=2.0, retrieval_seconds=2.0)
+CAP = RunOptions(case_seconds=5.0, retrieval_seconds=2.0)
 SLOW = frozenset({"crash", "other_process", "wait", "eventually"})
 """What starts a process or lets time pass."""
 
