@@ -73,7 +73,7 @@ def stories(session: nox.Session) -> None:
     # A whole run takes two workers; a narrowed one is shown in full, with the progress of long cases.
     session.run("memstory", "run", "stories", *(session.posargs or ["-n", "2"]))
     if not session.posargs:
-        # The three memories that were specified on Chroma, once more with their rows in Chroma itself.
+        # The three memories that were specified on Chroma, once more with their rows in Chroma itself: reports/chroma.
         own = [f"stories/{name}" for name in ("s5_memory_recall.yaml", "s6_memory_save.yaml", *ON_CHROMA)]
         targets = [word for name in ON_CHROMA for word in ("--target", f"{name}-chroma")]
         session.run("memstory", "run", *own, *targets, "-n", "2", "--report", "reports/chroma")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema
@@ -20,7 +21,9 @@ from memstory_reference.input_checks import DEFAULT_OWNER, checked_owner
 if TYPE_CHECKING:
     from memstory_reference.system_memory import SystemMemory
 
+P = ParamSpec("P")
 T = TypeVar("T")
+DEFAULT_SESSION = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +101,7 @@ class AsyncMemory:
         """Return the text that goes before a model's prompt, where the memory makes one."""
         return await self.memory.context(Query(text=query, token_budget=tokens), self._scope(user))
 
-    async def say(self, text: str, user: str | None = None, *, session: str = DEFAULT_OWNER) -> str:
+    async def say(self, text: str, user: str | None = None, *, session: str = DEFAULT_SESSION) -> str:
         """Take one turn with the memory's own agent; return the answer."""
         return (await self.memory.say(text, self._scope(user, session))).answer
 
@@ -112,7 +115,7 @@ class AsyncMemory:
         """Call one of `tools`, as a model asked for it; what is wrong with the call is in its `error`."""
         return await self.memory.tool(name, arguments, self._scope(user, session), "Program")
 
-    async def run(self, job: str, user: str | None = None, **arguments: Tree) -> Tree:
+    async def run(self, /, job: str, user: str | None = None, **arguments: Tree) -> Tree:
         """Run a job of the memory, such as `compress` or `reindex`; return what it reports."""
         return await self.memory.run(job, arguments, self._scope(user))
 
@@ -126,6 +129,18 @@ class AsyncMemory:
 
     def _scope(self, user: str | None, session: str | None = None) -> Scope:
         return Scope(user=self.owner if user is None else user, session=session)
+
+
+def _blocking(
+    method: Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[OpenMemory, P], T]:
+    """Return a method of `AsyncMemory` as one that returns when it is done, with the same arguments and docstring."""
+
+    @wraps(method)
+    def call(self: OpenMemory, /, *args: P.args, **more: P.kwargs) -> T:
+        return self._wait(method(self._inner, *args, **more))
+
+    return call
 
 
 class OpenMemory:
@@ -144,82 +159,20 @@ class OpenMemory:
             self._end()
             raise
 
-    def add(
-        self,
-        text: str,
-        user: str | None = None,
-        *,
-        session: str | None = None,
-        key: str | None = None,
-        kind: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> list[str]:
-        """As `AsyncMemory.add`."""
-        return self._wait(self._inner.add(text, user, session=session, key=key, kind=kind, metadata=metadata))
-
-    def search(
-        self,
-        query: str,
-        user: str | None = None,
-        limit: int | None = None,
-        *,
-        session: str | None = None,
-        min_score: float | None = None,
-        where: Mapping[str, Json] | None = None,
-    ) -> list[Hit]:
-        """As `AsyncMemory.search`."""
-        asked = self._inner.search(query, user, limit, session=session, min_score=min_score, where=where)
-        return self._wait(asked)
-
-    def get(self, id: str, user: str | None = None) -> Hit | None:  # noqa: A002  (the word for it)
-        """As `AsyncMemory.get`."""
-        return self._wait(self._inner.get(id, user))
-
-    def list(self, user: str | None = None, *, session: str | None = None, kind: str | None = None) -> list[Hit]:
-        """As `AsyncMemory.list`."""
-        return self._wait(self._inner.list(user, session=session, kind=kind))
-
-    def update(self, id: str, text: str, user: str | None = None) -> None:  # noqa: A002  (the word for it)
-        """As `AsyncMemory.update`."""
-        self._wait(self._inner.update(id, text, user))
-
-    def delete(self, id: str, user: str | None = None) -> bool:  # noqa: A002  (the word for it)
-        """As `AsyncMemory.delete`."""
-        return self._wait(self._inner.delete(id, user))
-
-    def delete_all(self, user: str | None = None, *, session: str | None = None) -> None:
-        """As `AsyncMemory.delete_all`."""
-        self._wait(self._inner.delete_all(user, session=session))
-
-    def forget(self, id: str, user: str | None = None) -> Sequence[Hit]:  # noqa: A002  (the word for it)
-        """As `AsyncMemory.forget`."""
-        return self._wait(self._inner.forget(id, user))
-
-    def context(self, query: str, user: str | None = None, *, tokens: int | None = None) -> str:
-        """As `AsyncMemory.context`."""
-        return self._wait(self._inner.context(query, user, tokens=tokens))
-
-    def say(self, text: str, user: str | None = None, *, session: str = DEFAULT_OWNER) -> str:
-        """As `AsyncMemory.say`."""
-        return self._wait(self._inner.say(text, user, session=session))
-
-    def tools(self) -> Sequence[ToolSchema]:
-        """As `AsyncMemory.tools`."""
-        return self._wait(self._inner.tools())
-
-    def call_tool(
-        self, name: str, arguments: Mapping[str, Json], user: str | None = None, *, session: str | None = None
-    ) -> ToolCall:
-        """As `AsyncMemory.call_tool`."""
-        return self._wait(self._inner.call_tool(name, arguments, user, session=session))
-
-    def run(self, job: str, user: str | None = None, **arguments: Tree) -> Tree:
-        """As `AsyncMemory.run`."""
-        return self._wait(self._inner.run(job, user, **arguments))
-
-    def settle(self) -> None:
-        """As `AsyncMemory.settle`."""
-        self._wait(self._inner.settle())
+    add = _blocking(AsyncMemory.add)
+    search = _blocking(AsyncMemory.search)
+    get = _blocking(AsyncMemory.get)
+    list = _blocking(AsyncMemory.list)
+    update = _blocking(AsyncMemory.update)
+    delete = _blocking(AsyncMemory.delete)
+    delete_all = _blocking(AsyncMemory.delete_all)
+    forget = _blocking(AsyncMemory.forget)
+    context = _blocking(AsyncMemory.context)
+    say = _blocking(AsyncMemory.say)
+    tools = _blocking(AsyncMemory.tools)
+    call_tool = _blocking(AsyncMemory.call_tool)
+    run = _blocking(AsyncMemory.run)
+    settle = _blocking(AsyncMemory.settle)
 
     def close(self) -> None:
         """Release the store; a second call does nothing."""
@@ -279,5 +232,5 @@ async def _opened(system: str, path: str | Path | None, owner: str, settings: Ma
 
     chosen = system_named(system)
     place = {} if path is None else {chosen.place: str(path)}
-    opened = await chosen.opened(chosen.settings(None, {**settings, **place}, "open_memory"), Models())
+    opened = await chosen.open(chosen.settings(None, {**settings, **place}, "open_memory"), Models())
     return AsyncMemory(memory=opened, owner=checked_owner(owner))

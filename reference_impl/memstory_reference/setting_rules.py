@@ -103,6 +103,14 @@ def text_rule(what: str, *starts: str) -> SettingRule:
     return SettingRule(what, fits)
 
 
+MODEL_RULES: Mapping[str, SettingRule] = {
+    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
+    "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
+    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
+}
+"""What every memory has: its two models, and where Ollama answers."""
+
+
 def check_settings(values: Mapping[str, Tree], rules: Mapping[str, SettingRule], where: str) -> None:
     """Raise InputError for a value that no rule allows; it names `where`, the key and what is allowed."""
     for key, value in values.items():

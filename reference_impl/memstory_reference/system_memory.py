@@ -20,7 +20,7 @@ LOOK: Final = "_look_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class ForgetResult:
     """What was deleted, and what was kept though it mentions the same."""
 
     gone: Sequence[Hit]
@@ -89,10 +89,10 @@ class SystemMemory(Memory):
         found = await self.get(Ref(id=memory_id), scope)
         return [] if found is None else [found]
 
-    async def forget(self, memory_id: str, scope: Scope) -> Forgotten:
+    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
         """Delete a memory with those that repeat it, out of the sight of running talks too."""
         gone = await self.repeats(memory_id, scope)
-        return Forgotten(gone=[one for one in gone if await self.delete(Ref(id=one.id), scope)])
+        return ForgetResult(gone=[one for one in gone if await self.delete(Ref(id=one.id), scope)])
 
     def view(self, hit: Hit) -> dict[str, Tree]:
         """Return a memory for a page: its words, and under `content` the fields of which `editable` may be changed."""

@@ -76,7 +76,7 @@ async def _local(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Co
         return made[-1]
 
     models = Models(around_chat=watched, on_text=speech.part)
-    memory = await system.opened(settings, models)
+    memory = await system.open(settings, models)
     try:
         status = memory.status_line(await memory.inspect("status", {}, scope))
         place = "this process alone" if memory.is_forgetful else system.place_of(settings)

@@ -30,7 +30,7 @@ async def serve(parsed: argparse.Namespace) -> int:
     settings = system.settings(parsed.config, place, "--path")
     # One client starts one process: that is one session of the memory.
     scope = Scope(user=checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner), session=random_id())
-    memory = await system.opened(settings, Models())
+    memory = await system.open(settings, Models())
     try:
         sdk = mcp_sdk()
 

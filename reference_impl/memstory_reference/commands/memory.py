@@ -183,10 +183,10 @@ def job_arguments(typed: Sequence[str]) -> dict[str, Tree]:
 async def reindex_memories(parsed: argparse.Namespace) -> int:
     """Embed all texts of a store by the model of the settings, or else by the memory's own job."""
     system, settings = chosen_settings(parsed)
-    if system.reindexed is None:
+    if system.reindex is None:
         async with open_desk(parsed, needs_model=True) as desk:
             return await run_job(argparse.Namespace(job="reindex", arguments=()), desk)
-    number = await system.reindexed(settings, embedder_of(settings))
+    number = await system.reindex(settings, embedder_of(settings))
     print_text(json_text({"reindexed": number}) if parsed.json else f"Embedded again: {number}.")
     return 0
 

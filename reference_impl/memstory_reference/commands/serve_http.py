@@ -23,7 +23,7 @@ async def serve_http(parsed: argparse.Namespace) -> int:
         raise InputError(f"--port {parsed.port} is not allowed; allowed: 1 to {HIGHEST_PORT}")
     web = http_service()
     system, settings = chosen_settings(parsed)
-    memory = await system.opened(settings, Models())
+    memory = await system.open(settings, Models())
     try:
         acts = [web.Endpoint(method=how, path=path, answer=answer) for how, path, answer in MemoryWeb(memory).acts()]
         app = web.http_app(acts, memory_page(), parsed.host, parsed.port)

@@ -82,7 +82,7 @@ class MemorySystem:
     """One of the six: `place` is the setting that says where its memories are stored, `server` another that may.
 
     `owner` is whose memory it is in a talk where no name is given; of nobody's, the conversation owns it.
-    `is_stored` says whether a memory is there already; `reindexed` embeds all texts of a closed one by another model.
+    `is_stored` says whether a memory is there already; `reindex` embeds all texts of a closed one by another model.
     """
 
     name: str
@@ -90,10 +90,10 @@ class MemorySystem:
     default_settings: Callable[[], Any]
     read_settings: Callable[[Path], Any]
     is_stored: Callable[[Any], bool]
-    opened: Callable[[Any, Models], Awaitable[SystemMemory]]
+    open: Callable[[Any, Models], Awaitable[SystemMemory]]
     owner: str = DEFAULT_OWNER
     server: str | None = None
-    reindexed: Callable[[Any, Embedder], Awaitable[int]] | None = None
+    reindex: Callable[[Any, Embedder], Awaitable[int]] | None = None
 
     def settings(self, file: Path | None, changes: Mapping[str, Tree], where: str) -> Settings:
         """Return the defaults, then what `file` says, then `changes`; `where` names those in an error."""
@@ -193,10 +193,10 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             default_settings=default_topics,
             read_settings=read_topics,
             is_stored=lambda settings: settings.chroma_server is not None or is_store(Path(settings.chroma_path)),
-            opened=_topics,
+            open=_topics,
             owner=OF_A_PERSON,
             server="chroma_server",
-            reindexed=_reindex_topics,
+            reindex=_reindex_topics,
         ),
         MemorySystem(
             name="observations",
@@ -204,7 +204,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             default_settings=default_observations,
             read_settings=read_observations,
             is_stored=lambda settings: (settings.folder / OBSERVATIONS_FILE).is_file(),
-            opened=_observations,
+            open=_observations,
         ),
         MemorySystem(
             name="pipeline",
@@ -212,7 +212,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             default_settings=default_pipeline,
             read_settings=read_pipeline,
             is_stored=lambda settings: (settings.folder / PIPELINE_FILE).is_file(),
-            opened=_pipeline,
+            open=_pipeline,
             owner=OF_A_PERSON,
         ),
         MemorySystem(
@@ -221,7 +221,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             default_settings=default_layers,
             read_settings=read_layers,
             is_stored=lambda settings: settings.is_postgres or (Path(settings.store) / LAYERS_FILE).is_file(),
-            opened=_layers,
+            open=_layers,
             owner="",
         ),
         MemorySystem(
@@ -230,7 +230,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             default_settings=default_manager,
             read_settings=read_manager,
             is_stored=lambda settings: is_store(settings.folder),
-            opened=_manager,
+            open=_manager,
         ),
         MemorySystem(
             name="turns",
@@ -238,7 +238,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             default_settings=default_turns,
             read_settings=read_turns,
             is_stored=lambda settings: settings.is_postgres or (settings.folder / OWNERS_FILE).is_file(),
-            opened=_turns,
+            open=_turns,
         ),
     )
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.setting_rules import (
+    MODEL_RULES,
     ConfiguredSettings,
     SettingRule,
     read_mapping,
@@ -63,9 +64,8 @@ def read_layers(file: Path) -> LayersSettings:
 
 LayersSettings.rules = {
     "store": text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE"),
+    **MODEL_RULES,
     "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME, openai:NAME or none"),
-    "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
-    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
     "mode": SettingRule(f"{', '.join(MemoryMode)} or guest", is_mode),
     **LayersConfig.rules,
 }

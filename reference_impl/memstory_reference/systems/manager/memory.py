@@ -8,7 +8,7 @@ from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import SQLITE
-from memstory_reference.system_memory import CorrectingInWords, CurrentSessions, Forgotten, engine_name, read_rows
+from memstory_reference.system_memory import CorrectingInWords, CurrentSessions, ForgetResult, engine_name, read_rows
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory
 from memstory_reference.systems.manager.memories.migration import migrate_rows
@@ -108,8 +108,8 @@ class ManagerMemory(CorrectingInWords):
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
         return [hit_of(one) for one in await self._manager.with_repeats(scope.user, memory_id)]
 
-    async def forget(self, memory_id: str, scope: Scope) -> Forgotten:
-        return Forgotten(gone=[hit_of(one) for one in await self._system.forget(scope.user, memory_id)])
+    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
+        return ForgetResult(gone=[hit_of(one) for one in await self._system.forget(scope.user, memory_id)])
 
     async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
         await self._manager.put(scope.user, read_rows(rows, memory_of_row))

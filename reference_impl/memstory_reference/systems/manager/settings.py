@@ -14,6 +14,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
     ENGINE,
+    MODEL_RULES,
     SWITCH,
     CheckedSettings,
     SettingRule,
@@ -106,12 +107,10 @@ ManagerSettings.rules = {
     "path": text_rule("the path of a folder"),
     "store": ENGINE,
     "context_window_size": count_rule(1_000, low=0),
-    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
+    **MODEL_RULES,
     "cleanup_interval": number_rule(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),
     "timezone": SettingRule("the name of a time zone, such as UTC or Europe/Vienna", _is_zone),
     "min_score": number_rule(0, 1, "a number"),
     "keep_secrets": SWITCH,
     **{name: LIMIT_RULES[name] for name in LIMITS},
-    "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
-    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.setting_rules import (
+    MODEL_RULES,
     ConfiguredSettings,
     read_mapping,
     read_text,
@@ -44,8 +45,6 @@ def read_observations(file: Path) -> ObservationsSettings:
 
 ObservationsSettings.rules = {
     "path": text_rule("the path of a folder"),
-    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
-    "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
-    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    **MODEL_RULES,
     **ObservationsConfig.rules,
 }

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.errors import InputError
-from memstory_reference.system_memory import CorrectingInWords, Forgotten, check_names
+from memstory_reference.system_memory import CorrectingInWords, ForgetResult, check_names
 from memstory_reference.systems.pipeline.chunk import MemoryChunk, RecallResult, Utterance
 from memstory_reference.systems.pipeline.ingest.importing import export_row
 from memstory_reference.systems.pipeline.ingest.validation import checked_type
@@ -109,10 +109,10 @@ class PipelineMemory(CorrectingInWords):
         living = {one.id for one in await self._service.memories(scope.user) if not one.is_archived}
         return [hit(one) for one in every if one.id not in living]
 
-    async def forget(self, memory_id: str, scope: Scope) -> Forgotten:
+    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
         gone = await forget_with_repeats(self._service, scope.user, memory_id)
         self._system.forget_windows(scope.user)
-        return Forgotten(gone=[hit(one) for one in gone])
+        return ForgetResult(gone=[hit(one) for one in gone])
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
         return await self._service.export_rows(scope.user)

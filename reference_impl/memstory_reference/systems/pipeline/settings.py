@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memstory_reference.setting_rules import (
+    MODEL_RULES,
     ConfiguredSettings,
     read_mapping,
     read_text,
@@ -43,8 +44,6 @@ def read_pipeline(file: Path) -> PipelineSettings:
 
 PipelineSettings.rules = {
     "path": text_rule("a folder"),
-    "embedding_model": text_rule("the name of an embedding model"),
-    "chat": text_rule("the name of a chat model"),
-    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    **MODEL_RULES,
     **PipelineConfig.rules,
 }

@@ -11,7 +11,7 @@ from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, Tool
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 from memstory_reference.setting_rules import SQLITE
-from memstory_reference.system_memory import CorrectingInWords, Forgotten, engine_name, read_rows
+from memstory_reference.system_memory import CorrectingInWords, ForgetResult, engine_name, read_rows
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
@@ -125,12 +125,12 @@ class TopicsMemory(CorrectingInWords):
         entries = [found.entry, *found.topics, *found.engrams] if found else []
         return [listed_hit(one) for one in {one.id: one for one in entries}.values()]
 
-    async def forget(self, memory_id: str, scope: Scope) -> Forgotten:
+    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
         found = await self._system.forget(scope.user, memory_id)
         if found is None:
-            return Forgotten(gone=())
+            return ForgetResult(gone=())
         gone = {one.id: one for one in (found.entry, *found.topics, *found.engrams)}
-        return Forgotten(gone=[*map(listed_hit, gone.values())], mentions=[*map(listed_hit, found.mentions)])
+        return ForgetResult(gone=[*map(listed_hit, gone.values())], mentions=[*map(listed_hit, found.mentions)])
 
     async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
         read = read_rows(rows, entry_of_row)

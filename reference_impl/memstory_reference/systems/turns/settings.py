@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.setting_rules import (
+    MODEL_RULES,
     ConfiguredSettings,
     read_mapping,
     read_text,
@@ -49,8 +50,6 @@ def read_turns(file: Path) -> TurnsSettings:
 
 TurnsSettings.rules = {
     "store": text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE"),
-    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text or ollama:NAME"),
-    "chat": text_rule("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
-    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    **MODEL_RULES,
     **TurnsConfig.rules,
 }

@@ -272,7 +272,7 @@ async def test_a_refusal_is_not_an_error_and_an_error_stays_what_it_is(tmp_path)
 
 @pytest.mark.parametrize("lists_sessions", [True, False])
 async def test_a_session_is_deleted_alone_or_not_at_all(tmp_path, lists_sessions):
-    class Kept(Memory):
+    class Sessions(Memory):
         def __init__(self, path="kept.db"):
             super().__init__(path)
             self.sessions = {}
@@ -289,11 +289,11 @@ async def test_a_session_is_deleted_alone_or_not_at_all(tmp_path, lists_sessions
             for row in super().list(user_id):
                 self.delete(row[0])
 
-    class Listed(Kept):
+    class SessionLists(Sessions):
         def list(self, user_id, session=None):
             return [one for one in super().list(user_id) if session in (None, self.sessions[one[0]])]
 
-    made = Listed if lists_sessions else Kept
+    made = SessionLists if lists_sessions else Sessions
     async with opened(ObjectFactory(f"m:{made.__name__}", made), tmp_path) as target:
         for session in ("morning", "evening"):
             await target.add([Item(text=f"{TEA} in the {session}")], Scope(user="ann", session=session))
