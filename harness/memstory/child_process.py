@@ -16,7 +16,7 @@ def has_ended(process: subprocess.Popen[bytes]) -> bool:
     return end_of(process.pid) is not None
 
 
-def how_it_ended(process: subprocess.Popen[bytes]) -> str:
+def exit_phrase(process: subprocess.Popen[bytes]) -> str:
     """Return ` with exit code 3` or ` by signal 9 (Killed)`; nothing if it runs."""
     return end_of(process.pid) or ""
 
@@ -42,7 +42,7 @@ def kill_group(pid: int) -> None:
 
 
 def end_of(pid: int) -> str | None:
-    """Return how a child of this process ended, as `how_it_ended` does; None while it runs."""
+    """Return how a child of this process ended, as `exit_phrase` does; None while it runs."""
     code = _exit_code(pid)
     if code is None:
         return None

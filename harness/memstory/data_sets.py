@@ -109,7 +109,7 @@ SETS: Final[Mapping[str, DataSet]] = {
 }
 
 
-def set_named(name: str) -> DataSet:
+def data_set(name: str) -> DataSet:
     """Return the set of that name; SetupError where there is none."""
     if name not in SETS:
         raise SetupError(f"no data set is named '{name}'.{did_you_mean(name, SETS)} Known: {', '.join(SETS)}.")

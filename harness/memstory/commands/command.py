@@ -38,15 +38,15 @@ def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
     """Return the parser of one command, whose help ends with its examples and exit codes."""
     parser = argparse.ArgumentParser(
         prog=f"memstory {name}",
-        description=_wrapped(command.about),
-        epilog=f"{command.examples.strip()}\n\n{_wrapped(command.exit_codes)}",
+        description=_wrap(command.about),
+        epilog=f"{command.examples.strip()}\n\n{_wrap(command.exit_codes)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.options(parser)
     return parser
 
 
-def _wrapped(text: str) -> str:
+def _wrap(text: str) -> str:
     return "\n".join(line if line.startswith(" ") else fill(line, _WIDTH) for line in text.split("\n"))
 
 

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Final, TypeVar
 
 from memstory.contract.target import Tree
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 
 Thing = TypeVar("Thing")
 
@@ -102,7 +102,7 @@ def _report_progress(things: Iterable[Thing], count: int, noun: str) -> Iterator
         yield thing
         if monotonic() >= due:
             due, shown = monotonic() + _PAUSE_SECONDS, True
-            sys.stderr.write(f"\r  {number:,}/{counted(count, noun)}")
+            sys.stderr.write(f"\r  {number:,}/{quantity(count, noun)}")
             sys.stderr.flush()
     if shown:
         sys.stderr.write("\r\x1b[K")

@@ -39,7 +39,7 @@ def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[Stor
     Raises:
         SetupError: a path that is not there or is not YAML, or no story file at all.
     """
-    chosen = [in_bundled(name) if bundled or is_set(name) else name for name in named]
+    chosen = [bundled_path(name) if bundled or is_set(name) else name for name in named]
     root = bundled_stories().resolve()
     all_bundled = bundled and not any(Path(name).resolve().is_relative_to(root) for name in chosen)
     places = [*chosen, *([str(bundled_stories())] if all_bundled else [])] or ["."]
@@ -57,7 +57,7 @@ def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[Stor
     return tuple(found.values())
 
 
-def in_bundled(name: str) -> str:
+def bundled_path(name: str) -> str:
     """Return `name` as a path below the bundled stories, where it is there and not here; `::ID` at its end stays.
 
     It may begin with `bundled/`, as the ids that runs print do, or be the name of a set of data.

@@ -8,7 +8,7 @@ from pathlib import Path
 from memstory.commands.output import say_listing, table
 from memstory.contract.errors import MemstoryError, SetupError
 from memstory.contract.target import TargetFactory, Tree
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 from memstory.targets.discovery import (
     FILE,
     bundled_tables,
@@ -45,7 +45,7 @@ def list_targets(*, as_json: bool) -> None:
     rows += [{"target": name, "from": _origin(name), "problem": why} for name, why in problems.items()]
     cells = [[row["target"], row["from"], row.get("problem") or " ".join(row["can"])] for row in rows]
     targets = table(["target", "comes from", "can"], cells, [None, None, 80])
-    say_listing(rows, targets, counted(len(rows), "target"), as_json=as_json)
+    say_listing(rows, targets, quantity(len(rows), "target"), as_json=as_json)
 
 
 def _row(name: str, factories: Mapping[str, TargetFactory]) -> dict[str, Tree]:

@@ -33,7 +33,7 @@ class TargetContract(Declarations, Keeping, Recall, Removal, Scopes, Lifetime, O
     """
 
 
-def _checked() -> Mapping[Capability, Sequence[str]]:
+def _tests_by_capability() -> Mapping[Capability, Sequence[str]]:
     found: dict[Capability, list[str]] = {}
     for name in sorted(name for name in dir(TargetContract) if name.startswith("test_")):
         for word in getattr(getattr(TargetContract, name), "shows", ()):
@@ -41,5 +41,5 @@ def _checked() -> Mapping[Capability, Sequence[str]]:
     return found
 
 
-CHECKED: Final[Mapping[Capability, Sequence[str]]] = _checked()
+CHECKED: Final[Mapping[Capability, Sequence[str]]] = _tests_by_capability()
 """By capability, or family that ends with a dot, the tests that fail where it is declared and not true."""

@@ -48,7 +48,7 @@ ELSEWHERE: Final[Mapping[Capability, str]] = {
     "compression": _OWN,
     "expiry": _OWN,
     "expiry.read_filter": _OWN,
-    "fault.": "the harness itself refuses a story whose fault did not land (`faults_landed`)",
+    "fault.": "the harness itself refuses a story whose fault did not land (`fault_counts`)",
     "fault.nan": "stories give such vectors, and look for what was there before",
     "fault.replies": "stories script a reply and spoil it; what may not happen is a loss in silence",
     "hold_buffer": _OWN,

@@ -78,8 +78,8 @@ def probe(
         _open(suite(), factory.name)
         while ready := [word for word in sorted(left) if not _lacks(word, able)]:
             for word in ready:
-                suite.suppose(able | {word}, _suited(factory, options, word))
-                holds, why = _tried(suite(), word, end)
+                suite.suppose(able | {word}, _cheap_options(factory, options, word))
+                holds, why = _try_capability(suite(), word, end)
                 note(word, holds=holds, why=why)
             able |= {word for word in ready if found[word].holds}
     finally:
@@ -89,9 +89,9 @@ def probe(
     return [found[word] for word in sorted(found)]
 
 
-def _suited(factory: TargetFactory, options: Mapping[str, Tree], word: Capability) -> Mapping[str, Tree]:
+def _cheap_options(factory: TargetFactory, options: Mapping[str, Tree], word: Capability) -> Mapping[str, Tree]:
     needs = {word, *(need for name in _tests(word) for need in getattr(TargetContract, name).given)}
-    return options if needs & NEEDS_ITS_OWN else factory.suited(options, frozenset(needs))
+    return options if needs & NEEDS_ITS_OWN else factory.cheapest_options(options, frozenset(needs))
 
 
 def _open(suite: TargetContract, name: str) -> None:
@@ -116,7 +116,7 @@ def _lacks(word: Capability, able: AbstractSet[Capability]) -> Sequence[Capabili
     return [need for name in _tests(word) for need in getattr(TargetContract, name).given if need not in able]
 
 
-def _tried(suite: TargetContract, word: Capability, end: float) -> tuple[bool | None, str]:
+def _try_capability(suite: TargetContract, word: Capability, end: float) -> tuple[bool | None, str]:
     """Return whether a capability holds, and why not; it is left in the middle when the clock comes to `end`."""
     if not _tests(word):
         return None, f"only stories can tell: {ELSEWHERE.get(word) or ELSEWHERE[_family(word)]}"

@@ -161,7 +161,7 @@ def shows(*words: Capability, given: Sequence[Capability] = ()) -> Callable[[Che
     family, of which one is enough.
     """
 
-    def made(check: Check) -> Callable[[Any], None]:
+    def test_for(check: Check) -> Callable[[Any], None]:
         @wraps(check)
         def test(self: TargetTests) -> None:
             needed = (*words, *given)
@@ -174,7 +174,7 @@ def shows(*words: Capability, given: Sequence[Capability] = ()) -> Callable[[Che
         test.shows, test.given = words, given  # type: ignore[attr-defined]
         return test
 
-    return made
+    return test_for
 
 
 def declares(capability: Capability, word: str) -> bool:

@@ -125,15 +125,17 @@ def _decoder(hint: Any) -> Decoder:
         (inner,) = (_decoder(arg) for arg in args if arg is not type(None))
         return lambda data: None if data is None else inner(data)
     if origin in (Sequence, list, tuple):
-        return lambda data: tuple(_inner(_decoder(args[0]), enumerate(_checked(data, list)), "[{}]"))
+        return lambda data: tuple(_inner(_decoder(args[0]), enumerate(_check_kind(data, list)), "[{}]"))
     if origin in (Mapping, dict):
-        return lambda data: dict(zip(data, _inner(_decoder(args[1]), _checked(data, dict).items(), ".{}"), strict=True))
+        return lambda data: dict(
+            zip(data, _inner(_decoder(args[1]), _check_kind(data, dict).items(), ".{}"), strict=True)
+        )
     return frozenset if origin is frozenset else lambda data: _one_of(args, data)
 
 
 def _decoder_of_plain(hint: Any) -> Decoder:
     if hint in (str, int, bool):
-        return lambda data: data if type(data) is hint else _checked(data, hint)
+        return lambda data: data if type(data) is hint else _check_kind(data, hint)
     return _number if hint is float else lambda data: data
 
 
@@ -145,7 +147,7 @@ def _inner(decoder: Decoder, pairs: Iterable[tuple[Any, Tree]], place: str) -> I
             raise Misfit(error.message, place.format(key) + error.place) from None
 
 
-def _checked(data: Tree, wanted: type) -> Any:
+def _check_kind(data: Tree, wanted: type) -> Any:
     if not isinstance(data, (list, tuple) if wanted is list else wanted):
         names = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "a mapping"}
         raise Misfit(f"{data!r:.60} is not {names[wanted]}")
@@ -175,7 +177,7 @@ def _field_decoders(cls: type) -> tuple[Mapping[str, Decoder], frozenset[str]]:
 
 def _dataclass(cls: type, data: Tree) -> Any:
     decoders, needed = _field_decoders(cls)
-    for name in _checked(data, dict):
+    for name in _check_kind(data, dict):
         if name not in decoders:
             raise Misfit(f"{cls.__name__} has no {name}")
     if missing := needed - data.keys():

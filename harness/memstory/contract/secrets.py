@@ -64,7 +64,7 @@ class Form:
 def spans(text: str) -> Sequence[tuple[int, int]]:
     """Return where secrets are in `text`, in order; spans that touch are one."""
     merged: list[tuple[int, int]] = []
-    for start, end in sorted(span for _, span in _found(text)):
+    for start, end in sorted(span for _, span in _find_forms(text)):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -74,7 +74,7 @@ def spans(text: str) -> Sequence[tuple[int, int]]:
 
 def has_secret(text: str) -> bool:
     """Whether there is a secret in `text`, which may be megabytes: nothing of it is kept."""
-    return any(True for _ in _found(text))
+    return any(True for _ in _find_forms(text))
 
 
 def secret_in(text: str, names: str | None = None) -> Kind | None:
@@ -90,7 +90,7 @@ def secret_in(text: str, names: str | None = None) -> Kind | None:
         return "card"
     named = _NAMED.finditer(text if names is None else names)
     kinds: set[Kind] = {"password"} if any(_TOLD.match(text, name.end()) for name in named) else set()
-    kinds |= {form.kind for form, _ in _found(text)}
+    kinds |= {form.kind for form, _ in _find_forms(text)}
     return next((kind for kind in _REFUSED if kind in kinds), None)
 
 
@@ -113,7 +113,7 @@ def _in_groups(groups: Sequence[str]) -> Iterator[str]:
                 yield "".join(part)
 
 
-def _found(text: str) -> Iterator[tuple[Form, tuple[int, int]]]:
+def _find_forms(text: str) -> Iterator[tuple[Form, tuple[int, int]]]:
     lowered = text.lower()
     if not text.isascii():
         # Patterns that ignore the case take both for an i.

@@ -295,7 +295,7 @@ class Target(Memory):
         """Make `part` (embedder, model, store) behave as `mode` (down, slow, garbage, ok) from now on."""
         raise NotSupported(f"fault.{part}")
 
-    async def faults_landed(self) -> Mapping[str, int]:
+    async def fault_counts(self) -> Mapping[str, int]:
         """Return how often each part was used while it failed; a fault that was never hit proves nothing."""
         raise NotSupported("fault", "the target makes parts fail, but cannot say whether that happened")
 
@@ -345,7 +345,7 @@ class TargetFactory:
         """Whether every target needs a process of its own, whose working folder and HOME are its workspace."""
         return False
 
-    def suited(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
+    def cheapest_options(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
         """Return `options`, or others by which a story that needs only these capabilities costs less."""
         return options
 

@@ -125,10 +125,10 @@ class Unranked(Oracle):
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         present = [one.hit for one in self._in(scope) if not query.kinds or one.hit.kind in query.kinds]
-        found = self._found(present, query)[: query.top_k]
+        found = self._choose_hits(present, query)[: query.top_k]
         return [replace(hit, score=1 / (place + 1)) for place, hit in enumerate(found)]
 
-    def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
+    def _choose_hits(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
         raise NotImplementedError
 
 
@@ -137,7 +137,7 @@ class RandomMemory(Unranked):
 
     name: ClassVar[str] = "random"
 
-    def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
+    def _choose_hits(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
         draw = Random(f"{self._seed}/{query.text}")  # noqa: S311  (chance that can be repeated, not a secret)
         return draw.sample(present, len(present))
 
@@ -147,7 +147,7 @@ class Grep(Unranked):
 
     name: ClassVar[str] = "grep"
 
-    def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
+    def _choose_hits(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
         words = re.findall(r"\w+", query.text.casefold())
         wanted = [word for word in words if len(word) >= _SHORTEST_WORD] or words
         return [hit for hit in present if any(word in hit.text.casefold() for word in wanted)]
@@ -158,7 +158,7 @@ class Everything(Unranked):
 
     name: ClassVar[str] = "everything"
 
-    def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
+    def _choose_hits(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
         return present[::-1]
 
 

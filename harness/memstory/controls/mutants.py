@@ -77,15 +77,15 @@ class Mutant(Oracle):
         return {**await super().about(), "memory": f"oracle with a fault: {self.fault_name} (a control, not a backend)"}
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        return await super().add([self._received(item) for item in items], scope)
+        return await super().add([self._distort(item) for item in items], scope)
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        return await super().update(ref, self._received(item), scope)
+        return await super().update(ref, self._distort(item), scope)
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         return self._at["hits"](await super().search(self._at["query"](query), scope))
 
-    def _received(self, item: Item) -> Item:
+    def _distort(self, item: Item) -> Item:
         return replace(item, text=self._at["text"](item.text), metadata=self._at["metadata"](item.metadata))
 
     def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> OracleMemory:

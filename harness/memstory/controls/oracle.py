@@ -133,7 +133,7 @@ class Oracle(Target):
         else:
             raise NotSupported(f"fault.{part}")
 
-    async def faults_landed(self) -> Mapping[str, int]:
+    async def fault_counts(self) -> Mapping[str, int]:
         return {"model": self._misreads, "embedder": self._unembedded}
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
@@ -145,7 +145,7 @@ class Oracle(Target):
                 receipts.append(_receipt(Hit(id=None, text=item.text), "discarded"))
                 continue
             old = self._find(Ref(key=item.key, kind=item.kind), scope) if item.key is not None else None
-            metadata = self._believed(item)
+            metadata = self._trusted_metadata(item)
             hit = replace(old.hit if old else self._new(item), text=item.text, metadata=metadata)
             self._put(self._memory_of(item, scope, hit), old)
             receipts.append(_receipt(hit, "updated" if old else "stored"))
@@ -272,7 +272,7 @@ class Oracle(Target):
         self._save()
         return bool(gone)
 
-    def _believed(self, item: Item) -> dict[str, Json]:
+    def _trusted_metadata(self, item: Item) -> dict[str, Json]:
         """Return the metadata of an item; that it is verified only a user can say."""
         is_trusted = not matching.distrust(item.source)
         return {name: value for name, value in item.metadata.items() if is_trusted or name != VERIFIED}

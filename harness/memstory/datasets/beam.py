@@ -42,14 +42,14 @@ def read_beam(path: Path, retrieval: Retrieval) -> RetrievalTask:
     collections = partial(_collections, chats, retrieval.unit)
     unusable: list[str] = []
 
-    def noted() -> Iterator[Collection]:
+    def count_unusable() -> Iterator[Collection]:
         for collection in collections():
             unusable.extend(
                 f"{one.id}: no message is named as its source" for one in collection.questions if not one.judged
             )
             yield collection
 
-    digest = digest_of(noted())
+    digest = digest_of(count_unusable())
     shortened = sum((chat / CHATS[0]).is_file() for chat in chats)
     return RetrievalTask(
         name=f"beam-{retrieval.unit}",
@@ -171,7 +171,7 @@ def _groups(messages: Sequence[Mapping[str, Tree]], unit: str) -> Iterator[Seque
 def _batches(chat: Path) -> Iterator[tuple[str, str | None, Sequence[Mapping[str, Tree]]]]:
     """Yield each batch: its name, its date in ISO 8601 or that of the batch before, and the messages with words."""
     date = None
-    for plan, batch in _numbered(chat):
+    for plan, batch in _number_batches(chat):
         messages = [message for group in batch["turns"] for message in group if message["content"].strip()]
         anchor = next((message["time_anchor"] for message in messages if message.get("time_anchor")), None)
         date = _iso(anchor) or date if anchor else date
@@ -179,7 +179,7 @@ def _batches(chat: Path) -> Iterator[tuple[str, str | None, Sequence[Mapping[str
             yield f"{plan}b{batch['batch_number']}", date, messages
 
 
-def _numbered(chat: Path) -> Iterator[tuple[str, Mapping[str, Tree]]]:
+def _number_batches(chat: Path) -> Iterator[tuple[str, Mapping[str, Tree]]]:
     """Yield the batches of a file; the longest chats have them by plan: `[{"plan-1": [batch, …]}, …]`."""
     for element in list_elements(chat):
         if "turns" in element:

@@ -43,7 +43,7 @@ def read_beir(folder: Path, retrieval: Retrieval) -> RetrievalTask:
     return RetrievalTask(
         name=folder.name,
         collections=(collection,),
-        unusable=(*unusable, *_unasked(asked, grades)),
+        unusable=(*unusable, *_missing_questions(asked, grades)),
         digest=digest_of((collection,)),
     )
 
@@ -101,7 +101,7 @@ def _questions(path: Path, grades: Grades, mark: Mark) -> Iterator[Question]:
             )
 
 
-def _unasked(asked: tuple[Question, ...], grades: Grades) -> Iterator[str]:
+def _missing_questions(asked: tuple[Question, ...], grades: Grades) -> Iterator[str]:
     there = {question.id for question in asked}
     yield from (f"{id_}: no query has this id" for id_ in grades if id_ not in there)
     yield from (f"{question.id}: no document has a grade above 0" for question in asked if not question.relevant)

@@ -110,10 +110,10 @@ def read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree]
 def _read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree]) -> RetrievalTask:
     fields: set[str] = set()
     # Gone through once for what is wrong and for the ids; a large corpus again each time that somebody needs it.
-    rows = _checked(Document, corpus, mark, where, fields)
+    rows = _check_rows(Document, corpus, mark, where, fields)
     held = tuple(islice(rows, HELD + 1))
     known = frozenset(document.id for document in chain(held, rows))
-    asked = tuple(_checked(Question, queries, mark, where, fields))
+    asked = tuple(_check_rows(Question, queries, mark, where, fields))
     for name in where:
         if name not in fields:
             raise StoryError(f"'where' names {name!r}, a field that no row has: {', '.join(sorted(fields))}", mark)
@@ -122,7 +122,7 @@ def _read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree
             what = "line that 'where' selects" if where else "line"
             raise StoryError(f"{path.name} holds no {what}: allowed is one JSON object per line", mark)
     questions, unusable = usable_questions(asked, known)
-    large = FileValues(len(known), partial(_selected, Document, corpus, mark, where))
+    large = FileValues(len(known), partial(_select_rows, Document, corpus, mark, where))
     collection = Collection(id=corpus.stem, documents=large if len(held) > HELD else held, questions=questions)
     return RetrievalTask(
         name=queries.stem.removesuffix(".queries"),
@@ -134,7 +134,7 @@ def _read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree
 
 def read_documents(path: Path, mark: Mark) -> tuple[Document, ...]:
     """Return the documents of one file; a bad line is a StoryError that names `file:line` after `mark`."""
-    return tuple(_checked(Document, path, mark, {}, set()))
+    return tuple(_check_rows(Document, path, mark, {}, set()))
 
 
 def usable_questions(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
@@ -152,7 +152,7 @@ def usable_questions(asked: Sequence[Question], known: frozenset[str]) -> tuple[
     return tuple(questions), tuple(unusable)
 
 
-def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree], fields: set[str]) -> Iterator[Row]:
+def _check_rows(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree], fields: set[str]) -> Iterator[Row]:
     """Yield the rows that take part, each with an id; `fields` gets what `where` could name."""
     first: dict[str, int] = {}
     for number, row in _rows(make, path, mark):
@@ -164,7 +164,7 @@ def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree],
             yield row
 
 
-def _selected(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree]) -> Iterator[Row]:
+def _select_rows(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree]) -> Iterator[Row]:
     return (row for _, row in _rows(make, path, mark) if is_selected(row, where))
 
 

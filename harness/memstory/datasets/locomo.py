@@ -147,13 +147,13 @@ def _read_sample(
             answer=str(entry["answer"]) if "answer" in entry else UNKNOWN,
         )
         if correction is not None:
-            question = _corrected(question, correction, unit, sessions)
+            question = _correct(question, correction, unit, sessions)
         questions.append(question)
     documents = turns if unit == "turn" else tuple(_sessions(turns))
     return Collection(id=name, documents=documents, questions=tuple(questions)), tuple(unusable)
 
 
-def _corrected(question: Question, correction: Mapping[str, Tree], unit: str, sessions: Mapping[str, str]) -> Question:
+def _correct(question: Question, correction: Mapping[str, Tree], unit: str, sessions: Mapping[str, str]) -> Question:
     """Return a question with the evidence of an audit beside its own, where that names another."""
     if correction["question"].strip() != question.text.strip():
         raise SetupError(f"the audit is of another version of LoCoMo: {question.id} is another question there")

@@ -29,7 +29,7 @@ def read_longmemeval(path: Path, retrieval: Retrieval) -> RetrievalTask:
     unusable: list[str] = []
     count: Counter[str] = Counter()
 
-    def counted() -> Iterator[Collection]:
+    def count_unusable() -> Iterator[Collection]:
         for collection in collections():
             count["collections"] += 1
             unusable.extend(
@@ -39,7 +39,7 @@ def read_longmemeval(path: Path, retrieval: Retrieval) -> RetrievalTask:
             )
             yield collection
 
-    digest = digest_of(counted())
+    digest = digest_of(count_unusable())
     return RetrievalTask(
         name=f"longmemeval-{retrieval.unit}",
         collections=FileValues(count["collections"], collections),
@@ -89,7 +89,7 @@ def _documents(entry: Mapping[str, Tree], unit: str) -> Iterator[tuple[Document,
         seen[session] += 1
         id_ = session if seen[session] == 1 else f"{session}~{seen[session]}"
         if unit == "session":
-            text = "\n".join([f"[{date}]", *map(_said, turns)])
+            text = "\n".join([f"[{date}]", *map(_line, turns)])
             yield Document(id=id_, text=text, metadata={"said_at": date}), session in answering
         else:
             yield from _turns(id_, date, turns)
@@ -99,9 +99,9 @@ def _turns(session: str, date: str, turns: Sequence[Mapping[str, Tree]]) -> Iter
     for number, turn in enumerate(turns, start=1):
         if turn["content"].strip():
             metadata = {"session": session, "speaker": turn["role"], "said_at": date}
-            document = Document(id=f"{session}_{number}", text=f"[{date}] {_said(turn)}", metadata=metadata)
+            document = Document(id=f"{session}_{number}", text=f"[{date}] {_line(turn)}", metadata=metadata)
             yield document, bool(turn.get("has_answer"))
 
 
-def _said(turn: Mapping[str, Tree]) -> str:
+def _line(turn: Mapping[str, Tree]) -> str:
     return f"{turn['role']}: {turn['content']}"

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 from memstory.contract.cache_folder import cache_folder
 from memstory.contract.errors import SetupError
-from memstory.data_sets import SETS, DataSet, set_named
+from memstory.data_sets import SETS, DataSet, data_set
 from memstory.results.folder.whole_files import write_text, writing
 
 NOTE_NAME: Final = "set.json"
@@ -116,7 +116,7 @@ def fetch_set(
         SetupError: the place cannot be reached or does not have it, another version is there, what came is not of the
             set's form, or the disk is full.
     """
-    wanted = set_named(name)
+    wanted = data_set(name)
     known = set_copy(name, environ) if (sets_folder(environ) / name / NOTE_NAME).is_file() else None
     noted = known.hashes if known and not known.origin.startswith("file:") else {}
     place = address or wanted.address
@@ -143,7 +143,7 @@ def add_set(name: str, path: Path, *, check: Check, environ: Mapping[str, str] =
     Raises:
         SetupError: it is not there, is not of the set's form, cannot be read, or the disk is full.
     """
-    wanted = set_named(name)
+    wanted = data_set(name)
     is_there = path.is_file() if wanted.file else path.is_dir()
     if not is_there:
         kind = "the file" if wanted.file else "the folder that holds its numbered folders, such as chats/100K,"

@@ -149,12 +149,12 @@ class Model:
         if operation.op == "add":
             return any(self._is_forgotten(operation.user, memo.item.text) for memo in operation.memos)
         one = self.memory(operation.memory)
-        return operation.op == "update" and (one is None or not self._meant(operation, one))
+        return operation.op == "update" and (one is None or not self._referents(operation, one))
 
     def _is_forgotten(self, user: str, text: str) -> bool:
         return (user, visible_words(text)) in self.forgotten
 
-    def _meant(self, operation: Action, one: ModelMemory) -> Sequence[ModelMemory]:
+    def _referents(self, operation: Action, one: ModelMemory) -> Sequence[ModelMemory]:
         """Return what a user has by the name under which an operation speaks of a memory."""
         own = self._of(operation.user)
         if operation.by == "key":
@@ -243,7 +243,7 @@ class Model:
         one, memo = self.memory(operation.memory), operation.memos[0]
         if one is None:
             return None
-        meant = self._meant(operation, one)
+        meant = self._referents(operation, one)
         if one.state == "unknown" and not meant:
             return None
         if len(meant) != 1 or meant[0].state == "unknown":
@@ -278,7 +278,7 @@ class Model:
         one = self.memory(operation.memory)
         if one is None:
             return None
-        meant = self._meant(operation, one)
+        meant = self._referents(operation, one)
         if one.state == "unknown" and not meant:
             return None
         is_known = all(other.state == "kept" for other in meant)
@@ -295,7 +295,7 @@ class Model:
 
     def _judge_get(self, operation: Action, answer: Hit | None) -> Violation | None:
         named = self.memory(operation.memory)
-        one = next(iter(self._meant(operation, named)), named) if named else None
+        one = next(iter(self._referents(operation, named)), named) if named else None
         if named is None or one is None:
             return None
         if answer is not None and named.user != operation.user and answer.text in (named.item.text, *named.former):
@@ -303,7 +303,7 @@ class Model:
         if one.user != operation.user or one.state in ("unknown", "refused"):
             return None
         if one.state == "kept":
-            lost = self._lost(one, operation, {"hits": {"empty": False}})
+            lost = self._loss(one, operation, {"hits": {"empty": False}})
             return lost if answer is None else next(self._differences(one, answer), None)
         is_back = answer is not None and self._same(answer.text, one.item.text) and not self._twin_of(one)
         says = f"it is {one.state}: {one.item.text!r:.80}"
@@ -322,7 +322,7 @@ class Model:
     def _twin_of(self, one: ModelMemory) -> bool:
         return any(other is not one and self._same(other.item.text, one.item.text) for other in self._of(one.user))
 
-    def _lost(self, one: ModelMemory, operation: Action, expect: Mapping[str, Tree]) -> Violation | None:
+    def _loss(self, one: ModelMemory, operation: Action, expect: Mapping[str, Tree]) -> Violation | None:
         promise = "outlives" if self.reopened else "searchable" if operation.op == "search" else "kept"
         promise = "untouched" if one.is_attacked else promise
         says = f"{operation.op} lacks what was acknowledged: {one.item.text!r:.80}"
@@ -501,7 +501,7 @@ class Model:
             if one.ids & found:
                 continue
             if not texts[text]:
-                return self._lost(one, operation, {"hits": {"includes": one.name}})
+                return self._loss(one, operation, {"hits": {"includes": one.name}})
             texts[text] -= 1
         return None
 

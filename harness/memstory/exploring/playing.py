@@ -24,7 +24,7 @@ class Moot(Exception):  # noqa: N818  (no error: a shrunk program no longer stor
 
 
 @dataclass(slots=True, kw_only=True)
-class Played:
+class Playthrough:
     """What came of a program: the violation, if one, and the place of the operation that showed it.
 
     `counts` has how often each operation was done; `untried` how often the memory declined one or could not do it.
@@ -36,9 +36,9 @@ class Played:
     untried: Counter[str] = field(default_factory=Counter)
 
 
-async def play_program(program: Program, stage: Stage, able: frozenset[Capability], mark: str = "") -> Played:
+async def play_program(program: Program, stage: Stage, able: frozenset[Capability], mark: str = "") -> Playthrough:
     """Play a program on an open stage; `mark` is put into the names of its users, so that they are new there."""
-    played, model = Played(), Model(able=able)
+    played, model = Playthrough(), Model(able=able)
     for place, operation in enumerate(program.operations):
         played.place = place
         second = None if operation.second is None else own_name(operation.second, mark)

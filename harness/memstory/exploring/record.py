@@ -17,7 +17,7 @@ from memstory.reporting.document import Document, Item, Items, Markup, Note, Sec
 from memstory.reporting.markdown import as_markdown
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import HARMS
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 
 RECORD_NAME: Final = "explore.json"
 REPORT_NAME: Final = "explore.md"
@@ -217,4 +217,4 @@ def unsteady_line(found: Breach) -> str:
 def headline(one: Exploration) -> str:
     """Return what was done, for a line on the screen."""
     some = ", ".join(f"{op} {times:,}" for op, times in sorted(one.operations.items()))
-    return f"{counted(one.examples, 'example')}, {counted(sum(one.operations.values()), 'operation')} ({some})"
+    return f"{quantity(one.examples, 'example')}, {quantity(sum(one.operations.values()), 'operation')} ({some})"

@@ -18,7 +18,7 @@ from memstory.contract.target import Environment, TargetFactory
 from memstory.contract.values import Capability, Tree
 from memstory.controls import OracleFactory
 from memstory.exploring.model import LOSSES, PROMISES, Violation
-from memstory.exploring.playing import Played, play_program
+from memstory.exploring.playing import Playthrough, play_program
 from memstory.exploring.programs import RULES, Program, draw
 from memstory.exploring.shrinking import shrink
 from memstory.exploring.stories import read_story, story_text
@@ -175,7 +175,7 @@ class _Ground:
     shared: Stage | None = None
     played: int = 0
 
-    async def play_shared(self, program: Program) -> Played:
+    async def play_together(self, program: Program) -> Playthrough:
         """Play a program with users of its own on the memory that is open."""
         if self.shared is None or self.played >= SHARED_EXAMPLES:
             await self.close()
@@ -183,7 +183,7 @@ class _Ground:
         self.played += 1
         return await play_program(program, self.shared, self.able, mark=f"{self.count}x{self.played}")
 
-    async def play_fresh(self, program: Program) -> Played:
+    async def play_fresh(self, program: Program) -> Playthrough:
         """Play a program on a memory of its own."""
         stage = await self._open(hosted=self.hosted or program.needs_process)
         try:
@@ -200,7 +200,7 @@ class _Ground:
     async def _open(self, *, hosted: bool) -> Stage:
         self.count += 1
         workspace = self.folder / "memories" / str(self.count)
-        options = self.factory.suited(self.options, self.able)
+        options = self.factory.cheapest_options(self.options, self.able)
         stage = open_stage(
             Environment(workspace=str(workspace), owner=f"explore{self.count}", options=options),
             self.factory,
@@ -235,9 +235,9 @@ class _Search:
         self.begun = self.timer()
         while not self._is_over():
             number = self.found.examples
-            program = draw(self.found.seed, number, self.ground.able, self._barred(number))
+            program = draw(self.found.seed, number, self.ground.able, self._draw_bans(number))
             is_alone = program.needs_own_memory or program.needs_process
-            played = await (self.ground.play_fresh(program) if is_alone else self.ground.play_shared(program))
+            played = await (self.ground.play_fresh(program) if is_alone else self.ground.play_together(program))
             self.found.examples += 1
             _count(self.found.operations, played.counts)
             _count(self.found.untried, played.untried)
@@ -254,7 +254,7 @@ class _Search:
             return True
         return self.timer() - self.begun >= self.limits.seconds
 
-    def _barred(self, number: int) -> frozenset[str]:
+    def _draw_bans(self, number: int) -> frozenset[str]:
         rng = random.Random(f"barred/{self.found.seed}/{number}")  # noqa: S311  (draws, not secrets)
         # One feature of each known cause is enough to keep it away.
         return frozenset(
@@ -263,7 +263,7 @@ class _Search:
             if one.features and rng.random() < BARRED_SHARE
         )
 
-    async def _examine(self, program: Program, played: Played, violation: Violation) -> None:
+    async def _examine(self, program: Program, played: Playthrough, violation: Violation) -> None:
         """Play a failure again, shrink it and note its cause, unless that is known."""
         op = program.operations[played.place].op
         program = replace(program, operations=program.operations[: played.place + 1])
@@ -340,7 +340,7 @@ def _count(totals: dict[str, int], more: Mapping[str, int]) -> None:
         totals[name] = totals.get(name, 0) + count
 
 
-def _is_like(played: Played, violation: Violation, op: str, program: Program) -> bool:
+def _is_like(played: Playthrough, violation: Violation, op: str, program: Program) -> bool:
     other = played.violation
     if other is None or program.operations[played.place].op != op:
         return False

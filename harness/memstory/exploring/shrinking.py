@@ -63,9 +63,9 @@ def _without_memos(program: Program) -> Iterator[Program]:
 
 def _plainer(program: Program) -> Iterator[Program]:
     for user in sorted(program.users - {OWNER}):
-        yield _renamed(program, user, OWNER, frozenset())
+        yield _rename(program, user, OWNER, frozenset())
         if user != OTHER:
-            yield _renamed(program, user, OTHER, frozenset({"two users"}))
+            yield _rename(program, user, OTHER, frozenset({"two users"}))
     sessionless = tuple(replace(one, session=None, tags=one.tags - {"session"}) for one in program.operations)
     yield replace(program, operations=sessionless)
     for place, operation in enumerate(program.operations):
@@ -78,7 +78,7 @@ def _plainer(program: Program) -> Iterator[Program]:
                 yield _with_text(changed, memo.item.text, plain.item.text)
 
 
-def _renamed(program: Program, user: str, to: str, tags: frozenset[str]) -> Program:
+def _rename(program: Program, user: str, to: str, tags: frozenset[str]) -> Program:
     operations = tuple(
         replace(
             one,

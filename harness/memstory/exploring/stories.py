@@ -39,18 +39,18 @@ def story_text(id_: str, title: str, program: Program, violation: Violation) -> 
         del _innermost(steps[-1])["expect"]
     promise = PROMISES[violation.promise]
     tree = {"story": id_, "title": title, "tags": ["explored", violation.promise], "harm": promise.harm,
-            "steps": _escaped(steps)}  # fmt: skip
+            "steps": _escape(steps)}  # fmt: skip
     text: str = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=_WIDTH, default_flow_style=None)
     return text
 
 
-def _escaped(tree: Any) -> Any:
+def _escape(tree: Any) -> Any:
     """Return a tree in which only references to memories and counters are read as such."""
     if isinstance(tree, str):
         return _NO_REFERENCE.sub("$${", tree)
     if isinstance(tree, Mapping):
-        return {name: _escaped(value) for name, value in tree.items()}
-    return [*map(_escaped, tree)] if isinstance(tree, (list, tuple)) else tree
+        return {name: _escape(value) for name, value in tree.items()}
+    return [*map(_escape, tree)] if isinstance(tree, (list, tuple)) else tree
 
 
 def read_story(text: str) -> Story | str:

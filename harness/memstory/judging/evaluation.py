@@ -101,7 +101,7 @@ def _outcome(
     if failure is not None and not (is_measured and failure.kind == "failed"):
         return failure.kind, _failure_reason(story, failure)
     if is_measured:
-        return "measured", _told(verdicts, failing)
+        return "measured", _summary(verdicts, failing)
     if story.retrieval is not None and not scores:
         return "error", f"{story.mark} retrieval: no question could be measured"
     return _by_judge(judged) if judged and not verdicts else ("passed", None)
@@ -130,7 +130,7 @@ def _by_judge(judged: Sequence[Verdict]) -> tuple[Outcome, str]:
     return "measured", f"judged: {sum(one.passed for one in judged)} of {len(judged)} answers fit"
 
 
-def _told(verdicts: Sequence[Verdict], failing: Sequence[Verdict]) -> str | None:
+def _summary(verdicts: Sequence[Verdict], failing: Sequence[Verdict]) -> str | None:
     return f"{len(verdicts) - len(failing)} of {len(verdicts)} expectations held" if verdicts else None
 
 

@@ -15,7 +15,7 @@ from memstory.language.words import WORDS
 from memstory.language.words.memories import hits_of
 from memstory.results.outcomes import OF_ANOTHER, Score, Verdict
 from memstory.results.recording import Probe, Recording, RetrievalRecord, StepRecord
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 from memstory.tasks.perturbation import level_name
 
 Owners: TypeAlias = Mapping[tuple[str, str], frozenset[str]]
@@ -266,7 +266,7 @@ def _of_task(task: RetrievalRecord, expected: Expectation, scores: Sequence[Scor
                 yield Verdict(passed=False, field="metrics", check=name, where=str(matcher.mark),
                               reason=f"{name}{level} could not be measured: no question calls for it")  # fmt: skip
             else:
-                subject = f"{name}{level} over {counted(total.questions, 'question')}"
+                subject = f"{name}{level} over {quantity(total.questions, 'question')}"
                 yield _score_verdict(name, subject, round(total.value, 6), matcher)
 
 

@@ -150,7 +150,7 @@ def needs_of_story(story: Story) -> Mapping[Capability, Sequence[str]]:
 
 
 def _of_steps(steps: Sequence[Step]) -> Iterator[tuple[Capability, str]]:
-    numbered = list(_numbered(steps, ""))
+    numbered = list(_number_steps(steps, ""))
     for number, step in numbered:
         for name in WORDS[step.op].capabilities_for(step.args, step.expect):
             yield name, f"step {number} ({step.op}), line {step.mark.line}"
@@ -164,10 +164,10 @@ def _of_steps(steps: Sequence[Step]) -> Iterator[tuple[Capability, str]]:
         yield "scope.names", "a user without a name"
 
 
-def _numbered(steps: Sequence[Step], before: str) -> Iterator[tuple[str, Step]]:
+def _number_steps(steps: Sequence[Step], before: str) -> Iterator[tuple[str, Step]]:
     for index, step in enumerate(steps, 1):
         yield f"{before}{index}", step
-        yield from _numbered(step.steps, f"{before}{index}.")
+        yield from _number_steps(step.steps, f"{before}{index}.")
 
 
 def _of_keys(story: Story) -> Iterator[tuple[Capability, str]]:

@@ -125,7 +125,7 @@ class Replayer:
             return error_answer(404, self._miss(request), how="missed")
         place = self._next[request.key]
         self._next[request.key] += 1
-        return Answer(status=200, body=request.filled(recorded[min(place, len(recorded) - 1)]), how="replayed")
+        return Answer(status=200, body=request.fill(recorded[min(place, len(recorded) - 1)]), how="replayed")
 
     async def close(self) -> None:
         """Release nothing."""
@@ -161,7 +161,7 @@ class RuleAnswerer:
     async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
         """Return what the first rule that fits says."""
         if path == "embeddings":
-            return Answer(status=200, body=_embedded(body), how="scripted")
+            return Answer(status=200, body=_embed(body), how="scripted")
         if path != "chat/completions":
             raise RefusedRequestError(404, f"rules answer chat/completions and embeddings, not {path}")
         messages = _messages(body)
@@ -203,7 +203,7 @@ async def _whole(got: httpx.Response) -> bytes:
     return bytes(content)
 
 
-def _embedded(body: Mapping[str, Tree]) -> Tree:
+def _embed(body: Mapping[str, Tree]) -> Tree:
     given = body.get("input")
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or len(texts) > MOST_TEXTS:

@@ -67,7 +67,7 @@ async def converse(
             break
         messages.append(Message(role="assistant", content=reply.content, tool_requests=tuple(reply.tool_requests)))
         for place, request in enumerate(reply.tool_requests):
-            outcome = await use(request) if calls is None or place < calls else _not_called(request, calls)
+            outcome = await use(request) if calls is None or place < calls else _skip_call(request, calls)
             outcomes.append(outcome)
             messages.append(Message(role="tool", content=outcome.text, tool=outcome.name))
     else:
@@ -76,7 +76,7 @@ async def converse(
     return Talk(reply=reply, messages=messages, outcomes=outcomes, thoughts=thoughts)
 
 
-def _not_called(request: ToolRequest, calls: int) -> ToolCall:
+def _skip_call(request: ToolRequest, calls: int) -> ToolCall:
     error = f"not called: one reply may call {calls} tools (max_tool_calls); ask again for what is still needed"
     return ToolCall(name=request.name, args=request.arguments, error=error)
 

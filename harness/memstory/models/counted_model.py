@@ -52,10 +52,10 @@ class CountedModel:
     @property
     def use(self) -> ModelUse:
         """What was asked up to now; embeddings are left out."""
-        return sum((one.use for one in self._asked()), ModelUse())
+        return sum((one.use for one in self._chat_calls()), ModelUse())
 
     @property
-    def spoiled(self) -> int:
+    def spoiled_replies(self) -> int:
         """How many replies a story has spoiled."""
         return int(getattr(self._answerer, "spoiled", 0))
 
@@ -82,7 +82,7 @@ class CountedModel:
             TargetError: the last call was refused: the memory asks for what no model's server has, or in a wrong way.
             SetupError: the last call failed, so that what came before was not mended by another try.
         """
-        calls, self._checked = self._asked()[self._checked :], len(self._asked())
+        calls, self._checked = self._chat_calls()[self._checked :], len(self._chat_calls())
         failed = [one for one in calls if one.failure]
         missed = [one for one in failed if one.how == "missed"]
         if self.is_scripted and missed:
@@ -93,9 +93,9 @@ class CountedModel:
                 raise TargetError(f"the memory asked its model for /{calls[-1].path}, refused: {calls[-1].failure}")
             raise SetupError(self._reason(calls[-1], len(failed)))
 
-    def said(self, since: ModelUse) -> str:
+    def last_reply(self, since: ModelUse) -> str:
         """Return what the model answered last after `since`, shortened, as a reason why nothing was kept."""
-        last = next((one.said for one in reversed(self._asked()[since.calls :]) if one.said is not None), None)
+        last = next((one.said for one in reversed(self._chat_calls()[since.calls :]) if one.said is not None), None)
         return "its model was not asked" if last is None else f"its model answered: {shorten(last)}"
 
     def data(self, since: int = 0) -> Mapping[str, Tree]:
@@ -106,7 +106,7 @@ class CountedModel:
             "log": [{"call": one.number, "path": one.path, "status": one.status, "asked": one.asked} for one in calls],
         }
 
-    def _asked(self) -> Sequence[CountedCall]:
+    def _chat_calls(self) -> Sequence[CountedCall]:
         return [one for one in self._proxy.calls if one.path != "embeddings"]
 
     def _reason(self, call: CountedCall, failed: int) -> str:

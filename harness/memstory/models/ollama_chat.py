@@ -63,7 +63,7 @@ class OllamaChat:
                 if self._on_text is not None and request.purpose == REPLY and part.message.content:
                     self._on_text(part.message.content)
         except ollama.ResponseError as error:
-            raise self._refused(error, answer) from error
+            raise self._refusal(error, answer) from error
         except httpx.TimeoutException as error:
             raise self._silent(answer) from error
         except (httpx.ConnectError, ConnectionError) as error:
@@ -99,7 +99,7 @@ class OllamaChat:
             async for part in parts:
                 yield part
 
-    def _refused(self, error: ollama.ResponseError, answer: _Answer) -> ChatModelUnavailableError:
+    def _refusal(self, error: ollama.ResponseError, answer: _Answer) -> ChatModelUnavailableError:
         if error.status_code == _IN_STREAM:
             return self._broken_off(f"it reported: {error.error}", answer)
         said = f"Ollama at {self._host} refused: {error.error}"

@@ -71,7 +71,7 @@ class OpenAiServer:
                 f"with --chat-url or {URL}."
             )
         if isinstance(error, openai.APIStatusError):
-            return f"{self._said(error)}{self._advice(error, model)}"
+            return f"{self._error_text(error)}{self._advice(error, model)}"
         return f"{model} at {self.url} broke off its answer: {str(error) or type(error).__name__}. Try again."
 
     def _advice(self, error: openai.APIStatusError, model: str) -> str:
@@ -88,7 +88,7 @@ class OpenAiServer:
         }
         return advice.get(error.status_code, f". Is {model!r} a model that can do this?")
 
-    def _said(self, error: openai.APIStatusError) -> str:
+    def _error_text(self, error: openai.APIStatusError) -> str:
         body = error.body if isinstance(error.body, Mapping) else {}
         words = " ".join(str(body.get("message") or error.message).split())
         return f"{self.url} answered {error.status_code}: {words[:300].rstrip('.')}"

@@ -136,16 +136,16 @@ class Proxy:
 
     async def _respond(self, request: Request) -> Response:
         try:
-            path = self._admitted(request)
+            path = self._admit(request)
         except RefusedRequestError as refusal:
             self.refused += 1
             return _json(error_answer(refusal.status, str(refusal)))
         try:
-            return await self._served(request, path)
+            return await self._serve(request, path)
         except ClientDisconnect:
             return Response(status_code=400)
 
-    def _admitted(self, request: Request) -> str:
+    def _admit(self, request: Request) -> str:
         """Return the path behind the word, as it was sent, of a request from this machine and from no page."""
         check_asker(
             request.headers, self._names, advice="; another name is allowed by: memstory proxy --host-name NAME"
@@ -157,7 +157,7 @@ class Proxy:
             )
         return str(path, "latin-1")
 
-    async def _served(self, request: Request, path: str) -> Response:
+    async def _serve(self, request: Request, path: str) -> Response:
         if (request.method, path) == ("GET", "v1/models"):
             names = sorted({one.model for one in self.calls} | {"memstory"})
             models = {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
@@ -249,7 +249,7 @@ async def _body(request: Request, path: str) -> dict[str, Tree]:
     if (request.method, path) not in [("POST", f"v1/{one}") for one in POSTED]:
         raise RefusedRequestError(404, f"the proxy answers POST of v1/ with {', '.join(POSTED)}; and GET v1/models")
     check_json(request.headers)
-    body = _parsed(await _read(request))
+    body = _parse(await _read(request))
     if not isinstance(body, dict) or _is_deep(body):
         raise RefusedRequestError(400, f"the body is not a JSON object, or has more than {_LEVELS} levels")
     for field, allowed, what in _FIELDS:
@@ -271,7 +271,7 @@ async def _read(request: Request) -> bytearray:
     return read
 
 
-def _parsed(text: bytearray) -> Tree:
+def _parse(text: bytearray) -> Tree:
     try:
         tree = json.loads(text)
         # Infinity and NaN, which Python reads, are not in JSON.

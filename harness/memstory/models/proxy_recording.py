@@ -54,22 +54,22 @@ class BlankRequest:
         text = canonical([self.path, self.body]).encode(errors="backslashreplace")
         return hashlib.sha256(text).hexdigest()[:24]
 
-    def blanked(self, answer: Tree) -> Tree:
+    def blank(self, answer: Tree) -> Tree:
         """Return an answer with a mark for every varying text that the request has too."""
         marks = {text: f"⟦{number}⟧" for number, text in enumerate(self.found)}
         if not marks:
             return answer
         known = re.compile("|".join(re.escape(text) for text in sorted(marks, key=len, reverse=True)))
-        return _mapped(answer, lambda text: known.sub(lambda hit: marks[hit[0]], text))
+        return _map_texts(answer, lambda text: known.sub(lambda hit: marks[hit[0]], text))
 
-    def filled(self, answer: Tree) -> Tree:
+    def fill(self, answer: Tree) -> Tree:
         """Return a recorded answer with the varying texts of this request in place of the marks."""
 
         def text_of(hit: re.Match[str]) -> str:
             number = int(hit[1])
             return self.found[number] if number < len(self.found) else hit[0]
 
-        return _mapped(answer, lambda text: _MARK.sub(text_of, text))
+        return _map_texts(answer, lambda text: _MARK.sub(text_of, text))
 
 
 def blank_request(path: str, body: Mapping[str, Tree]) -> BlankRequest:
@@ -85,17 +85,17 @@ def blank_request(path: str, body: Mapping[str, Tree]) -> BlankRequest:
         return f"⟦{numbers.setdefault(hit[0], len(numbers))}⟧"
 
     told = {name: body[name] for name in sorted(body) if name not in _NOT_ASKED}
-    blank = _mapped(told, lambda text: _VARYING.sub(mark, text))
+    blank = _map_texts(told, lambda text: _VARYING.sub(mark, text))
     return BlankRequest(path=path, body=blank, found=list(numbers))
 
 
-def _mapped(value: Tree, change: Callable[[str], str]) -> Tree:
+def _map_texts(value: Tree, change: Callable[[str], str]) -> Tree:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {key: _mapped(value[key], change) for key in sorted(value)}
+        return {key: _map_texts(value[key], change) for key in sorted(value)}
     if isinstance(value, list):
-        return [_mapped(one, change) for one in value]
+        return [_map_texts(one, change) for one in value]
     return value
 
 
@@ -132,7 +132,7 @@ class Recorder:
 
     def write(self, request: BlankRequest, answer: Tree) -> None:
         """Add a call."""
-        call = {"key": request.key, "path": request.path, "request": request.body, "answer": request.blanked(answer)}
+        call = {"key": request.key, "path": request.path, "request": request.body, "answer": request.blank(answer)}
         # A key in a prompt is still a key; headers, which have the server's, never come here.
         line = json.dumps(self._secrets.tree_without(call)[0], ensure_ascii=False)
         # Half of a character, which is not UTF-8, is replaced by what is its escape in JSON.
@@ -158,10 +158,10 @@ def read_calls(path: Path) -> Sequence[RecordedCall]:
 
 
 def _calls(path: Path, lines: Sequence[str]) -> Iterator[RecordedCall]:
-    if _parsed(lines[0]) != {"schema": SCHEMA}:
+    if _parse(lines[0]) != {"schema": SCHEMA}:
         raise SetupError(f"{path} is not a recording of a proxy ({SCHEMA} in its first line). Record it again.")
     for number, line in enumerate(lines[1:], start=2):
-        tree = _parsed(line)
+        tree = _parse(line)
         if isinstance(tree, dict) and tree.keys() == {"key", "path", "request", "answer"}:
             yield RecordedCall(
                 key=str(tree["key"]), path=str(tree["path"]), request=tree["request"], answer=tree["answer"]
@@ -170,7 +170,7 @@ def _calls(path: Path, lines: Sequence[str]) -> Iterator[RecordedCall]:
             raise SetupError(f"{path}:{number}: this line is not a call. Delete the line, or record the run again.")
 
 
-def _parsed(line: str) -> Tree:
+def _parse(line: str) -> Tree:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -33,11 +33,11 @@ class ScriptedChat:
         for rule in self._rules:
             if _fits(rule.get("when") or {}, request.purpose, said, results):
                 return reply_of(rule["reply"])
-        raise UnscriptedCallError(_unscripted(request.purpose, said, results, self._rules))
+        raise UnscriptedCallError(_no_rule_message(request.purpose, said, results, self._rules))
 
 
-def _unscripted(purpose: str, said: str, results: Sequence[str], rules: Sequence[Mapping[str, Tree]]) -> str:
-    prompt = [_shortened(said), *(f"[tool result] {_shortened(result)}" for result in results)]
+def _no_rule_message(purpose: str, said: str, results: Sequence[str], rules: Sequence[Mapping[str, Tree]]) -> str:
+    prompt = [_shorten(said), *(f"[tool result] {_shorten(result)}" for result in results)]
     conditions = [
         f"  {number}. when: {json.dumps(rule.get('when') or {}, ensure_ascii=False)}"
         for number, rule in enumerate(rules, 1)
@@ -53,7 +53,7 @@ def _unscripted(purpose: str, said: str, results: Sequence[str], rules: Sequence
     )
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return the beginning and the end of a long text: what is asked often stands last."""
     half = SHOWN_CHARACTERS // 2
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:half]}\n[…]\n{text[-half:]}"

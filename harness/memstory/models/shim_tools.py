@@ -164,7 +164,7 @@ class MemoryTools:
         hits = await self.target.perform(Request.of(Target.search, query, Scope(user=scope.user)))
         if not hits:
             return NOTHING_FOUND
-        return json.dumps({"memories": [_shown(hit) for hit in hits[:FOUND_AT_MOST]]}, ensure_ascii=False)
+        return json.dumps({"memories": [_as_json(hit) for hit in hits[:FOUND_AT_MOST]]}, ensure_ascii=False)
 
     def _need(self, capability: Capability, what: str) -> None:
         if capability not in self.able:
@@ -193,6 +193,6 @@ def _is_blank(value: Tree) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _shown(hit: Hit) -> Mapping[str, Tree]:
+def _as_json(hit: Hit) -> Mapping[str, Tree]:
     shown = {"text": hit.text, "topic": hit.key, "created_at": hit.created_at, "score": hit.score}
     return {name: value for name, value in shown.items() if value is not None}

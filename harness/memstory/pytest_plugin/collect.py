@@ -17,7 +17,7 @@ from memstory.pytest_plugin.items import InvalidItem, StoryItem, story_function
 from memstory.pytest_plugin.options import NO_TARGET, NOT_RUN, is_worker
 from memstory.pytest_plugin.session import SessionState, state_of
 from memstory.pytest_plugin.targets import offers
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 from memstory.targets.discovery import check_names
 
 
@@ -84,7 +84,7 @@ class StoryFile(pytest.File):
         item.prepare(story, state_of(self.config))
         if self.config.option.collectonly:
             # It has no target or marker to be seen, and nothing will run that says why.
-            more = f" (and {counted(len(story.errors) - 1, 'more error')})" if len(story.errors) > 1 else ""
+            more = f" (and {quantity(len(story.errors) - 1, 'more error')})" if len(story.errors) > 1 else ""
             self._note(f"invalid, {printable(str(story.errors[0]))}{more}", story)
         return item
 

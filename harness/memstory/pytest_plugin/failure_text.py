@@ -51,11 +51,11 @@ def sentence(result: CaseResult) -> str:
     """Return why a case did not pass in one sentence without its place, such as `search: expected 1 hit, got 2`."""
     reason = (result.reason or result.outcome).split("\n", maxsplit=1)[0]
     found = _PLACE.match(reason)
-    rest = _said(reason[found.end() :] if found else reason)
+    rest = _reason_line(reason[found.end() :] if found else reason)
     return f"{found[2]}: {rest}" if found and found[2] else rest
 
 
-def _said(reason: str) -> str:
+def _reason_line(reason: str) -> str:
     """Return a reason without the list of hits, which is on separate lines."""
     head, hits, tail = reason.partition("; the hits are: ")
     count = _COUNT.match(head)
@@ -117,7 +117,7 @@ def _trial_lines(story: Story, trial: TrialResult, path: Path | None, *, said: s
     for step in dict.fromkeys(tuple(verdict.step) for verdict in wrong):
         own = [verdict for verdict in wrong if tuple(verdict.step) == step]
         yield from _step_lines(story, step, path, own)
-        has_hits = yield from _happened(trial.recording, step)
+        has_hits = yield from _event_lines(trial.recording, step)
         for verdict in own:
             # What the first line says is not said again.
             is_first = verdict is wrong[0] and verdict.where in said
@@ -128,7 +128,7 @@ def _trial_lines(story: Story, trial: TrialResult, path: Path | None, *, said: s
 
 def _verdict_lines(verdict: Verdict, *, with_reason: bool, with_actual: bool) -> Iterator[str]:
     if with_reason:
-        yield f"{_INDENT}{verdict.where}: {_said(verdict.reason)}"
+        yield f"{_INDENT}{verdict.where}: {_reason_line(verdict.reason)}"
     for label, value in (
         ("expected", verdict.expected),
         ("actual", verdict.actual if with_actual else None),
@@ -180,7 +180,7 @@ def _source(file: Path, begin: Mark, following: Mark | None) -> Iterator[tuple[i
         yield number, line.rstrip()
 
 
-def _happened(recording: Recording, path: Sequence[int]) -> Generator[str, None, bool]:
+def _event_lines(recording: Recording, path: Sequence[int]) -> Generator[str, None, bool]:
     """Yield what was sent and the hits of a step, or its answer and its tool calls; return whether there were hits."""
     record = next((step for step in recording.steps if tuple(step.path) == tuple(path)), None)
     if record is None:

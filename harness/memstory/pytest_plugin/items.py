@@ -64,7 +64,7 @@ class StoryItem(pytest.Function, BracketedItem):
         else:
             ended = self.state.worker.run(self.case, self.path.parent)
             self.state.budget.note(ended)
-        result = self.result = self._recorded(ended)
+        result = self.result = self._record(ended)
         self.user_properties += _properties(result)
         if result.outcome in ("unsupported", "exhausted"):
             pytest.skip(f"{self.name}: {result.reason}")
@@ -85,15 +85,15 @@ class StoryItem(pytest.Function, BracketedItem):
             result = self.result
             pytest.fail(self.failure(lambda path: failed_text(self.case, result, path)), pytrace=False)
 
-    def selected(self) -> tuple[CaseResult, Level]:
+    def unrun_case(self) -> tuple[CaseResult, Level]:
         """Return the case as it is before it has run, and what its story asks to be taken out."""
         return evaluate(self.case, ()), self.case.story.redact
 
     def end(self, result: CaseResult) -> None:
         """Record how the case ended that could not run."""
-        self.result = self._recorded(result)
+        self.result = self._record(result)
 
-    def _recorded(self, result: CaseResult) -> CaseResult:
+    def _record(self, result: CaseResult) -> CaseResult:
         try:
             return self._with_runs_before(result)
         except SetupError as error:  # the disk: what says so may fit where the case did not
@@ -147,9 +147,9 @@ class InvalidItem(pytest.Function):
     def runtest(self) -> None:
         """Record an invalid document as a result, and fail with every message."""
         select_once(self.session, self.state)
-        pytest.fail(self.state.record(*self.selected()).reason or "", pytrace=False)
+        pytest.fail(self.state.record(*self.unrun_case()).reason or "", pytrace=False)
 
-    def selected(self) -> tuple[CaseResult, Level]:
+    def unrun_case(self) -> tuple[CaseResult, Level]:
         """Return the document as a case, and what is taken out of it beside secrets."""
         text = invalid_text(self.invalid)
         invalid = CaseResult(
@@ -179,7 +179,7 @@ def select_once(session: pytest.Session, state: SessionState) -> None:
         return
     said = ""
     try:
-        state.select(item.selected() for item in session.items if isinstance(item, (StoryItem, InvalidItem)))
+        state.select(item.unrun_case() for item in session.items if isinstance(item, (StoryItem, InvalidItem)))
     except SetupError as error:
         said = str(error)
     if said:  # out of the clause, so that pytest shows no errors behind it

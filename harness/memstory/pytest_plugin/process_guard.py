@@ -18,10 +18,10 @@ def no_quiet_exit() -> Iterator[None]:
     """Make `os._exit(0)` of this process 3, and end a fork of it that comes to the end of the block."""
     pid, leave = os.getpid(), os._exit
 
-    def told(code: int) -> None:
+    def leave_with(code: int) -> None:
         leave(code if os.getpid() != pid else code or QUIET_EXIT)
 
-    os._exit = told  # type: ignore[assignment]  # it does not return either
+    os._exit = leave_with  # type: ignore[assignment]  # it does not return either
     try:
         yield
     finally:

@@ -27,8 +27,8 @@ from memstory.results.folder.histories import HISTORIES_NAME, Histories
 from memstory.results.folder.recordings_file import LastRun
 from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, Spool, lost_cases, read_selected, write_selected
 from memstory.results.outcomes import WRONG, CaseResult
-from memstory.results.redaction import Level, redacted, redacted_together, stricter
-from memstory.results.runs import Part, Run, counted, make_fingerprint, make_run, some
+from memstory.results.redaction import Level, redact, redact_together, stricter
+from memstory.results.runs import Part, Run, make_fingerprint, make_run, quantity, some
 from memstory.results.secret_values import Secrets, known_secrets
 from memstory.running.supervision import REPORT, tell_supervisor
 
@@ -96,7 +96,7 @@ class SessionState:
 
     def select(self, cases: Iterable[tuple[CaseResult, Level]]) -> None:
         """Write down which cases are to run, each with what its story asks to be taken out."""
-        self.selected = redacted_together([(case, self.level_of(asked)) for case, asked in cases], self.secrets)
+        self.selected = redact_together([(case, self.level_of(asked)) for case, asked in cases], self.secrets)
         write_selected(self.folder, self.selected)
 
     def record(self, result: CaseResult, asked: Level) -> CaseResult:
@@ -105,7 +105,7 @@ class SessionState:
         All that is shown or reported from then on is made from what is returned.
         """
         self.end_copy()
-        safe = redacted(result, self.level_of(asked), self.secrets)
+        safe = redact(result, self.level_of(asked), self.secrets)
         self.spool.append(safe)
         return safe
 
@@ -195,7 +195,7 @@ def finish(session: pytest.Session) -> None:
     if state.begun:
         state.summary += "".join(f"\n{said}" for said in options_of_the_project(session.config))
     if state.left_out:
-        state.summary += f"\n--quick left out {counted(state.left_out, 'case')}, which only measure"
+        state.summary += f"\n--quick left out {quantity(state.left_out, 'case')}, which only measure"
     if state.remarks:
         state.summary += f"\n{state.remarks}"
     if state.left:
@@ -226,7 +226,7 @@ def _report(session: pytest.Session, state: SessionState) -> None:
         cases = [*results, *missing]
         if not cases and state.shard is None:
             return
-        fingerprint = make_fingerprint(cases, started=state.started, options=_shown(state), shard=state.shard)
+        fingerprint = make_fingerprint(cases, started=state.started, options=_shown_options(state), shard=state.shard)
         made = make_run(cases, fingerprint, complete=not missing and not _is_cut_short(session))
         options = _page_options(session, state)
         run = write_reports(state.folder, made, options=options)
@@ -240,20 +240,20 @@ def _report(session: pytest.Session, state: SessionState) -> None:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if run.cases:
         lines = [_summary(state, run, session, options.last), *_tell_service(run, options.last)]
-        state.summary = "\n".join([*lines, *_overruled(session, cases)])
+        state.summary = "\n".join([*lines, *_report_overruling(session, cases)])
     elif state.shard is not None:
         state.summary = f"No story falls to this shard; {state.folder / 'results.json'} says so."
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and state.shard.of:
             session.exitstatus = pytest.ExitCode.OK
 
 
-def _overruled(session: pytest.Session, cases: Sequence[CaseResult]) -> Iterator[str]:
+def _report_overruling(session: pytest.Session, cases: Sequence[CaseResult]) -> Iterator[str]:
     """Make the run fail and say why, where pytest was kept from counting what failed: by a patch or by xfail marks."""
     wrong = [case.id for case in cases if case.outcome in WRONG]
     if wrong and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         yield (
-            f"pytest counts no failure, but {counted(len(wrong), 'case')} did not end well: {some(wrong)}."
+            f"pytest counts no failure, but {quantity(len(wrong), 'case')} did not end well: {some(wrong)}."
             " The exit code is 1."
         )
 
@@ -273,11 +273,11 @@ def _page_options(session: pytest.Session, state: SessionState) -> PageOptions:
         roots=[session.config.rootpath],
         clean=state.without_secrets,
         last=state.last.read() if state.last else None,
-        safe=lambda case: redacted(case, state.level, state.secrets),
+        safe=lambda case: redact(case, state.level, state.secrets),
     )
 
 
-def _shown(state: SessionState) -> Mapping[str, Tree]:
+def _shown_options(state: SessionState) -> Mapping[str, Tree]:
     shown = {**state.options, **state.models_at}
     return shown if state.level == "none" else state.secrets.tree_without(shown)[0]
 
@@ -312,7 +312,7 @@ def _summary(state: SessionState, run: Run, session: pytest.Session, last: Run |
     lines = [terminal_summary(run, last=last, verbose=config.get_verbosity() > 0, width=width), *_cut_short(run)]
     if run.summary["exhausted"]:
         first = next(case.reason for case in run.cases if case.outcome == "exhausted")
-        lines.append(f"{counted(run.summary['exhausted'], 'case')} did not run: {first}")
+        lines.append(f"{quantity(run.summary['exhausted'], 'case')} did not run: {first}")
     if (state.folder / HISTORIES_NAME).exists():
         lines.append("What each history gave is kept: the same command with --resume goes on from there.")
     lines += [f"report: {state.folder / 'report.md'}", f"page:   {state.folder / PAGE_NAME}"]

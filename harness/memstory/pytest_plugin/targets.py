@@ -128,7 +128,7 @@ def load_chosen_or_own(config: pytest.Config) -> tuple[Mapping[str, TargetFactor
 
 def options_of(targets: Mapping[str, TargetFactory], options: Mapping[str, Tree]) -> Mapping[str, Mapping[str, Tree]]:
     """Return for every target the options that it has; an option that no target has is a SetupError."""
-    declared = {name: _declared(name, factory) for name, factory in targets.items()}
+    declared = {name: _declared_capabilities(name, factory) for name, factory in targets.items()}
     known = sorted({option for names in declared.values() for option in names})
     for option in options:
         if option not in known:
@@ -154,7 +154,7 @@ def offers(config: pytest.Config) -> Mapping[str, Any]:
     return found
 
 
-def _declared(name: str, factory: TargetFactory) -> frozenset[str]:
+def _declared_capabilities(name: str, factory: TargetFactory) -> frozenset[str]:
     words = factory.abilities({})
     of_the_shim = OPTIONS if gives_chat_to(name, words) else ()
     return frozenset(word.removeprefix(_OPTION) for word in words if word.startswith(_OPTION)) | {*of_the_shim}

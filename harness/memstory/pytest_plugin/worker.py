@@ -29,7 +29,7 @@ from memstory.results.folder.histories import Histories
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording
 from memstory.running.endings import describe_error, failure_of
-from memstory.running.hosting.guarded import contained
+from memstory.running.hosting.guarded import contain_exits
 from memstory.running.own_folder import OwnFolder, clear_dead_folders
 from memstory.running.retrieval import Progress
 from memstory.running.runner import RETRIEVAL_SECONDS, RunOptions
@@ -121,7 +121,7 @@ class Worker:
                 options = replace(options, progress=_progress(case.id, self._config, again))
                 playing = play(case.story, self.targets[case.target], folder, target=case.target,
                                options=options, before_trial=again, so_far=so_far)  # fmt: skip
-                result = self._runner.run(self._watched(playing))
+                result = self._runner.run(self._watch(playing))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  (the rim: whatever a target did, the next case runs)
@@ -149,7 +149,7 @@ class Worker:
                     not_reached=[each.capability for each in found if each.why == OVER],
                 )
 
-    async def _watched(self, playing: Coroutine[Any, Any, CaseResult]) -> CaseResult:
+    async def _watch(self, playing: Coroutine[Any, Any, CaseResult]) -> CaseResult:
         self._task = asyncio.current_task()
         return await playing
 
@@ -157,7 +157,7 @@ class Worker:
         """Make the event loop fit for the next case, after one that was left in the middle."""
         try:
             with interrupted_after(STOP_SECONDS):
-                self._runner.run(_cancelled(self._task))
+                self._runner.run(_cancel(self._task))
         except Exception:  # noqa: BLE001  (whatever it is: this loop is of no more use)
             self._runner = asyncio.Runner()
 
@@ -168,12 +168,12 @@ class Worker:
     def stop(self) -> list[str]:
         """Stop the factories and remove the folder; return what did not stop, each with its reason."""
         started = [name for name, error in self._started.items() if error is None]
-        left = [said for name in started if (said := self._stopped(name, self.targets[name].stop))]
-        left += [said for said in [self._stopped("the chat models", self._chats.close)] if said]
+        left = [said for name in started if (said := self._stop(name, self.targets[name].stop))]
+        left += [said for said in [self._stop("the chat models", self._chats.close)] if said]
         if self._answers is not None:
-            left += [said for said in [self._stopped("the model that answers", self._answers.close)] if said]
+            left += [said for said in [self._stop("the model that answers", self._answers.close)] if said]
         if self._judge is not None:
-            left += [said for said in [self._stopped("the judge", self._judge.close)] if said]
+            left += [said for said in [self._stop("the judge", self._judge.close)] if said]
         try:
             with interrupted_after(STOP_SECONDS):
                 self._runner.close()
@@ -183,7 +183,7 @@ class Worker:
             self._folder.remove()
         return left
 
-    def _stopped(self, name: str, stop: Callable[[], Coroutine[Any, Any, None]]) -> str:
+    def _stop(self, name: str, stop: Callable[[], Coroutine[Any, Any, None]]) -> str:
         """Return why something did not stop, nothing if it did: whatever it is, the others are stopped too."""
         try:
             with interrupted_after(STOP_SECONDS + _PATIENCE_SECONDS):
@@ -209,7 +209,7 @@ class Worker:
         return self._started[name]
 
 
-async def _cancelled(task: asyncio.Task[Any] | None) -> None:
+async def _cancel(task: asyncio.Task[Any] | None) -> None:
     if task is not None and not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=CLOSING_SECONDS)
@@ -224,7 +224,7 @@ async def _within(seconds: float, call: Callable[[], Coroutine[Any, Any, None]])
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            with contained():
+            with contain_exits():
                 await call()
     except TimeoutError as error:
         if not limit.expired():

@@ -21,9 +21,9 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 def csv_files(run: Run) -> Mapping[str, str]:
     """Return the files by name. A text that a spreadsheet would take for a formula has an apostrophe before it."""
-    files = {"cases.csv": _written(_CASE, map(_case, run.cases))}
+    files = {"cases.csv": _csv_text(_CASE, map(_case, run.cases))}
     scores = [row for case in run.cases for row in _scores(case)]
-    return {**files, "scores.csv": _written(_SCORE, scores)} if scores else files
+    return {**files, "scores.csv": _csv_text(_SCORE, scores)} if scores else files
 
 
 def _case(case: CaseResult) -> Sequence[object]:
@@ -41,7 +41,7 @@ def _scores(case: CaseResult) -> Iterable[Sequence[object]]:
         yield case.id, case.target, one.metric, one.category, level, value, one.low, one.high, one.questions
 
 
-def _written(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def _csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)

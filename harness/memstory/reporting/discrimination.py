@@ -37,7 +37,7 @@ from memstory.reporting.writing import REPORT_NAME
 from memstory.results.folder.results_file import RESULTS_NAME, read_results
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult, Outcome
-from memstory.results.runs import Run, counted
+from memstory.results.runs import Run, quantity
 
 KILLS: Final = 3
 """How many stories must find the fault of each broad mutant."""
@@ -91,7 +91,7 @@ def judge_controls(run: Run) -> Findings:
             *_incomplete(outcomes),
             *_broken_by_stories(outcomes, stories),
             *_survivors(kills),
-            *(wrong for case in run.cases if (wrong := _wrongly_measured(case))),
+            *(wrong for case in run.cases if (wrong := _score_fault(case))),
         ],
         kills=kills,
         weak={
@@ -106,7 +106,7 @@ def controls_document(found: Findings) -> Document:
     """Return the findings as a document."""
     unseen = one_line(", ".join(found.unseen), TEXT_LIMIT)
     return [
-        Section(f"What the controls say of {counted(len(found.outcomes), 'story')}", _verdict(found), level=1),
+        Section(f"What the controls say of {quantity(len(found.outcomes), 'story')}", _verdict(found), level=1),
         Section("Mutants", _mutants(found)),
         Section("Stories that discriminate little", _weak(found)),
         Section("Meant so", _expectations(found)),
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     write_text(folder / REPORT_NAME, as_markdown(controls_document(found)))
-    kills = (f"{name}: killed by {counted(len(stories), 'story')}" for name, stories in found.kills.items())
+    kills = (f"{name}: killed by {quantity(len(stories), 'story')}" for name, stories in found.kills.items())
     seen = f"{len(found.weak)} stories discriminate little, {len(found.unseen)} no control can run"
     sys.stdout.write("\n".join([*kills, seen, *found.broken, f"report: {folder / REPORT_NAME}", ""]))
     return 1 if found.broken else 0
@@ -168,7 +168,7 @@ def _survivors(kills: Mapping[str, Sequence[str]]) -> Iterator[str]:
             yield f"control:{mutant}: {count} its fault; {KILLS} are needed"
 
 
-def _wrongly_measured(case: CaseResult) -> str | None:
+def _score_fault(case: CaseResult) -> str | None:
     """Return what is wrong with the scores of a story that only measures, on a control whose scores are known."""
     name = recall_name(case)
     if case.outcome != "measured" or name not in case.metrics:

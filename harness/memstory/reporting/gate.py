@@ -17,7 +17,7 @@ from memstory.reporting.sections.differences import Difference, differences, los
 from memstory.reporting.sections.outcomes import obligation_changes
 from memstory.results.likeness import differing_stories, run_differences
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import NamedRun, counted, some
+from memstory.results.runs import NamedRun, quantity, some
 from memstory.scoring.statistics import sign_test
 
 PASS: Final = 0
@@ -142,7 +142,7 @@ def _unlike(baseline: NamedRun, current: NamedRun) -> Iterator[str]:
     if not current.run.complete:
         lost = [case.id for case in current.run.cases if case.is_lost]
         yield "the run was cut short" + (
-            f": {counted(len(lost), 'case')} without a result ({some(lost)})" if lost else ""
+            f": {quantity(len(lost), 'case')} without a result ({some(lost)})" if lost else ""
         )
     yield from run_differences([baseline, current])
 
@@ -151,7 +151,7 @@ def _not_in_baseline(cases: Sequence[CaseResult], every: int) -> Iterator[str]:
     if cases:
         failed = [case.id for case in cases if case.outcome == "failed"]
         those = f", of which {len(failed)} failed: {some(failed)}" if failed else ""
-        yield f"the baseline is narrower than the run: it lacks {len(cases)} of {counted(every, 'case')}{those}"
+        yield f"the baseline is narrower than the run: it lacks {len(cases)} of {quantity(every, 'case')}{those}"
 
 
 def _missing(was: CaseResult) -> tuple[str, str]:
@@ -199,7 +199,7 @@ def _of_questions(lost: Sequence[str], won: Sequence[str], steadiness: Steadines
 
 def _of_metric(found: Difference, steadiness: Steadiness) -> tuple[str, str]:
     at = f" at {found.level}" if found.level else ""
-    text = f"{found.metric}{at} {found.value:+.3f} over {counted(found.questions, 'question')}"
+    text = f"{found.metric}{at} {found.value:+.3f} over {quantity(found.questions, 'question')}"
     got_worse = (found.value < 0) != metric_of(found.metric).less_is_better
     if steadiness is Steadiness.STEADY:
         return "regressions" if got_worse else "improvements", text

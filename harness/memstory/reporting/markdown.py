@@ -88,7 +88,7 @@ def inline(text: str, limit: int = TEXT_LIMIT) -> str:
     >>> print(inline("a|b <b>*c*"))
     a&#124;b &lt;b&gt;\*c\*
     """
-    safe = _SPECIAL.sub(_escaped, visible(one_line(text, limit)))
+    safe = _SPECIAL.sub(_escape_sign, visible(one_line(text, limit)))
     return _AT_START.sub(lambda found: f"{found[1]}\\{found[2]}" if found[1] else f"\\{found[3]}", safe)
 
 
@@ -114,13 +114,13 @@ def _part(part: Part, links: Links) -> str:
         case Block(text, limit):
             return code_block(text, limit)
         case Fold(title, inner):
-            return _folded(_words(title, links), _parts(inner, links))
+            return _fold(_words(title, links), _parts(inner, links))
         case Section(title, inner, level):
             heading = f"{'#' * level} {_words(title, links)}"
             return f"{heading}\n\n{text}" if (text := _parts(inner, links)) else ""
 
 
-def _folded(title: str, text: str) -> str:
+def _fold(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>" if text else ""
 
 
@@ -130,7 +130,7 @@ def _table(table: Table, links: Links) -> str:
     rule = ["---:" if column in table.number_columns else "---" for column in range(len(table.header))]
     header, *rows = ([_words(cell, links) or " " for cell in line] for line in (table.header, *table.rows))
     text = "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *rows))
-    return _folded(f"{len(rows)} rows", text) if table.may_fold and len(rows) > FOLDED else text
+    return _fold(f"{len(rows)} rows", text) if table.may_fold and len(rows) > FOLDED else text
 
 
 def _item(item: Item, links: Links) -> list[str]:
@@ -156,7 +156,7 @@ def _words(words: Words, links: Links, limit: int = TEXT_LIMIT) -> str:
             return "".join(_words(each, links, limit) for each in words)
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape_sign(found: re.Match[str]) -> str:
     special = found[0]
     if special == "://":
         return "&#58;//"

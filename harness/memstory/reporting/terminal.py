@@ -24,7 +24,7 @@ from memstory.reporting.document import (
     shorten,
     visible,
 )
-from memstory.reporting.sections.cases import matrix, not_tried
+from memstory.reporting.sections.cases import matrix, untried_stories
 from memstory.reporting.sections.columns import columns_of, headline, stand_ins, targets_of, with_outcome
 from memstory.reporting.sections.outcomes import (
     changes_by_target,
@@ -32,10 +32,10 @@ from memstory.reporting.sections.outcomes import (
     short_reason,
     shown_outcomes,
 )
-from memstory.reporting.sections.scores import measured, measured_stories, score_table
+from memstory.reporting.sections.scores import measured_stories, score_table, score_tables
 from memstory.results.outcomes import KEPT_NOTHING, OUTCOMES
 from memstory.results.redaction import redaction_notice
-from memstory.results.runs import NamedRun, Run, counted
+from memstory.results.runs import NamedRun, Run, quantity
 
 ALL_ROWS: Final = 40
 """Up to this many stories are all listed; of more, those that neither passed nor were measured everywhere."""
@@ -88,7 +88,7 @@ def _parts(run: Run, last: Run | None, *, verbose: bool, width: int) -> Iterator
         yield from (
             _matrix(run),
             as_text(score_table(run)),
-            as_text(measured(run)),
+            as_text(score_tables(run)),
             "\n".join(unsupported_reasons(run)),
         )
     else:
@@ -107,7 +107,7 @@ def _notices(run: Run) -> Iterator[str]:
         yield f"Adds of which nothing was kept after the memory had asked its model: {lost}. See Warnings in report.md."
     if any(run.redacted.values()):
         yield f"Redacted from all that was written: {redaction_notice(run.redacted)}."
-    advice = not_tried(run)
+    advice = untried_stories(run)
     if len(advice) <= ADVISED:
         yield from (visible(f"{target}, not tried: {said}.") for target, said in advice.items())
 
@@ -133,8 +133,8 @@ def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
     for (name, reason), count in errors.most_common(ALL_ERRORS):
         yield fill(f"{_cut(name, TITLE_LIMIT)}: {count} error: {_plain(reason)}", width)
     if rest := errors.most_common()[ALL_ERRORS:]:
-        others = f"{counted(len(rest), 'other reason')}, all in the report"
-        yield f"and {counted(sum(count for _, count in rest), 'more error')} for {others}"
+        others = f"{quantity(len(rest), 'other reason')}, all in the report"
+        yield f"and {quantity(sum(count for _, count in rest), 'more error')} for {others}"
     if len(columns) > ALL_TARGETS:
         yield f"and {len(columns) - ALL_TARGETS} more targets, all in the report"
     worse = [each for each in changes if each.was == "passed"]

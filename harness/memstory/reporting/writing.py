@@ -16,10 +16,10 @@ from memstory.reporting.sections.cases import (
     by_reason,
     failure_sections,
     matrix_parts,
-    not_tried_parts,
     repetition,
     requirements,
     slowest,
+    untried_parts,
     warnings,
 )
 from memstory.reporting.sections.columns import (
@@ -48,7 +48,7 @@ from memstory.reporting.sections.outcomes import (
     stories_section,
     totals_table,
 )
-from memstory.reporting.sections.scores import measured, retrieval
+from memstory.reporting.sections.scores import retrieval, score_tables
 from memstory.results.folder.histories import HISTORIES_NAME
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
@@ -56,7 +56,7 @@ from memstory.results.folder.results_file import RESULTS_NAME, read_results, wit
 from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME, Spool, lost_cases, read_selected
 from memstory.results.folder.whole_files import make_again, write_text
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import NamedRun, Run, counted, make_fingerprint, make_run
+from memstory.results.runs import NamedRun, Run, make_fingerprint, make_run, quantity
 from memstory.results.secret_values import Secrets
 
 REPORT_NAME: Final = "report.md"
@@ -107,7 +107,7 @@ def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Docume
         Section("By capability", where_any(capabilities)),
         causes_section(causes(columns)),
         *failure_sections(run, columns),
-        Section("Measured", measured(run)),
+        Section("Measured", score_tables(run)),
         Section("Retrieval", retrieval(run)),
         Section("Repeated trials", repetition(run)),
         *model_sections(columns),
@@ -115,7 +115,7 @@ def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Docume
         Section("Answered by a language model", question_answers(run)),
         Section("Judged by a language model", judged_answers(run)),
         Section("Could not run", by_reason(with_outcome(run, "unsupported"))),
-        Section("Not tried, and what would let them run", not_tried_parts(run)),
+        Section("Not tried, and what would let them run", untried_parts(run)),
         Section("Warnings", warnings(run)),
         Section("What it was made with", [Table(["", ""], list(facts_of(run).items()))]),
         Section("Slowest cases", slowest(run)),
@@ -179,7 +179,7 @@ def _keep_killed(folder: Path, kept: Path) -> str:
     except SetupError:  # another version wrote it: `memstory report` says so
         return ""
     return (
-        f"The run before was killed: {counted(len(done), 'case')} done, {missing} without a result. "
+        f"The run before was killed: {quantity(len(done), 'case')} done, {missing} without a result. "
         f"'memstory report {kept}' writes its report."
     )
 
@@ -237,13 +237,13 @@ def _report_from_spool(folder: Path, why: str) -> str:
         torn = f"; {spooled.torn} more was being written and is lost" if spooled.torn else ""
         named = f"; no result: {', '.join(case.id for case in missing)}" if missing else ""
         return (
-            f"{folder / REPORT_NAME}: the run was cut short, {counted(len(spooled.results), 'case')} done{torn}{named}"
+            f"{folder / REPORT_NAME}: the run was cut short, {quantity(len(spooled.results), 'case')} done{torn}{named}"
         )
     run = read_results(folder / RESULTS_NAME)
     write_text(folder / REPORT_NAME, _markdown(folder, run, PageOptions()))
     recorded = folder / RECORDINGS_NAME
     _write_page(folder, with_steps(run, read_recordings(recorded)) if recorded.is_file() else run, PageOptions())
-    return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {counted(len(run.cases), 'case')}"
+    return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {quantity(len(run.cases), 'case')}"
 
 
 def _markdown(folder: Path, run: Run, options: PageOptions) -> str:

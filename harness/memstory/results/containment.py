@@ -51,26 +51,26 @@ def found_in(texts: Iterable[str], seen: Tree) -> set[str]:
     ["Ana's PIN"]
     """
     sought = {text: _plain(text) for text in texts}
-    return {text for shown in _shown(seen) for text, plain in sought.items() if plain in shown}
+    return {text for shown in _spellings(seen) for text, plain in sought.items() if plain in shown}
 
 
-def _shown(seen: Tree) -> Iterator[str]:
+def _spellings(seen: Tree) -> Iterator[str]:
     """Yield each text within `seen` as it is written, and as it would be shown where that is not the same."""
     if isinstance(seen, Mapping):
         seen = [part for pair in seen.items() for part in pair]
     if isinstance(seen, (list, tuple)):
         for inner in seen:
-            yield from _shown(inner)
+            yield from _spellings(inner)
     elif seen is not None:
         text = str(seen)
         yield _plain(text)
         if _MARKUP.search(text):
-            plain = _ESCAPE.sub(_unescaped, _ENTITY.sub(lambda found: html.unescape(found[0]), text))
+            plain = _ESCAPE.sub(_unescape, _ENTITY.sub(lambda found: html.unescape(found[0]), text))
             # Two escapes may be the halves of one sign.
-            yield _unmarked(_plain(plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")))
+            yield _strip_emphasis(_plain(plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")))
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     return chr(int(found[1], 16)) if found[1] else found[2].translate(_SPACES)
 
 
@@ -80,7 +80,7 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _unmarked(text: str) -> str:
+def _strip_emphasis(text: str) -> str:
     """Return `text` without the signs of emphasis; a sign that is not one of a pair around words stays."""
     opened: dict[str, tuple[int, int]] = {}
     cuts: list[tuple[int, int]] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from memstory.contract.errors import SetupError
 from memstory.results.likeness import by_cause, differing_stories
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import Fingerprint, NamedRun, Part, Run, by_key, counted, make_run
+from memstory.results.runs import Fingerprint, NamedRun, Part, Run, by_key, make_run, quantity
 
 _SHOWN = 20
 
@@ -45,7 +45,7 @@ def merge_shards(runs: Sequence[NamedRun]) -> Run:
 def incomplete_shards(runs: Sequence[NamedRun]) -> list[str]:
     """Return the shards that did not come to their end, each with how far it came."""
     return [
-        f"{shard.name} has {_ended(shard)} of its {counted(shard.part.cases, 'case')}"
+        f"{shard.name} has {_ended_count(shard)} of its {quantity(shard.part.cases, 'case')}"
         for shard in _shards(runs)
         if not _is_whole(shard)
     ]
@@ -86,10 +86,10 @@ def _shards(runs: Sequence[NamedRun]) -> Iterator[_Shard]:
 
 
 def _is_whole(shard: _Shard) -> bool:
-    return shard.run.complete and _ended(shard) == shard.part.cases
+    return shard.run.complete and _ended_count(shard) == shard.part.cases
 
 
-def _ended(shard: _Shard) -> int:
+def _ended_count(shard: _Shard) -> int:
     return sum(not case.is_lost for case in shard.run.cases)
 
 
@@ -143,12 +143,12 @@ def _fingerprint(prints: Sequence[Fingerprint]) -> Fingerprint:
         platform=" and ".join(sorted({one.platform for one in prints})),
         processors=prints[0].processors if len({one.processors for one in prints}) == 1 else None,
         started=min((one.started for one in prints if one.started), default=None),
-        targets={target: _united(said) for target, said in sorted(targets.items())},
+        targets={target: _unite(said) for target, said in sorted(targets.items())},
         shard=None,
     )
 
 
-def _united(said: Sequence[Mapping[str, Sequence[str]]]) -> Mapping[str, Sequence[str]]:
+def _unite(said: Sequence[Mapping[str, Sequence[str]]]) -> Mapping[str, Sequence[str]]:
     """Return all that a target said about itself in several runs."""
     found = by_key((name, value) for about in said for name, values in about.items() for value in values)
     return {name: sorted({*values}) for name, values in sorted(found.items())}

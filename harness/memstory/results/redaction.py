@@ -45,7 +45,7 @@ _SIGNS: Final[Mapping[str, str]] = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", 
 _PLACE: Final = re.compile(r"\S+:\d+:\d+(?=[\s:])")
 
 
-def redacted(result: CaseResult, level: Level, secrets: Secrets) -> CaseResult:
+def redact(result: CaseResult, level: Level, secrets: Secrets) -> CaseResult:
     """Return `result` as it may be written down; `redacted` counts what was taken out of it."""
     if level == "none":
         return result
@@ -65,11 +65,11 @@ def redacted(result: CaseResult, level: Level, secrets: Secrets) -> CaseResult:
     return made
 
 
-def redacted_together(cases: Sequence[tuple[CaseResult, Level]], secrets: Secrets) -> Sequence[CaseResult]:
+def redact_together(cases: Sequence[tuple[CaseResult, Level]], secrets: Secrets) -> Sequence[CaseResult]:
     """Return what `redacted` does for each: thousands of small cases are first searched as one text, which is quick."""
     if _may_hold([case for case, level in cases if level != "none"], secrets):
-        return [redacted(case, level, secrets) for case, level in cases]
-    return [redacted(case, level, secrets) if level == "texts" else case for case, level in cases]
+        return [redact(case, level, secrets) for case, level in cases]
+    return [redact(case, level, secrets) if level == "texts" else case for case, level in cases]
 
 
 def redaction_notice(counts: Mapping[str, int]) -> str:
@@ -98,13 +98,13 @@ def _without_secrets(value: Tree, secrets: Secrets) -> tuple[Tree, int]:
     Twice if any was found: a reason may quote a part of what is a secret by its form in the recording only.
     """
     learning = Secrets(secrets.known)
-    made, count = _walked(value, learning)
+    made, count = _walk(value, learning)
     if not learning.found:
         return made, count
-    return _walked(value, Secrets([*secrets.known, *learning.found]))
+    return _walk(value, Secrets([*secrets.known, *learning.found]))
 
 
-def _walked(value: Tree, secrets: Secrets) -> tuple[Tree, int]:
+def _walk(value: Tree, secrets: Secrets) -> tuple[Tree, int]:
     total = 0
 
     def walk(value: Tree, name: str) -> Tree:
@@ -161,10 +161,10 @@ class _Texts:
             step["names"] = {name: self._hidden(value, kept) for name, value in step["names"].items()}
         if (failure := recording["failure"]) is not None:
             failure["message"] = self._reason(failure["message"], failure["kind"])
-            failure["detail"] = self._marked(failure["detail"])
+            failure["detail"] = self._mark(failure["detail"])
         for verdict in trial["verdicts"]:
             for name in ("reason", "expected", "actual", "difference"):
-                verdict[name] = self._marked(verdict[name])
+                verdict[name] = self._mark(verdict[name])
         trial["reason"] = self._reason(trial["reason"], trial["outcome"])
         hidden = {" ".join(text.split()): self._without_error(text) for text in recording["left"]}
         recording["left"] = [self._without_error(text) for text in recording["left"]]
@@ -174,28 +174,28 @@ class _Texts:
     def _without_error(self, text: str) -> str:
         """Keep of a task that was left behind all but what its exception says."""
         what, _, error = text.partition(": ")
-        return f"{what}: {self._marked(error)}"
+        return f"{what}: {self._mark(error)}"
 
     def _reason(self, reason: str | None, outcome: str) -> str | None:
         """Keep why a target cannot do a thing, and the place in the story of all other reasons."""
         if reason is None or outcome in ("unsupported", "exhausted"):
             return reason
         place = _PLACE.match(reason)
-        return f"{place[0]}: {self._marked(reason[place.end() :])}" if place else self._marked(reason)
+        return f"{place[0]}: {self._mark(reason[place.end() :])}" if place else self._mark(reason)
 
     def _hidden(self, value: Tree, kept: _Kept) -> Tree:
         if isinstance(value, dict):
             return {
-                name if name in kept.names else self._marked(name): self._hidden(inner, kept)
+                name if name in kept.names else self._mark(name): self._hidden(inner, kept)
                 for name, inner in value.items()
             }
         if isinstance(value, list):
             return [self._hidden(inner, kept) for inner in value]
         if not isinstance(value, str) or value in kept.words or _MOMENT.fullmatch(value):
             return value
-        return self._marked(value)
+        return self._mark(value)
 
-    def _marked(self, text: str | None) -> str | None:
+    def _mark(self, text: str | None) -> str | None:
         if not text:
             return text
         self._taken += 1

@@ -91,7 +91,7 @@ def make_run(cases: Sequence[CaseResult], fingerprint: Fingerprint, *, complete:
         complete=complete,
         fingerprint=fingerprint,
         summary={outcome: counts[outcome] for outcome in OUTCOMES},
-        redacted=_redacted(cases, fingerprint),
+        redacted=_redaction_counts(cases, fingerprint),
         cases=tuple(sorted(cases, key=_place)),
     )
 
@@ -128,10 +128,10 @@ def by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     return groups
 
 
-def counted(number: int, noun: str) -> str:
+def quantity(number: int, noun: str) -> str:
     """Return a number with its noun.
 
-    >>> counted(1, "story"), counted(2, "story"), counted(0, "error")
+    >>> quantity(1, "story"), quantity(2, "story"), quantity(0, "error")
     ('1 story', '2 stories', '0 errors')
     """
     if number == 1:
@@ -139,7 +139,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
 
 
-def _redacted(cases: Sequence[CaseResult], fingerprint: Fingerprint) -> Mapping[str, int]:
+def _redaction_counts(cases: Sequence[CaseResult], fingerprint: Fingerprint) -> Mapping[str, int]:
     """Return how many values were taken out of the cases and of the options of the run, each kind even if none was."""
     total = Counter({"secrets": json.dumps(dict(fingerprint.options)).count(REDACTED), "texts": 0})
     for case in cases:

@@ -93,7 +93,7 @@ class Secrets:
                 if shown in text:
                     count += text.count(shown)
                     text = text.replace(shown, REDACTED)
-        folded, places = _folded(text)
+        folded, places = _fold(text)
         pieces, done = [], 0
         for start, end in spans(folded):
             first, last = places[start], places[end - 1] + 1
@@ -214,7 +214,7 @@ def _is_secret_number(value: int, name: str) -> bool:
     return (names_a_secret(name) and not name.lower().endswith("token")) or is_card(str(value))
 
 
-def _folded(text: str) -> tuple[str, Sequence[int]]:
+def _fold(text: str) -> tuple[str, Sequence[int]]:
     """Return `text` without unseen signs and with wide letters as plain ones, and where each of its signs was."""
     if text.isascii():
         return text, range(len(text))

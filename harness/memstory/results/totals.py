@@ -24,7 +24,7 @@ def with_totals(case: CaseResult) -> CaseResult:
         metrics=_over_all(scores),
         scores=scores,
         rate=_rate(case.trials),
-        leaked=_leaked(case.trials),
+        leaked=_has_leaked(case.trials),
         harm=_harm(case),
         warnings=_warnings(case),
         # The first that ended as the case did.
@@ -56,7 +56,7 @@ def _was_run_again(case: CaseResult) -> bool:
     return len({trial.recording.trial for trial in case.trials}) < len(case.trials)
 
 
-def _leaked(trials: Sequence[TrialResult]) -> bool | None:
+def _has_leaked(trials: Sequence[TrialResult]) -> bool | None:
     judged = [verdict for trial in trials for verdict in trial.verdicts if verdict.field == "forbid"]
     return not all(verdict.passed for verdict in judged) if judged else None
 

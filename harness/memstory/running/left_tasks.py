@@ -26,7 +26,7 @@ class LeftTasks:
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def watch(self) -> Iterator[None]:
         """Note the tasks that are begun in the block."""
         loop = asyncio.get_running_loop()
         before = loop.get_task_factory()

@@ -40,12 +40,12 @@ def clear_dead_folders() -> None:
     """Remove the temporary folders and locks of runs that were killed."""
     around = Path(tempfile.gettempdir())
     for path in (*around.glob(f"{PREFIX}*"), *around.glob(LOCKS)):
-        with contextlib.suppress(OSError), _unused(path):
+        with contextlib.suppress(OSError), _hold_unused(path):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextlib.contextmanager
-def _unused(path: Path) -> Iterator[None]:
+def _hold_unused(path: Path) -> Iterator[None]:
     """Hold what nobody holds; OSError if it is somebody else's, in use or young."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:

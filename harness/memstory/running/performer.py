@@ -106,7 +106,7 @@ class Performer:
             self._bounds.check(f"{step.op}: args", args.get("args"), step.mark)
         user, session = substitute([step.user, step.session], branch.names)
         scope = self._stage.scope(user, session, in_session=word.in_session)
-        before = await self._witnessed(step, args, scope)
+        before = await self._witness_texts(step, args, scope)
         # It takes the requests of other steps, and of what was looked for in between.
         at, used, begun = self._stage.clock.now().isoformat(), self._stage.usage(), perf_counter()
         result: Tree = None
@@ -141,7 +141,7 @@ class Performer:
         try:
             if word.settles and self._settles:
                 await self._stage.settle()
-            after = await self._witnessed(step, args, scope) if before is not None else None
+            after = await self._witness_texts(step, args, scope) if before is not None else None
             branch.twins += _twins(args, scope.user) if step.op == "add" and error is None else []
             probed = await self._probe(step, prober, branch, result) if step.forbid else None
             judged = await judge_answers(self._judge, step, args, result, branch.names) if result else {}
@@ -157,7 +157,7 @@ class Performer:
         is_own = model is not None and model.calls > 0 and not self._at_once and step.op not in _OF_PARTS
         return replace(record, probe=probed, judged=judged, witness=witness, model=model if is_own else None)
 
-    async def _witnessed(self, step: Step, args: Mapping[str, Tree], scope: Scope) -> Sequence[str] | None:
+    async def _witness_texts(self, step: Step, args: Mapping[str, Tree], scope: Scope) -> Sequence[str] | None:
         wanted = [one.argument for expected in step.expect if expected.field == "honest" for one in expected.matchers]
         if not wanted:
             return None
@@ -183,7 +183,7 @@ class Performer:
                 await stage.wait(timedelta(microseconds=args["microseconds"]))
             case "fault":
                 await self.faults.begin(stage, args["part"], args["mode"])
-                return await self._asked(op, args, scope)
+                return await self._ask(op, args, scope)
             case "tamper":
                 await stage.reopen(lambda: tamper(Path(stage.env.workspace), args))
             case "restart" | "upgrade":
@@ -195,10 +195,10 @@ class Performer:
             case "say" if stage.agent is not None:
                 return encode(await stage.agent.say(args["text"], scope))
             case _:
-                return await self._asked(op, args, scope)
+                return await self._ask(op, args, scope)
         return None
 
-    async def _asked(self, op: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
+    async def _ask(self, op: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         make = WORDS[op].request
         if make is None:
             raise NotImplementedError(f"the harness does not know how to carry out '{op}'")
@@ -339,7 +339,7 @@ class InjectedFaults:
 
     async def begin(self, stage: Stage, part: str, mode: str) -> None:
         """Note that `part` behaves as `mode` from now on; TargetError if its last fault met nothing."""
-        landed = await _landed(stage)
+        landed = await _fault_counts(stage)
         if part in self._since:
             self._check(part, landed)
         self._since.pop(part, None)
@@ -349,7 +349,7 @@ class InjectedFaults:
     async def end(self, stage: Stage) -> None:
         """Note that all parts are whole again; TargetError if a fault met nothing."""
         if self._since:
-            landed = await _landed(stage)
+            landed = await _fault_counts(stage)
             for part in self._since:
                 self._check(part, landed)
             self._since.clear()
@@ -360,8 +360,8 @@ class InjectedFaults:
             raise TargetError(f"the fault of the {part} did not land: {why}")
 
 
-async def _landed(stage: Stage) -> Mapping[str, int]:
+async def _fault_counts(stage: Stage) -> Mapping[str, int]:
     try:
-        return await stage.target.perform(Request.of(Target.faults_landed))
+        return await stage.target.perform(Request.of(Target.fault_counts))
     except NotSupported as error:
         raise TargetError(str(error)) from error

@@ -60,7 +60,7 @@ class Prober:
         """Return where `texts` still are, in `result` or anywhere, and which twins are not found."""
         found, looked = self._found, self._looked
         found.update({text: [] for text in texts})
-        async for place, about, seen in self._seen(texts, twins, result):
+        async for place, about, seen in self._sightings(texts, twins, result):
             looked += [] if place in looked else [place]
             for text in found_in(about, seen):
                 found[text] += [] if place in found[text] else [place]
@@ -89,7 +89,7 @@ class Prober:
             raise NotSupported("search", f"the memory cannot be read here: {refusal}") from refusal
         return sorted(found.elements())
 
-    async def _seen(
+    async def _sightings(
         self, texts: Sequence[str], twins: Sequence[Twin], result: Tree
     ) -> AsyncIterator[tuple[str, Sequence[str], Tree]]:
         """Yield each place, the texts that it may hold, and what is seen there."""
@@ -106,14 +106,14 @@ class Prober:
         if result is not None:
             yield "result", texts, result
         for place, about, look in looks:
-            if place in self.able and (seen := await self._asked(look())) is not None:
+            if place in self.able and (seen := await self._ask(look())) is not None:
                 yield place.removeprefix("inspect."), about, seen
         if self.in_files:
             yield "files", texts, await asyncio.to_thread(texts_in_files, Path(self.stage.env.workspace), texts)
 
     async def _finds(self, twin: Twin) -> bool:
         scope = Scope(user=twin.user)
-        return is_in(twin.wanted, await self._asked(self._search(twin.asked, scope, await self._count(scope))))
+        return is_in(twin.wanted, await self._ask(self._search(twin.asked, scope, await self._count(scope))))
 
     async def _search(self, text: str, scope: Scope, most: int) -> Sequence[Hit]:
         """Return all that a search finds: where `most` come back, ever more is asked for, until no more comes."""
@@ -131,13 +131,13 @@ class Prober:
 
     async def _count(self, scope: Scope) -> int:
         """Return one more than the memory lists, so that a search that finds as many may hold back others."""
-        listed = await self._asked(self._perform(Request.of(Target.list, scope))) if "list" in self.able else None
+        listed = await self._ask(self._perform(Request.of(Target.list, scope))) if "list" in self.able else None
         return (_UNCOUNTED if listed is None else max(len(listed), _FEWEST)) + 1
 
     async def _perform(self, request: Request[Any]) -> Any:
         return await self.stage.target.perform(request)
 
-    async def _asked(self, answer: Awaitable[Any]) -> Any:
+    async def _ask(self, answer: Awaitable[Any]) -> Any:
         """Return the answer as JSON; None where the target declines to look."""
         try:
             return encode(await answer)

@@ -34,7 +34,7 @@ from memstory.language.story import Retrieval
 from memstory.models.question_answers import QuestionAnswers
 from memstory.results.folder.histories import Histories, history_key
 from memstory.results.recording import Footprint, QuestionRecord, RetrievalRecord
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.stage import FIRST_SESSION, Stage, for_collection, open_stage
 from memstory.tasks.perturbation import (
@@ -127,7 +127,7 @@ async def run_retrieval(
     for level in levels:
         results: list[_Result] = []
         for collection in map(collection_of_turns, collections) if as_turns else collections:
-            harder = _perturbed(plan, collection, level, pool)
+            harder = _perturb(plan, collection, level, pool)
             audited.update((one.id, one.audited) for one in harder.collection.questions if one.audited is not None)
             key = history_key(*plan.key, plan.task.digest, plan.seed, dict(level), collection.id)
             before = plan.histories.take(key) if plan.histories else None
@@ -210,7 +210,7 @@ async def _ask_all(asker: Asker, questions: Sequence[Question], limit: Limit | N
     return records
 
 
-def _perturbed(
+def _perturb(
     plan: TaskPlan, collection: Collection, level: Mapping[str, Tree], pool: Sequence[Document]
 ) -> PerturbedCollection:
     # Trials differ in what chance gives them; collections of one task do, too.
@@ -222,7 +222,7 @@ def _perturbed(
 
 
 def _progress_text(collection: Collection, level: Mapping[str, Tree]) -> str:
-    counts = f"{counted(len(collection.documents), 'document')}, {counted(len(collection.questions), 'question')}"
+    counts = f"{quantity(len(collection.documents), 'document')}, {quantity(len(collection.questions), 'question')}"
     return ", ".join(part for part in (f"{collection.id}: {counts}", level_name(level)) if part)
 
 
@@ -334,7 +334,7 @@ class DocumentIds:
         self._documents = documents
         self._by_text.add((hash(document.text), document.id) for document in documents)
         # An outdated text may come back under the id of the current one: then it is not the document.
-        self._outdated = {
+        self._add_outdated = {
             text: f"{id_}~{place}"
             for id_, texts in (outdated or {}).items()
             for place, text in enumerate(texts, start=1)
@@ -353,8 +353,8 @@ class DocumentIds:
 
     def of(self, id_: str | None, text: str) -> list[str]:
         """Return the documents of a hit; one that nothing can be said about keeps its rank as `unknown:ID`."""
-        if text in self._outdated:
-            return [self._outdated[text]]
+        if text in self._add_outdated:
+            return [self._add_outdated[text]]
         known = self._by_id.of(id_) if id_ is not None else []
         if len(known) > 1:
             # A memory may take two documents for one; one that gives all the same id has not found them all.
@@ -410,12 +410,12 @@ class Rememberer:
     async def remember(self, task: PerturbedCollection) -> DocumentIds:
         """Return how hits are distinguished, when everything is remembered and the target has settled."""
         documents, ages = task.collection.documents, task.outdated
-        known = await self._outdated([one for one in documents if one.id in ages] if ages else [], ages)
+        known = await self._add_outdated([one for one in documents if one.id in ages] if ages else [], ages)
         ids, begun, remaining = DocumentIds(documents, ages), perf_counter(), iter(documents)
         size, done = (BATCH if self._limit is None else _FIRST_BATCH), 0
         while batch := list(islice(remaining, size)):
             before = perf_counter()
-            for added, receipt in await self._taken(batch, known):
+            for added, receipt in await self._add_in_halves(batch, known):
                 ids.learn(added, receipt)
                 self._note_dropped(added, receipt)
             done, now = done + len(batch), perf_counter()
@@ -428,7 +428,7 @@ class Rememberer:
         await self._stage.settle()
         return ids
 
-    async def _taken(
+    async def _add_in_halves(
         self, documents: Sequence[Document], known: Mapping[str, str | None]
     ) -> Sequence[tuple[Sequence[Document], Receipt]]:
         """Add documents; where some are refused, halve what was refused until only those are left out."""
@@ -439,7 +439,10 @@ class Rememberer:
                 self.refused.append(f"{documents[0].id}: {error}")
                 return []
         middle = len(documents) // 2
-        return [*await self._taken(documents[:middle], known), *await self._taken(documents[middle:], known)]
+        return [
+            *await self._add_in_halves(documents[:middle], known),
+            *await self._add_in_halves(documents[middle:], known),
+        ]
 
     def _note_dropped(self, documents: Sequence[Document], receipt: Receipt) -> None:
         """Count what a receipt says was not kept, as if it had been refused."""
@@ -450,7 +453,7 @@ class Rememberer:
                 if not item.is_kept
             ]
 
-    async def _outdated(
+    async def _add_outdated(
         self, changed: Sequence[Document], ages: Mapping[str, Sequence[str]]
     ) -> Mapping[str, str | None]:
         """Add the earlier texts, oldest first; return the id that the backend gave to each document."""

@@ -97,12 +97,12 @@ async def run(
     bounds = Bounds(base=options.base or _folder(case), workspace=workspace, anywhere=options.any_path)
     running = _Run(case=case, factory=factory, options=options, bounds=bounds, holds=holds)
     left = LeftTasks()
-    with left.watched():
+    with left.watch():
         try:
             failure = await running.carry_out(trial)
         except asyncio.CancelledError:
             if so_far is not None:
-                cut = replace(running.failed(TargetError(CUT_SHORT)), detail=None)
+                cut = replace(running.failure(TargetError(CUT_SHORT)), detail=None)
                 so_far.append(running.recording(trial, cut, perf_counter() - begun))
             raise
         seconds = perf_counter() - begun
@@ -147,7 +147,7 @@ class _Run:
                 env = make_environment(self.case, self.bounds, seed=trial, options=self.options.target)
                 await self.go(env, limit)
         except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
-            failure = self.timed_out(error) if limit.expired() else self.failed(error)
+            failure = self.timed_out(error) if limit.expired() else self.failure(error)
         except asyncio.CancelledError:
             await self.close()
             raise
@@ -178,7 +178,7 @@ class _Run:
     async def go(self, env: Environment, limit: asyncio.Timeout) -> None:
         """Do what the story says."""
         story = self.case.story
-        env = replace(env, options=self.factory.suited(env.options, story.needs))
+        env = replace(env, options=self.factory.cheapest_options(env.options, story.needs))
         able = self.factory.abilities(env.options)
         shim = self._shim(able, env)
         if shim is not None:
@@ -240,13 +240,13 @@ class _Run:
         await self.performer.perform(self.case.story.steps, self.branch)
         await self.performer.faults.end(stage)
 
-    def failed(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> Failure:
         """Return why the run ended."""
         return failure_of(error, self.case.target, self.performer.place if self.performer else ())
 
     def timed_out(self, error: Exception) -> Failure:
         """Return where the run was when its time was over."""
-        failure = self.failed(error)
+        failure = self.failure(error)
         where = f"step {'.'.join(str(index + 1) for index in failure.step)}" if failure.step else "opening the target"
         seconds = self.options.seconds(self.case)
         return replace(
@@ -260,7 +260,7 @@ class _Run:
         try:
             await self.stage.close()
         except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
-            return failure or self.failed(error)
+            return failure or self.failure(error)
         return failure
 
 

@@ -47,14 +47,14 @@ def tamper(folder: Path, change: Mapping[str, Tree]) -> None:
     edits: Mapping[str, str] = change.get("edit", {})
     for old, new in edits.items():
         holding = [path for path in _files(folder) if old.encode() in path.read_bytes()]
-        _landed(holding, f"no file holds '{old}' as it was told")
-        _landed(holding if old != new else [], f"'{old}' stays what it is")
+        _require_hit(holding, f"no file holds '{old}' as it was told")
+        _require_hit(holding if old != new else [], f"'{old}' stays what it is")
         for path in holding:
             path.write_bytes(path.read_bytes().replace(old.encode(), new.encode()))
     if pattern := change.get("remove") or change.get("cut"):
         named = [path for path in _files(folder) if path.match(pattern)]
-        _landed(named, f"no file is called '{pattern}'")
-        _landed("remove" in change or [path for path in named if path.stat().st_size], f"'{pattern}' is empty")
+        _require_hit(named, f"no file is called '{pattern}'")
+        _require_hit("remove" in change or [path for path in named if path.stat().st_size], f"'{pattern}' is empty")
         for path in named:
             if "remove" in change:
                 path.unlink()
@@ -66,6 +66,6 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
 
 
-def _landed(found: object, otherwise: str) -> None:
+def _require_hit(found: object, otherwise: str) -> None:
     if not found:
         raise TargetError(f"tamper: {otherwise}, so that nothing was changed and this shows nothing")

@@ -38,7 +38,7 @@ class Adapter(Target):
         settings = "; ".join(f"{setting} ({why})" for setting, why in self.not_default.items())
         return {"store": self.store_name(), **({NOT_DEFAULT: settings} if settings else {})}
 
-    async def faults_landed(self) -> Mapping[str, int]:
+    async def fault_counts(self) -> Mapping[str, int]:
         return {}
 
     def store_name(self) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Final
 
-from memstory.child_process import has_ended, how_it_ended, kill_group, wait_for_end
+from memstory.child_process import exit_phrase, has_ended, kill_group, wait_for_end
 from memstory.contract.errors import SetupError
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
@@ -158,7 +158,7 @@ class ChildServer:
     def _words(self, process: subprocess.Popen[bytes]) -> str:
         parts = []
         if has_ended(process):
-            parts.append(f"its process has ended{how_it_ended(process)}")
+            parts.append(f"its process has ended{exit_phrase(process)}")
         if self._errors is not None:
             # Not by `seek`: the server writes where this file's one position is.
             size = os.fstat(self._errors.fileno()).st_size

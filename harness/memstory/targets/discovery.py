@@ -135,8 +135,8 @@ class _WithOptions(TargetFactory):
     def isolates(self, options: Mapping[str, Tree]) -> bool:
         return self._factory.isolates({**self._options, **options})
 
-    def suited(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
-        return self._factory.suited({**self._options, **options}, needs)
+    def cheapest_options(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
+        return self._factory.cheapest_options({**self._options, **options}, needs)
 
     def remark(self, options: Mapping[str, Tree]) -> str:
         return self._factory.remark({**self._options, **options})

@@ -216,8 +216,8 @@ class EmbeddingTarget(Adapter):
         else:
             self._faulty.mode = mode
 
-    async def faults_landed(self) -> Mapping[str, int]:
-        return {**await super().faults_landed(), "embedder": self._faulty.landed if self._faulty else 0}
+    async def fault_counts(self) -> Mapping[str, int]:
+        return {**await super().fault_counts(), "embedder": self._faulty.landed if self._faulty else 0}
 
     async def perform(self, request: Request[Answer]) -> Answer:
         """Do what `request` says; that the embedder gave no vectors comes before what the memory made of it."""

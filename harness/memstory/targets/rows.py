@@ -146,7 +146,7 @@ class RowsTarget(Adapter):
         )
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        row = await self._known(ref, scope)
+        row = await self._find(ref, scope)
         return None if row is None else row.hit()
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
@@ -165,7 +165,7 @@ class RowsTarget(Adapter):
         return [row.hit() for row in sorted(rows, key=lambda row: row.place)[:limit]]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        row = await self._known(ref, scope)
+        row = await self._find(ref, scope)
         if row is None:
             raise unknown_refusal(ref)
         (vector,) = await self.vectors([item.text], "document")
@@ -180,7 +180,7 @@ class RowsTarget(Adapter):
             wanted = RowQuery(user=scope.user, session=scope.session, kinds=kinds)
             found = [*await self._thread.run(self.find, wanted)]
         else:
-            known = await self._known(ref, scope)
+            known = await self._find(ref, scope)
             found = [] if known is None else [known]
         if found:
             await self._thread.run(self.remove, found)
@@ -204,7 +204,7 @@ class RowsTarget(Adapter):
             vector=vector,
         )
 
-    async def _known(self, ref: Ref, scope: Scope) -> Row | None:
+    async def _find(self, ref: Ref, scope: Scope) -> Row | None:
         kinds = [ref.kind] if ref.kind is not None else []
         found = await self._thread.run(self.find, RowQuery(user=scope.user, id=ref.id, key=ref.key, kinds=kinds))
         return found[0] if found else None

@@ -77,7 +77,7 @@ def perturb_collection(
     Raises:
         ValueError: there are too few distractors, or nothing to paraphrase; the message is for the story's author.
     """
-    questions = _paraphrased(collection.questions) if level.get("paraphrase") else collection.questions
+    questions = _paraphrase(collection.questions) if level.get("paraphrase") else collection.questions
     if not any(level.get(name) for name in _OF_DOCUMENTS):
         return PerturbedCollection(collection=replace(collection, questions=questions), outdated={})
     documents = list(collection.documents)
@@ -86,7 +86,7 @@ def perturb_collection(
     versions = int(level.get("stale_repeats", 0))
     outdated = {document.id: outdated_texts(document, versions) for document in documents if versions}
     extra = _distractors(documents, pool, int(level.get("distractors", 0)), seed)
-    mixed = _mixed(documents, extra, Random(f"{seed}/places"))  # noqa: S311  (as above)
+    mixed = _mix(documents, extra, Random(f"{seed}/places"))  # noqa: S311  (as above)
     return PerturbedCollection(collection=replace(collection, documents=mixed, questions=questions), outdated=outdated)
 
 
@@ -119,14 +119,14 @@ def _distractors(documents: Sequence[Document], pool: Sequence[Document], count:
     return usable[:count]
 
 
-def _mixed(documents: Sequence[Document], extra: Sequence[Document], draw: Random) -> tuple[Document, ...]:
+def _mix(documents: Sequence[Document], extra: Sequence[Document], draw: Random) -> tuple[Document, ...]:
     """Put `extra` between the documents, whose own order may say which is older."""
     places = set(draw.sample(range(len(documents) + len(extra)), len(extra)))
     own, other = iter(documents), iter(extra)
     return tuple(next(other if place in places else own) for place in range(len(documents) + len(extra)))
 
 
-def _paraphrased(questions: Sequence[Question]) -> tuple[Question, ...]:
+def _paraphrase(questions: Sequence[Question]) -> tuple[Question, ...]:
     """Ask each variant as a separate question, in place of the query; a question without variants stays as it is."""
     if not any(question.variants for question in questions):
         raise ValueError("'paraphrase' asks the 'variants' that queries list, but no query lists any")

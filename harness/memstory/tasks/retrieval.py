@@ -150,7 +150,7 @@ def digest_of(collections: Iterable[Collection]) -> str:
         found.update(b',{"documents":[' if place else b'{"documents":[')
         _add(found, collection.documents, _plain_documents)
         found.update(f'],"id":{_ENCODER.encode(collection.id)},"questions":['.encode())
-        _add(found, (_said(encode_fields(question)) for question in collection.questions), _rows)
+        _add(found, (_given_fields(encode_fields(question)) for question in collection.questions), _rows)
         found.update(b"]}")
     found.update(b"]")
     return found.hexdigest()
@@ -178,7 +178,7 @@ def _plain_documents(documents: Sequence[Document]) -> str:
     )
 
 
-def _said(fields: Any) -> Any:
+def _given_fields(fields: Any) -> Any:
     return {name: value for name, value in fields.items() if name != UNASKED and (value or name not in LATER)}
 
 

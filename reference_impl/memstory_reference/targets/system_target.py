@@ -132,7 +132,7 @@ class SystemTarget(Target):
     async def fault(self, part: str, mode: str) -> None:
         self._ports.set_fault(part, mode)
 
-    async def faults_landed(self) -> Mapping[str, int]:
+    async def fault_counts(self) -> Mapping[str, int]:
         return {part: switch.landed for part, switch in self._ports.switches.items()}
 
     async def run(self, job: str, args: Mapping[str, Tree], scope: Scope) -> Tree:

@@ -18,7 +18,7 @@ REQUESTS = [
 
 
 def test_every_operation_has_types_by_which_it_crosses():
-    assert {"add", "search", "say", "delete_about", "faults_landed"} <= OPERATIONS
+    assert {"add", "search", "say", "delete_about", "fault_counts"} <= OPERATIONS
     assert all("return" in hints(op) for op in OPERATIONS)
 
 

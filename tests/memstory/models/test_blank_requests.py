@@ -54,15 +54,15 @@ def test_how_an_answer_is_sent_does_not_matter():
 
 def test_a_recorded_id_becomes_that_of_the_new_request():
     first, later = blank_request("c", prompt(f"memory {ONE}")), blank_request("c", prompt(f"memory {OTHER}"))
-    kept = first.blanked({"patch": f"change {ONE} and call_abcdefgh"})
-    assert later.filled(kept) == {"patch": f"change {OTHER} and call_abcdefgh"}
+    kept = first.blank({"patch": f"change {ONE} and call_abcdefgh"})
+    assert later.fill(kept) == {"patch": f"change {OTHER} and call_abcdefgh"}
 
 
 @given(bodies, json_values)
 def test_an_answer_comes_back_as_it_was_to_the_same_request(body, answer):
     answer = json.loads(json.dumps(answer))
     request = blank_request("c", json.loads(json.dumps(body)))
-    found = request.filled(request.blanked(answer))
+    found = request.fill(request.blank(answer))
     if "⟦" not in json.dumps(answer, ensure_ascii=False):
         assert found == answer
 

@@ -176,8 +176,8 @@ def test_an_endless_answer_is_stopped(model, server, monkeypatch):
 def test_what_the_model_said_is_the_reason_why_nothing_was_kept(model, server, message, said):
     server.message = message
     ask(model)
-    assert model.said(ModelUse()) == f"its model answered: {said}"
-    assert model.said(model.use) == "its model was not asked"
+    assert model.last_reply(ModelUse()) == f"its model answered: {said}"
+    assert model.last_reply(model.use) == "its model was not asked"
 
 
 def test_a_model_behind_a_replaying_proxy_is_labelled_so(monkeypatch):

@@ -7,7 +7,7 @@ from memstory.contract.target import ToolSchema
 from memstory.reporting.markdown import as_markdown
 from memstory.reporting.terminal import terminal_summary
 from memstory.reporting.writing import run_document, write_reports
-from memstory.results.redaction import LEVELS, redacted, stricter
+from memstory.results.redaction import LEVELS, redact, stricter
 from memstory.results.runs import make_fingerprint, make_run
 from memstory.results.secret_values import REDACTED, Secrets
 
@@ -39,7 +39,7 @@ def everything(tmp_path):
 
 def test_no_secret_is_left_in_anything_that_is_made_of_a_result(leaky, everything):
     # SEC-12
-    safe = redacted(leaky, "secrets", NONE)
+    safe = redact(leaky, "secrets", NONE)
     assert KEY in everything(leaky)
     assert KEY not in everything(safe)
     assert "hunter2" not in everything(safe)
@@ -56,11 +56,11 @@ def test_redaction_changes_no_outcome_no_id_and_no_number(leaky):
         )
 
     for level in LEVELS:
-        assert fixed(redacted(leaky, level, NONE)) == fixed(leaky)
+        assert fixed(redact(leaky, level, NONE)) == fixed(leaky)
 
 
 def test_the_report_says_how_many_values_were_redacted(leaky, make_case):
-    safe = redacted(leaky, "secrets", NONE)
+    safe = redact(leaky, "secrets", NONE)
     fingerprint = make_fingerprint([safe], options={"token": REDACTED})
     run = make_run([safe, make_case("S6")], fingerprint)
     (count,) = safe.redacted.values()
@@ -72,12 +72,12 @@ def test_the_report_says_how_many_values_were_redacted(leaky, make_case):
 
 def test_a_result_without_secrets_is_the_same_result(make_case):
     case = make_case()
-    assert redacted(case, "secrets", NONE) is case
-    assert redacted(case, "none", NONE) is case
+    assert redact(case, "secrets", NONE) is case
+    assert redact(case, "none", NONE) is case
 
 
 def test_with_none_nothing_is_taken_out(leaky):
-    assert redacted(leaky, "none", NONE) is leaky
+    assert redact(leaky, "none", NONE) is leaky
 
 
 def test_ids_of_documents_are_never_looked_into(make_case):
@@ -86,13 +86,13 @@ def test_ids_of_documents_are_never_looked_into(make_case):
     asked = replace(record.questions[0], retrieved=("password=x", "4111111111111111"), relevant=("password=x",))
     recording = replace(case.trials[0].recording, retrieval=(replace(record, questions=(asked,)),))
     case = replace(case, trials=(replace(case.trials[0], recording=recording),))
-    safe = redacted(case, "texts", NONE)
+    safe = redact(case, "texts", NONE)
     assert encode(safe.trials[0].recording.retrieval) == encode(recording.retrieval)
 
 
 @pytest.mark.parametrize("said", ["api key\r\nAbCd1234EfGh5678", '{"auth": "dXNlcjpodW50ZXIyeHg="}'])
 def test_a_secret_with_signs_that_json_escapes_is_taken_out(make_case, said):
-    kept = str(encode(redacted(make_case(trials=[make_case.trial(answer=said)]), "secrets", NONE)))
+    kept = str(encode(redact(make_case(trials=[make_case.trial(answer=said)]), "secrets", NONE)))
     assert REDACTED in kept
     assert not any(secret in kept for secret in ("AbCd1234", "dXNlcjpo"))
 
@@ -101,14 +101,14 @@ def test_what_was_saved_is_searched_whatever_its_name_is(make_case):
     trial = make_case.trial()
     step = replace(trial.recording.steps[0], names={"user": f"ann with {KEY}", "path": {"at": KEY}})
     case = make_case(trials=[replace(trial, recording=replace(trial.recording, steps=(step,)))])
-    assert KEY not in str(encode(redacted(case, "secrets", NONE)))
+    assert KEY not in str(encode(redact(case, "secrets", NONE)))
 
 
 def test_a_saved_name_that_sounds_like_a_secret_leaves_the_id_that_it_names(make_case):
     trial = make_case.trial()
     step = replace(trial.recording.steps[0], args={"id": "row-12345678"}, names={"secret": "row-12345678"})
     case = make_case(trials=[replace(trial, recording=replace(trial.recording, steps=(step,)))])
-    assert redacted(case, "secrets", NONE) is case
+    assert redact(case, "secrets", NONE) is case
 
 
 def spoken(make_case, **fields):
@@ -120,7 +120,7 @@ def spoken(make_case, **fields):
     )
     recording = replace(trial.recording, steps=(step,), tools=tools)
     case = make_case("C15", outcome="failed", trials=[replace(trial, recording=recording)])
-    return redacted(case, "texts", NONE)
+    return redact(case, "texts", NONE)
 
 
 def test_no_text_is_left_but_equal_texts_are_seen_to_be_equal_and_how_long_they_are(make_case, everything):
@@ -156,25 +156,25 @@ def test_words_of_the_story_language_times_and_numbers_stay(make_case):
 
 def test_a_reason_keeps_its_place_and_loses_its_words(make_case):
     case = make_case("C15", outcome="failed", reason="stories/c.yaml:9:14 step 2 (say): it said Quimperlune")
-    assert redacted(case, "texts", NONE).reason == "stories/c.yaml:9:14: [text 11, 34 characters]"
+    assert redact(case, "texts", NONE).reason == "stories/c.yaml:9:14: [text 11, 34 characters]"
 
 
 def test_why_a_target_cannot_run_a_story_stays(make_case):
     case = make_case("C15", outcome="unsupported", reason="'fts5' does not support chat")
-    assert redacted(case, "texts", NONE).reason == "'fts5' does not support chat"
+    assert redact(case, "texts", NONE).reason == "'fts5' does not support chat"
 
 
 def test_a_traceback_is_a_text(make_case, everything):
     case = make_case("C15", outcome="error", reason="stories/c.yaml:1:1: Quimperlune is gone")
     assert "Traceback" in everything(case)
-    safe = redacted(case, "texts", NONE)
+    safe = redact(case, "texts", NONE)
     assert "Traceback" not in everything(safe)
     assert "Quimperlune" not in everything(safe)
 
 
 def test_secrets_are_counted_apart_from_texts(leaky):
-    safe = redacted(leaky, "texts", NONE)
-    assert safe.redacted["secrets"] == redacted(leaky, "secrets", NONE).redacted["secrets"]
+    safe = redact(leaky, "texts", NONE)
+    assert safe.redacted["secrets"] == redact(leaky, "secrets", NONE).redacted["secrets"]
     assert safe.redacted["texts"] >= 7
 
 
@@ -187,7 +187,7 @@ def test_of_a_task_that_was_left_behind_it_stays_which_it_was_and_not_what_its_e
     said = "the target left a task behind that broke, write: OSError: Ana likes tea"
     trial = make_case.trial()
     trial = replace(trial, recording=replace(trial.recording, left=(said,)), warnings=("k is large", said))
-    case = redacted(make_case(trials=[trial], warnings=("k is large", said)), "texts", NONE)
+    case = redact(make_case(trials=[trial], warnings=("k is large", said)), "texts", NONE)
     (kept, hidden), (left,) = case.warnings, case.trials[0].recording.left
     assert kept == "k is large"
     assert hidden == left == case.trials[0].warnings[1]

@@ -18,7 +18,7 @@ class Failing(Oracle):
     async def fault(self, part, mode):
         self.is_down = mode != "ok"
 
-    async def faults_landed(self):
+    async def fault_counts(self):
         return {"embedder": self.landed}
 
     async def search(self, query, scope):
@@ -29,8 +29,8 @@ class Failing(Oracle):
 
 
 class Untelling(Failing):
-    async def faults_landed(self):
-        return await Target.faults_landed(self)
+    async def fault_counts(self):
+        return await Target.fault_counts(self)
 
 
 def factory_of(kind):

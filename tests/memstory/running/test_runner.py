@@ -70,7 +70,7 @@ class ChoosingFactory(ToyFactory):
     def __init__(self):
         super().__init__(self.Telling, able={"add", "list"})
 
-    def suited(self, options, needs):
+    def cheapest_options(self, options, needs):
         return {**options, "way": "dear" if "list" in needs else "cheap"}
 
 

@@ -52,7 +52,7 @@ async def test_a_memory_whose_embedder_is_down_refuses_and_goes_on_when_it_is_ba
     await shelf.fault("embedder", "down")
     with pytest.raises(Refused, match="embedder down"):
         await add(shelf, "tea")
-    assert await shelf.faults_landed() == {"embedder": 1}
+    assert await shelf.fault_counts() == {"embedder": 1}
     await shelf.fault("embedder", "ok")
     await add(shelf, "tea")
     assert [text for text, _ in shelf.rows] == ["tea"]

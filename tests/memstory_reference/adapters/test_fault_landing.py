@@ -24,12 +24,12 @@ async def landed(factory, folder, part, mode, use):
     await target.open(Environment(workspace=str(folder), owner=ANN.user), StoryClock())
     await target.add([Item(text="My dentist is called Yusuf.")], ANN)
     await target.fault(part, mode)
-    before = (await target.faults_landed())[part]
+    before = (await target.fault_counts())[part]
     try:
         await use(target)
     except Refused:
         assert mode != "slow"
-    count = (await target.faults_landed())[part] - before
+    count = (await target.fault_counts())[part] - before
     await target.fault(part, "ok")
     await target.close()
     return count

@@ -60,7 +60,7 @@ def story_of_chat(turns: Sequence[Turn], name: str) -> str:
         "# Made from a chat. Keep the turns that matter and correct what is expected: a reply that was wrong then is",
         "# expected here, too. Words: `memstory matchers`.",
         f"story: {name}",
-        f"title: {_quoted('The agent still knows what the user said')}",
+        f"title: {_yaml_quote('The agent still knows what the user said')}",
         "harm: wrong",
         "steps:",
     ]
@@ -68,18 +68,18 @@ def story_of_chat(turns: Sequence[Turn], name: str) -> str:
     for place, turn in enumerate(turns):
         if turn.role != "user":
             continue
-        lines.append(f"  - say: {_quoted(turn.text)}")
+        lines.append(f"  - say: {_yaml_quote(turn.text)}")
         reply = next(iter(turns[place + 1 : place + 2]), None)
         if reply is not None and reply.role == "assistant":
             lines.append(f"    # then: {' '.join(reply.text.split())[:160]}")
-            if known := _repeated(reply.text, said, turn.text):
-                wanted = ", ".join(f"{{icontains: {_quoted(word)}}}" for word in known)
+            if known := _repeated_words(reply.text, said, turn.text):
+                wanted = ", ".join(f"{{icontains: {_yaml_quote(word)}}}" for word in known)
                 lines += ["    expect:", f"      answer: {{any: [{wanted}]}}"]
         said |= {word.casefold() for word in _WORD.findall(turn.text)}
     return "\n".join(lines) + "\n"
 
 
-def _repeated(reply: str, said: set[str], question: str) -> list[str]:
+def _repeated_words(reply: str, said: set[str], question: str) -> list[str]:
     """Return words of a reply that the user said in an earlier turn, and not in the question."""
     asked = {word.casefold() for word in _WORD.findall(question)}
     found = dict.fromkeys(
@@ -94,7 +94,7 @@ def _repeated(reply: str, said: set[str], question: str) -> list[str]:
     return ranked[:_WORDS_ASKED]
 
 
-def _quoted(text: str) -> str:
+def _yaml_quote(text: str) -> str:
     """Return `text` as a YAML text in double quotes on one line, in which nothing is a reference."""
     quoted: str = yaml.safe_dump(text.replace("${", "$${"), default_style='"', width=10**9, allow_unicode=True)
     return quoted.strip()

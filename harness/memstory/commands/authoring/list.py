@@ -19,7 +19,7 @@ from memstory.commands.story_loading import load
 from memstory.commands.target_list import list_targets
 from memstory.data_sets import SETS, set_story
 from memstory.language.story import Story
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 
 _TARGETS: Final = "targets"
 
@@ -67,7 +67,7 @@ def _files(stories: Sequence[Story], files: Mapping[str, Path]) -> Iterator[str]
     shown = [[name, count, shorten(_subject(files[file]), max(_LEAST_TITLE, free), placeholder="…")]
              for name, count, file in rows]  # fmt: skip
     yield table(["file", "stories", "about"], shown, [None, None, None])
-    yield f"{counted(sum(map(len, ids.values())), 'story')} in {len(ids)} files"
+    yield f"{quantity(sum(map(len, ids.values())), 'story')} in {len(ids)} files"
     yield "'memstory list --bundled FOLDER', or a file, lists its stories, --all all of them."
 
 
@@ -82,7 +82,7 @@ def _subject(file: Path) -> str:
 def _table(stories: Sequence[Story], width: int) -> Iterator[str]:
     """Yield a table with a line for each story, in fewer columns on a narrow screen, and how many there are."""
     names = [[_name(story), story.slug or "", story.title] for story in stories]
-    count = counted(len({story.id for story in stories}), "story")
+    count = quantity(len({story.id for story in stories}), "story")
     if width < WIDE:
         longest = max((len(name[0]) for name in names), default=0)
         title = max(_LEAST_TITLE, width - longest - _SLUG - _GAPS)

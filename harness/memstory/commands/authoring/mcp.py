@@ -16,7 +16,7 @@ from memstory.commands.command import FINDINGS, OK, Command, add_json, parser_of
 from memstory.commands.output import say, say_aside, say_json, table
 from memstory.contract.errors import SetupError
 from memstory.contract.target import ToolSchema, Tree
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 from memstory.targets.tables.drafting import draft
 from memstory.targets.tables.mcp import McpTransport
 from memstory.targets.tables.reading import parse_table
@@ -85,7 +85,7 @@ def _inspect(chosen: argparse.Namespace) -> int:
         say_json({"server": dict(about), "tools": [_as_json(tool) for tool in tools], "draft": drafted})
         return OK
     rows = [[tool.name, _arguments(tool), " ".join(tool.description.split())] for tool in tools]
-    say_aside(f"{about.get('server', 'the server')}: {counted(len(tools), 'tool')}\n")
+    say_aside(f"{about.get('server', 'the server')}: {quantity(len(tools), 'tool')}\n")
     say_aside(table(["tool", "arguments (* must be given)", "what it does"], rows, [None, 50, 60]))
     say_aside(
         f"\nA draft for memstory.toml; every FILL IN is yours, then: memstory run --bundled --target {chosen.name}\n"

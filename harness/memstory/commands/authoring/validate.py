@@ -17,7 +17,7 @@ from memstory.contract.errors import NotSupported, SetupError, StoryError
 from memstory.datasets import Bounds, load_task
 from memstory.language.registry import suggestion, unknown_name_message
 from memstory.language.story import CallPattern, Expectation, Matcher, Retrieval, Step, Story
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 from memstory.targets.discovery import check_names
 
 _COUNTS: Final = frozenset({"count", "length", "occurs", "latency_ms", "context_tokens", "metrics"})
@@ -47,9 +47,9 @@ def _run(chosen: argparse.Namespace) -> int:
         return FINDINGS if errors else OK
     for line in (*map(str, errors), *(f"{note} (a warning, no error)" for note in notes)):
         say(line)
-    count, among = counted(len({story.id for story in loaded.stories}), "story"), counted(len(files), "file")
-    fine = f"no error, {counted(len(notes), 'warning')}" if notes else "nothing is wrong"
-    say(f"{counted(len(errors), 'error')} in {among}; {count} could be read" if errors else
+    count, among = quantity(len({story.id for story in loaded.stories}), "story"), quantity(len(files), "file")
+    fine = f"no error, {quantity(len(notes), 'warning')}" if notes else "nothing is wrong"
+    say(f"{quantity(len(errors), 'error')} in {among}; {count} could be read" if errors else
         f"{count} in {among}: {fine}")  # fmt: skip
     return FINDINGS if errors else OK
 
@@ -114,7 +114,7 @@ def _options_outside(story: Story, loaded: LoadedStories) -> Iterator[StoryError
 def _unusable(task: Retrieval, labels: Sequence[str]) -> Iterator[str]:
     # Data sets of others have such, and reports say so; in one's own files they are typos.
     if labels and task.corpus:
-        yield f"{task.mark}: {counted(len(labels), 'gold label')} cannot be used, and no score counts it: {labels[0]}"
+        yield f"{task.mark}: {quantity(len(labels), 'gold label')} cannot be used, and no score counts it: {labels[0]}"
 
 
 def _identity(task: Retrieval, base: Path) -> tuple[object, ...]:

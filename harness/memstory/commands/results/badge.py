@@ -16,7 +16,7 @@ from memstory.contract.target import Tree
 from memstory.reporting.sections.columns import shard_name
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult, Harm
-from memstory.results.runs import Run, counted, some
+from memstory.results.runs import Run, quantity, some
 
 _GRAVE: Final[dict[Harm, str]] = {"leak": "leaks", "loss": "losses"}
 _BROKEN: Final = frozenset({"error", "invalid"})
@@ -36,7 +36,7 @@ def badge(run: Run, target: str) -> Tree:
     others = failed.total() - sum(failed[harm] for harm in _GRAVE)
     broken = sum(case.outcome in _BROKEN for case in cases)
     said += [f"{others} failed otherwise"] if others else []
-    said += [counted(broken, "error")] if broken else []
+    said += [quantity(broken, "error")] if broken else []
     partly = shard_name(run) or ("" if run.complete else "cut short")
     said += [partly] if partly else []
     if any(failed[harm] for harm in _GRAVE):
@@ -79,7 +79,7 @@ def _target(run: Run, typed: str | None, results: Path) -> str:
         raise SetupError(
             f"{results} has no target '{typed}': it has {some(names) or 'none'}"
             if typed
-            else f"{results} has {counted(len(names), 'target')}, and a badge speaks of one: name it by --target "
+            else f"{results} has {quantity(len(names), 'target')}, and a badge speaks of one: name it by --target "
             f"({some(names) or 'there is none'})"
         )
     return typed

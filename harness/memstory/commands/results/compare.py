@@ -28,7 +28,7 @@ from memstory.reporting.sections.differences import differences_in_words
 from memstory.reporting.terminal import as_text
 from memstory.results.folder.whole_files import write_text, writing
 from memstory.results.likeness import run_differences
-from memstory.results.runs import NamedRun, counted
+from memstory.results.runs import NamedRun, quantity
 from memstory.results.secret_values import Secrets
 
 _TWO = 2
@@ -79,7 +79,10 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         say_json(encode(comparison))
     elif chosen.output:
-        say(f"{_written(chosen.output)}: {counted(len(columns), 'column')}, {counted(len(comparison.rows), 'story')}")
+        say(
+            f"{_output_names(chosen.output)}: {quantity(len(columns), 'column')}, "
+            f"{quantity(len(comparison.rows), 'story')}"
+        )
     else:
         say(as_text(comparison_tables(comparison)))
     return OK
@@ -91,7 +94,7 @@ def _write(output: Path, comparison: Comparison, results: Sequence[Path]) -> Non
         links = Links(folder=output.parent, page=output.with_suffix(PAGE).name, roots=[Path.cwd()])
         write_text(output, as_markdown(comparison_document(comparison, columns_of(runs), links.page), links))
     page = PageInput(
-        title=f"comparison of {counted(len(comparison.columns), 'column')}",
+        title=f"comparison of {quantity(len(comparison.columns), 'column')}",
         facts={"Stories": str(len(comparison.rows)), "Runs": ", ".join(named.name for named in runs)},
         lines_of=lines_in([Path.cwd()], lambda text: Secrets().without(text)[0]),
         sections=[one for one in comparison_sections(comparison) if one.title not in _DRAWN],
@@ -99,7 +102,7 @@ def _write(output: Path, comparison: Comparison, results: Sequence[Path]) -> Non
     write_text(output.with_suffix(PAGE), render_page(runs, page))
 
 
-def _written(output: Path) -> str:
+def _output_names(output: Path) -> str:
     return str(output) if output.suffix == PAGE else f"{output} and {output.with_suffix(PAGE).name}"
 
 

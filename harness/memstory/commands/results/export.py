@@ -15,7 +15,7 @@ from memstory.reporting.csv_files import csv_files
 from memstory.reporting.document import visible
 from memstory.reporting.trec import trec_files
 from memstory.results.folder.whole_files import write_text
-from memstory.results.runs import Run, counted
+from memstory.results.runs import Run, quantity
 
 _FORMS: Final[Mapping[str, Callable[[Run], Mapping[str, str]]]] = {"csv": csv_files, "trec": trec_files}
 
@@ -41,7 +41,7 @@ def _run(chosen: argparse.Namespace) -> int:
             write_text(output / name.replace(":", "_"), text)
     except OSError as error:
         raise SetupError(f"nothing can be written to {output}: {error.strerror}. Name another --output") from error
-    say(visible(f"{output}: {counted(len(files), 'file')}"))
+    say(visible(f"{output}: {quantity(len(files), 'file')}"))
     return OK
 
 

@@ -19,7 +19,7 @@ from memstory.results.folder.results_file import RESULTS_NAME, write_results
 from memstory.results.folder.whole_files import write_text
 from memstory.results.likeness import run_differences
 from memstory.results.merging import varying_cases, worst_of
-from memstory.results.runs import NamedRun, Run, counted, some
+from memstory.results.runs import NamedRun, Run, quantity, some
 
 _SEVERAL = 3
 _VERDICTS = ("passed", "regression", "could not be measured")
@@ -53,10 +53,10 @@ def _run(chosen: argparse.Namespace) -> int:
     if not chosen.update and not chosen.baseline.exists():
         raise SetupError(f"there is no baseline {chosen.baseline}: 'memstory gate RESULTS --baseline FILE --update' "
                          "makes one of a run that you accept")  # fmt: skip
-    lines = _repeated(current, runs)
+    lines = _repetition_lines(current, runs)
     if not chosen.baseline.exists():
         _write(chosen.baseline, current)
-        say(visible("\n".join([*lines, f"{chosen.baseline}: written, {counted(len(current.cases), 'case')}"])))
+        say(visible("\n".join([*lines, f"{chosen.baseline}: written, {quantity(len(current.cases), 'case')}"])))
         return OK
     try:
         baseline = NamedRun(name="the baseline", run=run_at(chosen.baseline))
@@ -67,9 +67,12 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.update:
         _check_varying(baseline.run, runs)
         _write(chosen.baseline, current)
-        lines = [*_lines(found), *lines, f"{chosen.baseline}: rewritten, {counted(len(current.cases), 'case')}"]
+        lines = [*_lines(found), *lines, f"{chosen.baseline}: rewritten, {quantity(len(current.cases), 'case')}"]
     else:
-        lines = [*_lines(found), f"gate: {_VERDICTS[found.code]} ({counted(found.judged, 'case')} judged in both runs)"]
+        lines = [
+            *_lines(found),
+            f"gate: {_VERDICTS[found.code]} ({quantity(found.judged, 'case')} judged in both runs)",
+        ]
     if chosen.json:
         say_json({**asdict(found), "code": found.code})
     else:
@@ -89,11 +92,11 @@ def _gate_exploration(chosen: argparse.Namespace) -> int:
     after = read_record(path)
     if chosen.update:
         write_text(chosen.baseline, record_text(after))
-        say(f"{chosen.baseline}: written, {counted(len(after.explorations), 'exploration')}")
+        say(f"{chosen.baseline}: written, {quantity(len(after.explorations), 'exploration')}")
         return OK
     regressions = new_findings(read_record(chosen.baseline), after)
     found = Gate(judged=len(after.explorations), regressions=[*regressions])
-    lines = [*_lines(found), f"gate: {_VERDICTS[found.code]} ({counted(found.judged, 'exploration')} compared)"]
+    lines = [*_lines(found), f"gate: {_VERDICTS[found.code]} ({quantity(found.judged, 'exploration')} compared)"]
     if chosen.json:
         say_json({**asdict(found), "code": found.code})
     else:
@@ -140,7 +143,7 @@ def _check_varying(baseline: Run, runs: Sequence[NamedRun]) -> None:
                          f"it of chance: name {_SEVERAL} runs or more after --update")  # fmt: skip
 
 
-def _repeated(current: Run, runs: Sequence[NamedRun]) -> list[str]:
+def _repetition_lines(current: Run, runs: Sequence[NamedRun]) -> list[str]:
     """Return a line for each target of a baseline of several runs."""
     varying = varying_cases([named.run for named in runs])
     return [
@@ -158,14 +161,14 @@ def _write(path: Path, current: Run) -> None:
 
 def _lines(found: Gate) -> list[str]:
     return [
-        *_listed("regression", found.regressions),
-        *_listed("could not be measured", found.unmeasured),
-        *_listed("better", found.improvements),
-        *_listed("note", found.notes),
+        *_label_lines("regression", found.regressions),
+        *_label_lines("could not be measured", found.unmeasured),
+        *_label_lines("better", found.improvements),
+        *_label_lines("note", found.notes),
     ] or ["nothing changed"]
 
 
-def _listed(word: str, lines: Sequence[str]) -> list[str]:
+def _label_lines(word: str, lines: Sequence[str]) -> list[str]:
     return [f"{word}: {line}" for line in lines]
 
 

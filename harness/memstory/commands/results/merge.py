@@ -16,7 +16,7 @@ from memstory.reporting.writing import begin_reports, write_reports
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
 from memstory.results.merging import incomplete_shards, merge_shards
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def _run(chosen: argparse.Namespace) -> int:
         *(f"without recordings: {typed} has no {RECORDINGS_NAME}" for typed in missing),
     ]:
         sys.stderr.write(visible(f"{line}\n"))
-    say(visible(f"{output}: {counted(len(runs), 'shard')}, {headline(run)}"))
+    say(visible(f"{output}: {quantity(len(runs), 'shard')}, {headline(run)}"))
     return OK
 
 

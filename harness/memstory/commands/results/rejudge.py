@@ -10,14 +10,14 @@ from pathlib import Path
 from memstory.bundled import named_path
 from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.output import say, say_json, table, with_progress
-from memstory.commands.results.rejudging import Rejudged, rejudged
+from memstory.commands.results.rejudging import Rejudgement, rejudge_case
 from memstory.commands.results.results_files import recorded_run_at
 from memstory.commands.story_files import story_files
 from memstory.commands.story_loading import LoadedStories, load
 from memstory.contract.errors import SetupError
 from memstory.language.story import Story
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +35,8 @@ def _run(chosen: argparse.Namespace) -> int:
     for error in loaded.errors:
         sys.stderr.write(f"{error}\n")
     stories = _by_name(loaded)
-    judged = [rejudged(case, stories.get((case.story, case.row))) for case in with_progress(cases, "case")]
-    flipped = [one for one in judged if one.flipped]
+    judged = [rejudge_case(case, stories.get((case.story, case.row))) for case in with_progress(cases, "case")]
+    flipped = [one for one in judged if one.has_flipped]
     if chosen.json:
         say_json([_as_json(one) for one in judged])
     else:
@@ -59,19 +59,19 @@ def _by_name(loaded: LoadedStories) -> Mapping[tuple[str, str | None], Story]:
     return {(story.id, story.row): story for story in loaded.stories}
 
 
-def _tell(judged: Sequence[Rejudged], flipped: Sequence[Rejudged]) -> None:
+def _tell(judged: Sequence[Rejudgement], flipped: Sequence[Rejudgement]) -> None:
     if flipped:
         rows = [[one.id, one.was, "cannot be judged" if one.now == "cannot" else one.now, one.reason or ""]
                 for one in flipped]  # fmt: skip
         say(table(["case", "was", "is now", "because"], rows, [None, None, None, 80]) + "\n")
-    changed = sum(one.story_changed and not one.flipped for one in judged)
+    changed = sum(one.story_changed and not one.has_flipped for one in judged)
     said = (
-        f"{counted(len(judged), 'case')} judged again: {len(judged) - len(flipped)} unchanged, {len(flipped)} changed"
+        f"{quantity(len(judged), 'case')} judged again: {len(judged) - len(flipped)} unchanged, {len(flipped)} changed"
     )
-    say(f"{said} ({counted(changed, 'story')} edited since, with the same result)" if changed else said)
+    say(f"{said} ({quantity(changed, 'story')} edited since, with the same result)" if changed else said)
 
 
-def _as_json(one: Rejudged) -> dict[str, object]:
+def _as_json(one: Rejudgement) -> dict[str, object]:
     return {
         "case": one.id,
         "was": one.was,

@@ -18,7 +18,7 @@ from memstory.reporting.sections.columns import step_number
 from memstory.results.outcomes import CaseResult, Outcome
 from memstory.results.recording import Recording, StepRecord
 from memstory.results.redaction import redaction_notice
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 from memstory.results.totals import run_again
 from memstory.running.stage import owner_of
 from memstory.tasks.perturbation import levels_of, with_labels
@@ -27,7 +27,7 @@ Judged = Outcome | Literal["cannot"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejudged:
+class Rejudgement:
     """One case: how it was judged and how it is now, with the reason; `cannot` where the recording does not fit."""
 
     id: str
@@ -37,12 +37,12 @@ class Rejudged:
     story_changed: bool
 
     @property
-    def flipped(self) -> bool:
+    def has_flipped(self) -> bool:
         """Whether it is judged otherwise now, or cannot be judged any more."""
         return self.now != self.was
 
 
-def rejudged(recorded: CaseResult, story: Story | None) -> Rejudged:
+def rejudge_case(recorded: CaseResult, story: Story | None) -> Rejudgement:
     """Judge `recorded` by `story`, which is None where no file has it any more."""
     if story is None:
         return _cannot(recorded, f"the story {recorded.story} is in none of the files")
@@ -52,8 +52,8 @@ def rejudged(recorded: CaseResult, story: Story | None) -> Rejudged:
     changed = story.digest != recorded.digest
     if changed and (difference := _does_other_things(story, recorded)):
         return _cannot(recorded, f"{difference}: run it again")
-    result = reduce(run_again, (_judged(story, recorded.target, run) for run in _runs(recorded)))
-    return Rejudged(
+    result = reduce(run_again, (_judge(story, recorded.target, run) for run in _runs(recorded)))
+    return Rejudgement(
         id=recorded.id, was=recorded.outcome, now=result.outcome, reason=result.reason, story_changed=changed
     )
 
@@ -68,14 +68,14 @@ def _runs(recorded: CaseResult) -> Sequence[Sequence[Recording]]:
     return runs
 
 
-def _judged(story: Story, target: str, recordings: Sequence[Recording]) -> CaseResult:
+def _judge(story: Story, target: str, recordings: Sequence[Recording]) -> CaseResult:
     # As many trials as were recorded, as a run with `--trials` does.
     story = replace(story, trials=story.trials.times(len(recordings)))
     return evaluate(Case(story=story, target=target), recordings)
 
 
-def _cannot(recorded: CaseResult, reason: str) -> Rejudged:
-    return Rejudged(id=recorded.id, was=recorded.outcome, now="cannot", reason=reason, story_changed=True)
+def _cannot(recorded: CaseResult, reason: str) -> Rejudgement:
+    return Rejudgement(id=recorded.id, was=recorded.outcome, now="cannot", reason=reason, story_changed=True)
 
 
 def _does_other_things(story: Story, recorded: CaseResult) -> str | None:
@@ -92,7 +92,7 @@ def _other_steps(story: Story, recording: Recording) -> str | None:
     owner = owner_of(story.id, recording.seed)
     last_index = recording.steps[-1].path[0] + 1 if recording.steps else 0
     if recording.failure is None and len(story.steps) != last_index:
-        return f"{counted(last_index, 'step')} recorded, and the story has {len(story.steps)} now"
+        return f"{quantity(last_index, 'step')} recorded, and the story has {len(story.steps)} now"
     for record in recording.steps:
         place = locate(story, record.path)
         if place is None:

@@ -19,7 +19,7 @@ from memstory.language.registry import suggestion, unknown_name_message
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
 from memstory.results.outcomes import CaseResult
 from memstory.results.redaction import redaction_notice
-from memstory.results.runs import Run, counted
+from memstory.results.runs import Run, quantity
 
 _COLOURS: Final = {
     "red": re.compile(r" {5}FAILED |ended(?: in step [\d.]+)?: |\S+  (?:failed|error|invalid) in "),
@@ -86,7 +86,7 @@ def _trial(case: CaseResult, wanted: int | None) -> int:
         return case.shown
     count = len(case.trials)
     if not 1 <= wanted <= count:
-        raise SetupError(f"{case.id} has no trial {wanted}; it ran {counted(count, 'time')}")
+        raise SetupError(f"{case.id} has no trial {wanted}; it ran {quantity(count, 'time')}")
     return wanted - 1
 
 

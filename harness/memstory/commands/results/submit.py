@@ -13,7 +13,7 @@ from memstory.commands.results.results_files import recorded_run_at, run_folder
 from memstory.contract.errors import SetupError
 from memstory.results.folder.pack import write_pack
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
-from memstory.results.runs import Run, counted
+from memstory.results.runs import Run, quantity
 
 ENDING: Final = ".memstory.zip"
 
@@ -31,7 +31,7 @@ def _run(chosen: argparse.Namespace) -> int:
         raise SetupError(f"{folder} holds a run that was cut short: run it to its end, '--resume' goes on with one")
     output: Path = chosen.output or folder.with_name(f"{folder.resolve().name}{ENDING}")
     write_pack(output, run, (folder / RECORDINGS_NAME).read_bytes(), _stories(run))
-    say(f"{output}: {counted(len(run.cases), 'case')}. Its texts are in it: look at what you give away.")
+    say(f"{output}: {quantity(len(run.cases), 'case')}. Its texts are in it: look at what you give away.")
     say(f"Anybody can judge it again: memstory verify {output}")
     return OK
 

@@ -12,7 +12,7 @@ from memstory.reporting.document import shorten, visible
 from memstory.reporting.sections.columns import step_number
 from memstory.results.outcomes import CaseResult, Verdict
 from memstory.results.recording import RetrievalRecord, StepRecord
-from memstory.results.runs import counted
+from memstory.results.runs import quantity
 
 SHORT: Final = 160
 _MISSED: Final = 10
@@ -94,17 +94,17 @@ def _result(op: str, result: Tree) -> Iterator[str]:
         case ToolCall():
             yield f"called {_call(shown)}"
         case Receipt():
-            yield from (f"{item.outcome}: {_named(item)}" for item in shown.items)
+            yield from (f"{item.outcome}: {_label(item)}" for item in shown.items)
         case Hit():
-            yield f"found {_named(shown)}"
+            yield f"found {_label(shown)}"
         case tuple():
             yield f"{len(shown)} found" if shown else "nothing found"
-            yield from (f"{number}. {_named(hit)}" for number, hit in enumerate(shown, 1))
+            yield from (f"{number}. {_label(hit)}" for number, hit in enumerate(shown, 1))
         case _:
             yield f"returned {shown if isinstance(shown, str) else _json(shown)}"
 
 
-def _named(thing: Hit | ReceiptItem) -> str:
+def _label(thing: Hit | ReceiptItem) -> str:
     score = f" ({thing.score:.3f})" if isinstance(thing, Hit) and thing.score is not None else ""
     reason = f", because {thing.reason}" if isinstance(thing, ReceiptItem) and thing.reason else ""
     return f"{thing.key or thing.id or '(no id)'}{score}: {thing.text}{reason}"
@@ -126,7 +126,7 @@ def _verdicts(verdicts: Sequence[Verdict], limit: int) -> Iterator[str]:
 def _retrieval(record: RetrievalRecord, limit: int) -> Iterator[str]:
     level = f", {_json(record.level)}" if record.level else ""
     yield visible(
-        f"{record.name}{level}: {counted(record.documents, 'document')}, {counted(len(record.questions), 'question')}, "
+        f"{record.name}{level}: {quantity(record.documents, 'document')}, {quantity(len(record.questions), 'question')}, "
         f"the first {record.k} hits of each"
     )
     missed = [one for one in record.questions if one.judged and not set(one.relevant) <= set(one.retrieved)]

@@ -12,7 +12,7 @@ from memstory.bundled import bundled_stories
 from memstory.case import Case
 from memstory.commands.command import FINDINGS, OK, Command
 from memstory.commands.output import complain, say
-from memstory.commands.results.rejudging import rejudged
+from memstory.commands.results.rejudging import rejudge_case
 from memstory.contract.errors import MemstoryError, NotSupported
 from memstory.data_sets import STORIES
 from memstory.datasets import load_task
@@ -25,7 +25,7 @@ from memstory.results.folder.pack import Pack, read_pack
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import RetrievalRecord
-from memstory.results.runs import counted, some
+from memstory.results.runs import quantity, some
 
 _COLUMNS: Final = ("success@1", "success@5", "recall@10", "ndcg@10", "mrr")
 _CLOSE: Final = 1e-6
@@ -54,10 +54,10 @@ def verify_pack(pack: Pack) -> Verification:
             continue
         if not case.trials:
             continue
-        again = rejudged(case, story)
+        again = rejudge_case(case, story)
         if again.now == "cannot":
             unchecked.append(f"{case.id}: {again.reason}")
-        elif again.flipped:
+        elif again.has_flipped:
             wrong.append(f"{case.id}: was {again.was}, and is {again.now} when judged again ({again.reason})")
         else:
             wrong += _other_scores(case, story)
@@ -65,7 +65,7 @@ def verify_pack(pack: Pack) -> Verification:
             wrong += _other_gold(case, story, unchecked)
     strange = sorted({case.name for case in pack.run.cases if case.digest not in ours})
     if strange:
-        unchecked.append(f"what is not memstory's own: {counted(len(strange), 'story')}, {some(strange)}")
+        unchecked.append(f"what is not memstory's own: {quantity(len(strange), 'story')}, {some(strange)}")
     return Verification(pack=pack, wrong=wrong, unchecked=[*dict.fromkeys(unchecked), _UNSEEN])
 
 
@@ -111,7 +111,7 @@ def _other_gold(case: CaseResult, story: Story, unchecked: list[str]) -> Iterato
         )
     other = [one.id for one in record.questions if one.id in gold and gold[one.id] != tuple(one.relevant)]
     if other:
-        yield f"{case.id}: {counted(len(other), 'question')} with other gold than the data here: {some(other)}"
+        yield f"{case.id}: {quantity(len(other), 'question')} with other gold than the data here: {some(other)}"
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +124,7 @@ def _run(chosen: argparse.Namespace) -> int:
     for path, found in findings:
         trials = sum(len(case.trials) for case in found.pack.run.cases)
         verdict = "WRONG" if found.wrong else "verified"
-        say(f"{path}: {verdict}: {counted(trials, 'recording')} judged again, SHA-256 {found.pack.digest[:12]}")
+        say(f"{path}: {verdict}: {quantity(trials, 'recording')} judged again, SHA-256 {found.pack.digest[:12]}")
         for line in found.wrong:
             say(f"  wrong: {line}")
         for line in found.unchecked:

@@ -12,7 +12,7 @@ from typing import Final
 from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.output import say, say_aside, say_json, table
 from memstory.contract.errors import MemstoryError, SetupError
-from memstory.data_sets import SETS, set_named, set_story
+from memstory.data_sets import SETS, data_set, set_story
 from memstory.datasets import (
     SetCopy,
     add_set,
@@ -47,7 +47,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return _list(check=chosen.check, as_json=chosen.json)
     if chosen.what == "add":
         return _show_copy(add_set(chosen.name, chosen.path, check=read_set))
-    wanted = set_named(chosen.name)
+    wanted = data_set(chosen.name)
     place = chosen.place or wanted.address
     say_aside(f"{chosen.name}: {wanted.title}: {wanted.about}")
     say_aside(f"licence: {wanted.licence}. About {wanted.megabytes:,} MB from {place}")

@@ -11,7 +11,7 @@ from typing import Final
 from memstory.commands.command import OK, USAGE, Command
 from memstory.commands.output import complain, say
 from memstory.commands.running.run import pytest_arguments
-from memstory.commands.running.supervising import run_supervised
+from memstory.commands.running.supervising import supervise
 from memstory.reporting.writing import PAGE_NAME
 
 TARGETS: Final = ("control:oracle", "hybrid", "control:leaky")
@@ -41,7 +41,7 @@ def _run(chosen: argparse.Namespace) -> int:
     sys.stdout.flush()
     words = [word for target in TARGETS for word in ("--target", target)]
     typed = [str(stories), *words, "--report", str(folder / "report"), "-q", "--no-header", "-p", "no:cacheprovider"]
-    code = run_supervised(pytest_arguments(typed))
+    code = supervise(pytest_arguments(typed))
     if code not in _RAN:
         complain("the stories did not run; what pytest says above is the reason")
         return USAGE

@@ -17,8 +17,8 @@ from memstory.bundled import PREFIX
 from memstory.commands.command import Command
 from memstory.commands.ini_setting import settings, settings_file
 from memstory.commands.running.option_names import spelled_out
-from memstory.commands.running.supervising import run_supervised
-from memstory.commands.story_files import SUFFIXES, in_bundled, is_set, story_files
+from memstory.commands.running.supervising import supervise
+from memstory.commands.story_files import SUFFIXES, bundled_path, is_set, story_files
 from memstory.contract.errors import SetupError
 
 _BUNDLED = "--bundled"
@@ -54,7 +54,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if workers := next((word for word in words if _WORKERS.match(word)), None):
         _check_workers(workers)
     sys.stdout.flush()
-    return run_supervised(words)
+    return supervise(words)
 
 
 def _check_workers(word: str) -> None:
@@ -66,8 +66,8 @@ def _check_workers(word: str) -> None:
 def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
     """Return what pytest is given: the story files that the paths name, then the options under their own names."""
     words = [word for word in typed if word != _BUNDLED]
-    bundled = len(words) < len(typed) or any(word.startswith(PREFIX) and in_bundled(word) != word for word in words)
-    found = [in_bundled(word) if bundled or is_set(word) else word for word in words]
+    bundled = len(words) < len(typed) or any(word.startswith(PREFIX) and bundled_path(word) != word for word in words)
+    found = [bundled_path(word) if bundled or is_set(word) else word for word in words]
     places = [place for place in range(len(words)) if _is_path(words, found, place)]
     paths = [found[place] for place in places]
     options = [word for place, word in enumerate(words) if place not in places]
@@ -76,7 +76,7 @@ def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
     files = story_files(searched, bundled=bundled) if searched or not nodes else ()
     ours = [words[place] for place in places if words[place] == found[place]]
     here = _this_project(options, alone=not ours) if len(ours) < len(paths) or bundled else []
-    unused = _without_unused(options, paths)
+    unused = _plugin_switches(options, paths)
     return [*(str(file.path) for file in files), *nodes, *here, *unused, *spelled_out(options)]
 
 
@@ -93,7 +93,7 @@ def _is_path(words: Sequence[str], found: Sequence[str], place: int) -> bool:
     return path.is_dir() and not follows_option if path.suffix not in SUFFIXES else path.is_file()
 
 
-def _without_unused(options: Sequence[str], paths: Sequence[str]) -> Sequence[str]:
+def _plugin_switches(options: Sequence[str], paths: Sequence[str]) -> Sequence[str]:
     """Return what keeps pytest from unused work, where nothing but stories can use plugins.
 
     Who has a conftest, or a setting or an option by which a plugin is used, has pytest as it is.

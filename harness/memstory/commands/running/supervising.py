@@ -39,7 +39,7 @@ _PARENT_DIED: Final = 1
 """PR_SET_PDEATHSIG of Linux."""
 
 
-def run_supervised(words: Sequence[str]) -> int:
+def supervise(words: Sequence[str]) -> int:
     """Run pytest with these words, this terminal and input; return its exit code, never 0 if a case was lost."""
     clear_dead_folders()
     own = OwnFolder()
@@ -49,12 +49,12 @@ def run_supervised(words: Sequence[str]) -> int:
         for one in end_marked(f"{SUPERVISOR}={own.path}"):
             complain(f"ended what a target left running: {one}")
         told = messages_of(child, own.path)
-        return _settled(code, told)
+        return _exit_code(code, told)
     finally:
         own.remove()
 
 
-def _settled(code: int, told: Mapping[str, str]) -> int:
+def _exit_code(code: int, told: Mapping[str, str]) -> int:
     shown = code if code >= 0 else 128 - code
     folder = Path(told.get(REPORT, os.devnull))
     is_left = any((folder / name).exists() for name in (SPOOL_NAME, SELECTED_NAME))

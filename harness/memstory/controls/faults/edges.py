@@ -63,11 +63,11 @@ class RefreshingTtl(Mutant):
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         found = await super().search(query, scope)
         ids = {hit.id for hit in found}
-        self._memories = [self._refreshed(one) if one.hit.id in ids else one for one in self._memories]
+        self._memories = [self._refresh(one) if one.hit.id in ids else one for one in self._memories]
         self._save()
         return found
 
-    def _refreshed(self, one: OracleMemory) -> OracleMemory:
+    def _refresh(self, one: OracleMemory) -> OracleMemory:
         return (
             replace(one, until=(self._clock.now() + timedelta(hours=1)).isoformat())
             if one.until and self._clock
@@ -116,7 +116,7 @@ class IgnoringFalsy(Mutant, query=lambda query: replace(query, where={k: v for k
     """Drops conditions whose value counts as false."""
 
 
-def _nested(values: Mapping[str, Json]) -> dict[str, Json]:
+def _nest(values: Mapping[str, Json]) -> dict[str, Json]:
     nested: dict[str, Any] = {}
     for name, value in values.items():
         outer, _, inner = name.partition(".")
@@ -124,7 +124,7 @@ def _nested(values: Mapping[str, Json]) -> dict[str, Json]:
     return nested
 
 
-class SplittingNames(Mutant, metadata=_nested):
+class SplittingNames(Mutant, metadata=_nest):
     """Takes what is behind a dot in a name for a field within another."""
 
 

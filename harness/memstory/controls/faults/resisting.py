@@ -18,7 +18,7 @@ from memstory.controls.oracle import OracleMemory
 _LOOK_ALIKES: Final = str.maketrans("аеорсухіАЕОРСХ", "aeopcyxiAEOPCX")  # noqa: RUF001  (that is what it is about)
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)
 
 
@@ -57,14 +57,14 @@ class IgnoringRoles(Mutant, record=lambda item: replace(item, role=None)):
 class BelievingTags(Mutant):
     """Believes a page that claims to be verified."""
 
-    def _believed(self, item: Item) -> dict[str, Json]:
+    def _trusted_metadata(self, item: Item) -> dict[str, Json]:
         return dict(item.metadata)
 
 
 class DistrustingUsers(Mutant):
     """Drops what a user says is verified."""
 
-    def _believed(self, item: Item) -> dict[str, Json]:
+    def _trusted_metadata(self, item: Item) -> dict[str, Json]:
         return {name: value for name, value in item.metadata.items() if name != "verified"}
 
 
@@ -105,7 +105,7 @@ class QuotedValues(Mutant):
         return all("'" in str(value) for value in where.values()) if where else True
 
 
-class LookAlikeOwners(Mutant, sees=lambda user, owner: _folded(user) == _folded(owner)):
+class LookAlikeOwners(Mutant, sees=lambda user, owner: _fold(user) == _fold(owner)):
     """Confuses user names whose letters look alike."""
 
 
@@ -116,7 +116,7 @@ class LookAlikeKeys(Mutant):
         if ref.key is None:
             return super()._find(ref, scope)
         mine = self._in(Scope(user=scope.user))
-        return next((one for one in mine if _folded(one.hit.key or "") == _folded(ref.key)), None)
+        return next((one for one in mine if _fold(one.hit.key or "") == _fold(ref.key)), None)
 
 
 class Echoing(Mutant):
@@ -163,7 +163,7 @@ class ObeyingDisguised(Mutant):
     """Does what a text asks it to do in other letters or with spaces between them."""
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        plain = ["".join(_folded(item.text).casefold().split()) for item in items]
+        plain = ["".join(_fold(item.text).casefold().split()) for item in items]
         if any("deleteall" in text for text in plain):
             self._forget(self._in(scope), durable=False)
         return await super().add(items, scope)

@@ -412,7 +412,7 @@ def _plain(text: str) -> str:
     },
     example="{corrected: {now: nine, was: eight}}",
 )
-def _corrected(hits: Hits, wanted: Mapping[str, Tree], context: Context) -> Finding:
+def _judge_correction(hits: Hits, wanted: Mapping[str, Tree], context: Context) -> Finding:
     found = correction_outcome(hits, wanted["now"], wanted["was"])
     holds = found == "new only" or (found == "both" and wanted.get("both") == "allowed")
     now, was = show(wanted["now"]), f"the former {show(wanted['was'])}"

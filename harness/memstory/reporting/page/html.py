@@ -62,7 +62,7 @@ from memstory.reporting.sections.outcomes import (
     totals_table,
 )
 from memstory.results.outcomes import HARMS, OUTCOMES, WRONG, CaseResult
-from memstory.results.runs import NamedRun, Run, by_key, counted, natural
+from memstory.results.runs import NamedRun, Run, by_key, natural, quantity
 
 SIGNS: Final[Mapping[str, str]] = {
     "passed": "✓", "failed": "✗", "measured": "≈", "unsupported": "–", "exhausted": "$", "error": "!", "invalid": "?",
@@ -137,7 +137,7 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
     templates.globals["as_html"] = as_html
     context = {
         "title": given.title, "head": _head(runs, given), "style": style, "script": script,
-        "script_hash": _hashed(script), "style_hash": _hashed(style), "signs": SIGNS, "outcomes": OUTCOMES,
+        "script_hash": _hash(script), "style_hash": _hash(style), "signs": SIGNS, "outcomes": OUTCOMES,
         "harms": HARMS, "columns": [visible(one.title) for one in columns], "groups": _groups(columns),
         "first": [one for one in _first_sections(runs, columns, given.last) if one.parts],
         "rows": list(_rows(columns, stories)), "left_out": left_out,
@@ -153,7 +153,7 @@ def _own(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _hashed(text: str) -> str:
+def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -211,7 +211,7 @@ def _table(table: Table) -> str:
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
     text = f'<div class="wide"><table>\n{head}<tbody>\n{body}\n</tbody></table></div>'
     if table.may_fold and len(rows) > FOLDED:
-        return f"<details><summary>{counted(len(rows), 'row')}</summary>{text}</details>"
+        return f"<details><summary>{quantity(len(rows), 'row')}</summary>{text}</details>"
     return text
 
 
@@ -236,7 +236,7 @@ def _words(words: Words) -> str:
         case Sign() | Badge():
             return f'<span class="{"badge " * isinstance(words, Badge)}{words}">{words}</span>'
         case Markup():
-            return _marked(words)
+            return _mark_words(words)
         case str():
             return _text(words)
         case CaseLink(text, story, target):
@@ -247,7 +247,7 @@ def _words(words: Words) -> str:
             return "".join(map(_words, words))
 
 
-def _marked(words: str) -> str:
+def _mark_words(words: str) -> str:
     text = escape(words)
     for mark, tag in _MARKS:
         text = mark.sub(tag, text)
@@ -297,7 +297,7 @@ def _shown_stories(columns: Sequence[Column]) -> tuple[Sequence[str], str]:
     shown = bad[:most]
     sample = good[:: max(1, ceil(len(good) / max(1, most - len(shown))))]
     return [*shown, *sample], (
-        f"{cases:,} cases are more than a page can hold. Of {counted(len(bad), 'story')} in which something went wrong "
+        f"{cases:,} cases are more than a page can hold. Of {quantity(len(bad), 'story')} in which something went wrong "
         f"{len(shown):,} are here, of the {len(good):,} others a sample of {len(sample):,}. The totals above are "
         "of all; results.json beside this page has each case, and `memstory show RESULTS CASE` shows one."
     )

@@ -41,7 +41,7 @@ _STEP: Final = 4
 """The level of the section of a step."""
 
 
-def why_not_passed(case: CaseResult) -> Section:
+def failure_section(case: CaseResult) -> Section:
     """Return what a reader needs to act on a case: its reason, the expectations that failed, what the agent did."""
     trial = case.deciding
     verdicts = [verdict for verdict in trial.verdicts if not verdict.passed] if trial else []
@@ -133,7 +133,7 @@ def case_steps(case: CaseResult, *, with_times: bool = True) -> Document:
         *(Note(f"{name}: {_in_words(value)}") for name, value in facts.items() if value),
         *(_steps(trial, with_times=with_times) if trial else ()),
         *_scores(case),
-        *map(_asked, case.retrieval),
+        *map(_retrieval_section, case.retrieval),
     ]
 
 
@@ -272,7 +272,7 @@ def _interval(score: Score) -> str:
     return f"{score.low:.2f} to {score.high:.2f}" if score.low is not None and score.high is not None else ""
 
 
-def _asked(record: RetrievalRecord) -> Section:
+def _retrieval_section(record: RetrievalRecord) -> Section:
     """Return a retrieval task: its counts, and the questions that did not find all that they should."""
     judged = [asked for asked in record.questions if asked.judged]
     missed = [asked for asked in judged if not asked.is_answered]

@@ -27,11 +27,11 @@ from memstory.reporting.document import (
     sign_of,
     where_any,
 )
-from memstory.reporting.sections.case_steps import why_not_passed
+from memstory.reporting.sections.case_steps import failure_section
 from memstory.reporting.sections.columns import UNREADABLE, Column, targets_of, with_outcome
 from memstory.reporting.sections.outcomes import causes, short_reason
 from memstory.results.outcomes import WORST_FIRST, CaseResult, Outcome
-from memstory.results.runs import Run, by_key, counted, natural
+from memstory.results.runs import Run, by_key, natural, quantity
 from memstory.targets.objects.names import PROMISING
 
 TITLES: Final[Mapping[Outcome, str]] = {"failed": "Failures", "error": "Errors", "invalid": "Invalid stories"}
@@ -60,7 +60,7 @@ def failure_sections(run: Run, columns: Sequence[Column]) -> list[Section]:
     first = {cause.cases[0].id for cause in causes(columns)}
     for outcome, title in sorted(TITLES.items(), key=lambda one: WORST_FIRST.index(one[0])):
         found = [case for case in with_outcome(run, outcome) if not case.is_lost]
-        parts: list[Part] = [why_not_passed(case) for case in found if case.id in first]
+        parts: list[Part] = [failure_section(case) for case in found if case.id in first]
         if more := sum(case.id not in first for case in found):
             parts.append(
                 Note(Markup(f"{more} more failed for one of these causes; report.html and `memstory show` have them."))
@@ -100,7 +100,7 @@ def _of_two(values: Sequence[float]) -> str:
     return f"{values[1]:.2f}" if len(values) > 1 else DASH
 
 
-def not_tried(run: Run) -> Mapping[str, str]:
+def untried_stories(run: Run) -> Mapping[str, str]:
     """Return for each target, controls apart, what its unsupported stories need and what to do, in one sentence."""
     cases = by_key(
         (case.target, case)
@@ -113,9 +113,9 @@ def not_tried(run: Run) -> Mapping[str, str]:
     }
 
 
-def not_tried_parts(run: Run) -> Sequence[Part]:
+def untried_parts(run: Run) -> Sequence[Part]:
     """Return the same as a table."""
-    rows = [[target, Markup(said)] for target, said in not_tried(run).items()]
+    rows = [[target, Markup(said)] for target, said in untried_stories(run).items()]
     return where_any(Table(["Target", "Not tried"], rows), Note(ADVICE))
 
 
@@ -130,10 +130,10 @@ def _advice(cases: Sequence[CaseResult], parameters: Mapping[Capability, str]) -
         else:
             needs.append(lacks)
     steps = list(_steps(needs))
-    said = [f"{count} more {_named(names, parameters)}" for names, count in steps[1:_SHOWN_STEPS]]
+    said = [f"{count} more {_remedies(names, parameters)}" for names, count in steps[1:_SHOWN_STEPS]]
     if steps:
         (names, count), rest = steps[0], sum(count for _, count in steps[_SHOWN_STEPS:])
-        said = [f"{counted(count, 'story')} need{'s' * (count == 1)} {_named(names, parameters)}", *said]
+        said = [f"{quantity(count, 'story')} need{'s' * (count == 1)} {_remedies(names, parameters)}", *said]
         said += [f"{rest} more something else"] if rest else []
     said += [f"{places} cannot be tried on a server that other cases use too"] if places else []
     said += [f"{parts} speak of parts that only some memories have"] if parts else []
@@ -150,7 +150,7 @@ def _steps(needs: Sequence[frozenset[str]]) -> Iterator[tuple[Sequence[str], int
         needs = left
 
 
-def _named(names: Sequence[str], parameters: Mapping[Capability, str]) -> str:
+def _remedies(names: Sequence[str], parameters: Mapping[Capability, str]) -> str:
     todo = ", ".join(dict.fromkeys(remedy(name, parameters) for name in names))
     return f"{' and '.join(f'`{name}`' for name in names)} ({todo})"
 
@@ -217,7 +217,7 @@ def matrix_parts(run: Run) -> Sequence[Part]:
     for target in targets:
         own = [one for one in rows if list(one[1]) == [target] and len(targets) > 1]
         if own:
-            title = [target, Markup(f" only: {counted(len(own), 'story')}")]
+            title = [target, Markup(f" only: {quantity(len(own), 'story')}")]
             parts.append(Fold(title, _matrix(own, [target], cases)))
     return parts
 
@@ -233,9 +233,9 @@ def _matrix(
         (story, title), outcomes = alike[0]
         name: list[str | PlaceLink] = [PlaceLink(story or cases[story].where, cases[story].where)]
         if len(alike) > 1:
-            name.append(Markup(f" and {counted(len(alike) - 1, 'more row')}"))
+            name.append(Markup(f" and {quantity(len(alike) - 1, 'more row')}"))
         if slug := cases[story].slug:
             name += [Markup(" "), slug]
         lines.append([name, title, *(sign_of(outcomes.get(target)) for target in targets)])
     table = Table(["Story", "Title", *targets], lines)
-    return [Fold(counted(len(rows), "story"), [table])] if len(lines) > FOLDED else where_any(table)
+    return [Fold(quantity(len(rows), "story"), [table])] if len(lines) > FOLDED else where_any(table)

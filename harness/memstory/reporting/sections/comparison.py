@@ -208,7 +208,7 @@ def compare(runs: Sequence[NamedRun], against: Column | None = None) -> Comparis
         capabilities=capability_scores(columns),
         rows=rows_of(columns),
         shares=shares_of(columns),
-        scored=[line for column in columns for line in _scored(column)],
+        scored=[line for column in columns for line in _story_scores(column)],
         differences=[found for one, other in pairs for found in _differences(one, other)],
         flips=[flip for one, other in pairs for flip in flips_between(one, other)],
         disagreements=disagreements_of(columns),
@@ -241,7 +241,7 @@ def _column_info(column: Column) -> ColumnInfo:
     )
 
 
-def _scored(column: Column) -> list[StoryScores]:
+def _story_scores(column: Column) -> list[StoryScores]:
     return [
         StoryScores(
             story=row.story,

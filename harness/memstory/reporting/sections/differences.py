@@ -100,12 +100,12 @@ def differences(before: CaseResult, after: CaseResult, confidence: float = 0.95)
 
 def lost_and_won(before: CaseResult, after: CaseResult) -> tuple[list[str], list[str]]:
     """Return the ids of questions whose gold was all found in `before` and is not in `after`, and the other way."""
-    old, new = _answered(before), _answered(after)
+    old, new = _answers(before), _answers(after)
     changed = [(one[1], was) for one, was in old.items() if one in new and new[one] != was]
     return [id_ for id_, was in changed if was], [id_ for id_, was in changed if not was]
 
 
-def _answered(case: CaseResult) -> Mapping[tuple[Place, str, int], bool]:
+def _answers(case: CaseResult) -> Mapping[tuple[Place, str, int], bool]:
     """Return which questions were answered in every trial."""
     found: dict[tuple[Place, str, int], bool] = {}
     for trial in case.trials:

@@ -13,7 +13,7 @@ from memstory.reporting.sections.columns import Column
 from memstory.reporting.sections.costs import QUESTION, Latency
 from memstory.reporting.sections.outcomes import Cause
 from memstory.results.outcomes import HARMS, Score
-from memstory.results.runs import counted, natural
+from memstory.results.runs import natural, quantity
 
 _TITLE: Final = "Which memory, and what it loses"
 _OURS: Final = "memstory"
@@ -96,7 +96,7 @@ def _inability(column: Column) -> str:
     named = Counter(name for case in cases for name in sorted(lacking(case)))
     shown = [f"`{name}`" for name, _ in named.most_common(_LACKS)]
     rest = [f"{len(named) - _LACKS} more"] if len(named) > _LACKS else []
-    return Markup(": ".join(filter(None, [counted(len(cases), "story"), ", ".join([*shown, *rest])])))
+    return Markup(": ".join(filter(None, [quantity(len(cases), "story"), ", ".join([*shown, *rest])])))
 
 
 def _slow_end(column: Column, times: Sequence[Latency]) -> str:

@@ -31,7 +31,7 @@ from memstory.reporting.document import (
 )
 from memstory.reporting.sections.columns import JUDGED, Column, outcome_counts, shard_name, targets_of, trials_of
 from memstory.results.outcomes import OUTCOMES, WORST_FIRST, WRONG, CaseResult, Outcome
-from memstory.results.runs import Run, counted, natural
+from memstory.results.runs import Run, natural, quantity
 from memstory.scoring.statistics import wilson_interval
 
 _PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+(?:, pass \d+)? \([a-z_]+\): )?")
@@ -98,7 +98,7 @@ def conclusion(run: Run) -> str:
     ran = counts["passed"] + counts["failed"]
     wrong = [f"{counts[name]} {words}" for name in WORST_FIRST if (words := _WRONG.get(name)) and counts[name]]
     if not ran:
-        first = f"**Nothing was judged**: none of {counted(cases, 'case')} ran to its end."
+        first = f"**Nothing was judged**: none of {quantity(cases, 'case')} ran to its end."
     elif wrong:
         first = f"**Not everything passed**: {', '.join(wrong)}."
     else:
@@ -108,12 +108,12 @@ def conclusion(run: Run) -> str:
     if counts["unsupported"]:
         first += f" {counts['unsupported']} unsupported: the target lacks something, and they prove nothing."
     if counts["exhausted"]:
-        first += f" **The budget was spent**: {counted(counts['exhausted'], 'case')} did not run, and prove nothing."
+        first += f" **The budget was spent**: {quantity(counts['exhausted'], 'case')} did not run, and prove nothing."
     if part := shard_name(run):
         first += f" **This is only {part}**: 'memstory merge' puts all of them together."
     if not run.complete:
         ended = sum(not case.is_lost for case in run.cases)
-        those = f"{ended} of {counted(cases, 'case')}"
+        those = f"{ended} of {quantity(cases, 'case')}"
         first += f" **The run was cut short**: {those} had ended by then, the others have no result."
     return first
 
@@ -266,7 +266,7 @@ def harms_in_words(found: Sequence[Cause]) -> str:
     for cause in found:
         counts[cause.harm] += len(cause.cases)
     numbers = ", ".join(f"{count} {harm}" for harm, count in counts.items())
-    return f"By harm: {numbers} ({counted(len(found), 'cause')})." if found else ""
+    return f"By harm: {numbers} ({quantity(len(found), 'cause')})." if found else ""
 
 
 def harm_of(case: CaseResult) -> str:

@@ -23,7 +23,7 @@ from memstory.reporting.document import (
 )
 from memstory.results.outcomes import CaseResult, Score
 from memstory.results.recording import RetrievalRecord
-from memstory.results.runs import Run, by_key, counted
+from memstory.results.runs import Run, by_key, quantity
 from memstory.scoring.metrics import reciprocal_rank
 from memstory.scoring.statistics import paired_bootstrap
 from memstory.tasks.perturbation import level_name
@@ -161,8 +161,8 @@ def _data_lines(run: Run) -> Iterator[Item]:
         for record in case.retrieval:
             left_out = sum(not asked.judged for asked in record.questions)
             size = (
-                f": {counted(record.documents, 'document')}, the first {record.k} hits of"
-                f" {counted(len(record.questions), 'question')}"
+                f": {quantity(record.documents, 'document')}, the first {record.k} hits of"
+                f" {quantity(len(record.questions), 'question')}"
                 + (f" ({left_out} without a usable label are not judged)" if left_out else "")
             )
             stories.setdefault((record.name, size, record.digest[:12]), []).append(case.name)
@@ -274,7 +274,7 @@ def headline_score(case: CaseResult) -> str:
     return f"{name} {case.metrics[name]:.3f}" if name else case.reason or "nothing"
 
 
-def measured(run: Run) -> Sequence[Part]:
+def score_tables(run: Run) -> Sequence[Part]:
     """Return the tables of what was only measured."""
     parts: list[Part] = []
     for story in measured_stories(run):
@@ -324,7 +324,7 @@ def _measured_story(level: str, cases: Sequence[CaseResult]) -> MeasuredStory:
     at = f", {level}" if level and level != "plain" else ""
     header = ["questions", *(f"{case.target}{'*' if case.target in by_chance else ''}" for case in cases)]
     return MeasuredStory(
-        title=f"{cases[0].name}: {cases[0].title}{at} ({counted(record.documents, 'memory')})",
+        title=f"{cases[0].name}: {cases[0].title}{at} ({quantity(record.documents, 'memory')})",
         table=Table(header, [*kinds, *totals, *cuts], numbers=slice(1, None)),
         notes=notes,
         categories=len(kinds),

@@ -30,7 +30,7 @@ class Hold:
         """
         self._path = folder / LOCK_NAME
         self._until = monotonic() + patience_seconds
-        self._descriptor: int | None = self._locked()
+        self._descriptor: int | None = self._lock()
         try:
             with writing(self._path):
                 os.truncate(self._descriptor, 0)
@@ -54,9 +54,9 @@ class Hold:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def _locked(self) -> int:
+    def _lock(self) -> int:
         while True:
-            descriptor = self._opened()
+            descriptor = self._open()
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -73,7 +73,7 @@ class Hold:
                 return descriptor
             os.close(descriptor)  # its holder has just taken the file away: lock the one that others will see
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         try:
             # The creator of the folder must not make us write into somebody else's file.
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)

@@ -74,14 +74,14 @@ def read_results(path: Path) -> Run:
 def parse_results(content: bytes, path: Path) -> Run:
     """Return the run that `content`, read from `path`, holds; SetupError as in `read_results`."""
     try:
-        return _parsed(content, path)
+        return _parse(content, path)
     except MemoryError as error:
         raise SetupError(f"{path} needs more memory than there is: read it on another machine") from error
 
 
-def _parsed(content: bytes, path: Path) -> Run:
+def _parse(content: bytes, path: Path) -> Run:
     try:
-        tree = json.loads(_unpacked(content, path) if path.suffix == GZIPPED else content)
+        tree = json.loads(_unpack(content, path) if path.suffix == GZIPPED else content)
     except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
         raise SetupError(f"{path} is not JSON: {error}") from error
     found = tree.get("schema") if isinstance(tree, dict) else None
@@ -101,7 +101,7 @@ def _parsed(content: bytes, path: Path) -> Run:
     return run
 
 
-def _unpacked(content: bytes, path: Path) -> bytearray:
+def _unpack(content: bytes, path: Path) -> bytearray:
     """Return what `content` holds: a few kilobytes may hold more than the memory of a machine."""
     held = bytearray()
     with gzip.open(BytesIO(content)) as file:

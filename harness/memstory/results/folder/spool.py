@@ -77,12 +77,12 @@ class Spool:
             if not isinstance(tree, dict) or "id" not in tree:  # of no version: somebody else wrote it
                 torn += 1
                 continue
-            result = self._decoded(tree)
+            result = self._decode(tree)
             before = results.pop(result.id, None)
             results[result.id] = run_again(before, result) if before else result
         return SpoolContent(results=tuple(results.values()), torn=torn)
 
-    def _decoded(self, tree: Tree) -> CaseResult:
+    def _decode(self, tree: Tree) -> CaseResult:
         try:
             result: CaseResult = decode(CaseResult, tree)
         except Misfit as error:

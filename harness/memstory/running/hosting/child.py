@@ -75,7 +75,7 @@ class Child:
     async def _answer(self, request: Tree) -> None:
         reply = {"id": request["id"]}
         try:
-            with self._left.watched():
+            with self._left.watch():
                 reply["value"] = encode(await self._do(request))
         except BaseException as error:  # noqa: BLE001  (carried to the parent, which raises it again)
             reply["error"] = error_to_json(error)

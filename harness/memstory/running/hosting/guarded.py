@@ -45,18 +45,18 @@ class GuardedTarget:
         self._able = able
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        with contained():
+        with contain_exits():
             await self.inner.open(env, clock)
 
     async def close(self) -> None:
-        with contained():
+        with contain_exits():
             await self.inner.close()
 
     def usage(self) -> Usage:
         return self.inner.usage()
 
     async def perform(self, request: Request[Answer]) -> Answer:
-        with contained():
+        with contain_exits():
             try:
                 answer = await self.inner.perform(request)
             except NotSupported as error:
@@ -72,7 +72,7 @@ class GuardedTarget:
 
 
 @contextmanager
-def contained() -> Iterator[None]:
+def contain_exits() -> Iterator[None]:
     """Make a TargetError of what a backend raises that is not an Exception: an exit, a panic, a cancellation.
 
     A cancellation from outside, which is a time limit or the user's own interruption, goes on as it is.
@@ -123,7 +123,7 @@ def _plain_check(kind: Any) -> Check:
     def check(value: Any) -> str:
         if isinstance(value, allowed) and (kind is bool or not isinstance(value, bool)):
             return ""
-        return f" is {_named(value)}, not {word}"
+        return f" is {_describe_value(value)}, not {word}"
 
     return check
 
@@ -131,7 +131,7 @@ def _plain_check(kind: Any) -> Check:
 def _sequence_check(inner: Check, glance: Callable[[Sequence[Any]], bool]) -> Check:
     def check(value: Any) -> str:
         if not isinstance(value, (list, tuple)):
-            return f" is {_named(value)}, not a list"
+            return f" is {_describe_value(value)}, not a list"
         # Thousands of memories at once, nearly always right: looked at in detail where something is wrong.
         if glance(value) or not any(map(inner, value)):
             return ""
@@ -176,10 +176,10 @@ def _mapping_check(inner: Check) -> Check:
         if type(value) is dict and not value:
             return ""
         if not isinstance(value, Mapping):
-            return f" is {_named(value)}, not a mapping"
+            return f" is {_describe_value(value)}, not a mapping"
         for name in value:
             if not isinstance(name, str):
-                return f" has the key {_named(name)}, not a text"
+                return f" has the key {_describe_value(name)}, not a text"
             if inner is not _anything and (wrong := inner(value[name])):
                 return f"[{name!r}]{wrong}"
         return ""
@@ -192,7 +192,7 @@ def _dataclass_check(cls: type) -> Check:
 
     def check(value: Any) -> str:
         if not isinstance(value, cls):
-            return f" is {_named(value)}, not a {cls.__name__}"
+            return f" is {_describe_value(value)}, not a {cls.__name__}"
         return next((f".{name}{wrong}" for name, one in checks.items() if (wrong := one(getattr(value, name)))), "")
 
     return check
@@ -203,7 +203,7 @@ def _hints_of(cls: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(cls)}
 
 
-def _named(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return str(value)
     try:

@@ -85,9 +85,9 @@ class HostedTarget:
         Return how the child ended, also if that was before; None where there was none.
         """
         process = self._process
-        before = process.how_it_ended() if process is not None else None
+        before = process.exit_phrase() if process is not None else None
         await self._release(patient=False)
-        return before or (process.how_it_ended() if process is not None else None)
+        return before or (process.exit_phrase() if process is not None else None)
 
     def usage(self) -> Usage:
         """Return what the child's target has used, as of its last reply."""
@@ -102,7 +102,7 @@ class HostedTarget:
     @property
     def is_alive(self) -> bool:
         """Whether the child runs."""
-        return self._process is not None and self._process.how_it_ended() is None
+        return self._process is not None and self._process.exit_phrase() is None
 
     async def _start(self, home: Path | None, ahead: Path | None) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -188,7 +188,7 @@ class HostedTarget:
         """Return how the child ended and the end of what it printed."""
         if self._output is None:
             return ""
-        how = (self._process.how_it_ended() or "") if self._process is not None else ""
+        how = (self._process.exit_phrase() or "") if self._process is not None else ""
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - _LONGEST_TAIL))
         tail = self._output.read().decode(errors="replace").strip()
@@ -215,4 +215,4 @@ def _release_folder(folder: Path | None) -> Path | None:
 
 
 async def _wait_for_end(process: HostProcess, seconds: float) -> None:
-    await wait_until(lambda: process.how_it_ended() is not None, seconds)
+    await wait_until(lambda: process.exit_phrase() is not None, seconds)

@@ -18,7 +18,7 @@ def end_marked(mark: str) -> list[str]:
     One that is about to end gets a moment. Where there is no /proc, none is found.
     """
     until = time.monotonic() + _PATIENCE_SECONDS
-    while (left := _marked(mark.encode())) and time.monotonic() < until:
+    while (left := _marked_processes(mark.encode())) and time.monotonic() < until:
         time.sleep(0.02)
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
@@ -26,7 +26,7 @@ def end_marked(mark: str) -> list[str]:
     return [f"process {pid} ({words[:_SHOWN]})" for pid, words in left.items()]
 
 
-def _marked(mark: bytes) -> dict[int, str]:
+def _marked_processes(mark: bytes) -> dict[int, str]:
     found = {}
     for place in Path("/proc").glob("[0-9]*"):
         # Gone meanwhile, or somebody else's.

@@ -34,7 +34,7 @@ class HostProcess(Protocol):
     def pid(self) -> int:
         """The child's number, for people to read."""
 
-    def how_it_ended(self) -> str | None:
+    def exit_phrase(self) -> str | None:
         """Return ` with exit code 3` or ` by signal 9 (Killed)`; None while it runs. It can be asked after `end`."""
 
     async def end(self) -> None:
@@ -104,7 +104,7 @@ class Cold:
         self._told: str | None = None
         self.pid = process.pid
 
-    def how_it_ended(self) -> str | None:
+    def exit_phrase(self) -> str | None:
         return self._told or end_of(self.pid)
 
     async def end(self) -> None:
@@ -122,7 +122,7 @@ class Forked:
         self._leash = leash
         self._told = told.decode()
 
-    def how_it_ended(self) -> str | None:
+    def exit_phrase(self) -> str | None:
         if not self._told:
             with contextlib.suppress(BlockingIOError, ConnectionResetError):
                 self._told = self._leash.recv(4096).decode() or ", and so did the process that could tell how"

@@ -21,14 +21,14 @@ _NOTHING: Final = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ParsedHit:
     """A hit, with its id as the object gave it: a number stays a number."""
 
     hit: Hit
     id: Any = None
 
 
-def found_in(value: Any, where: str) -> Sequence[Found]:
+def found_in(value: Any, where: str) -> Sequence[ParsedHit]:
     """Return the hits of what a method `where` returned; None is none.
 
     Raises:
@@ -43,15 +43,15 @@ def found_in(value: Any, where: str) -> Sequence[Found]:
         if listed is not _NOTHING:
             return found_in(listed, where)
         if value and all(isinstance(one, str) for one in value.values()):
-            return [Found(id=key, hit=Hit(id=str(key), text=text)) for key, text in value.items()]
-        return [] if not value else [_found(value, where)]
+            return [ParsedHit(id=key, hit=Hit(id=str(key), text=text)) for key, text in value.items()]
+        return [] if not value else [_parse_one(value, where)]
     if _is_list(value):
-        return [_found(one, where) for one in value]
+        return [_parse_one(one, where) for one in value]
     listed = _NOTHING if isinstance(value, str) or _has(value, "text") else _first(value, LISTS)
-    return [_found(value, where)] if listed is _NOTHING else found_in(listed, where)
+    return [_parse_one(value, where)] if listed is _NOTHING else found_in(listed, where)
 
 
-def one_in(value: Any, where: str) -> Found | None:
+def one_in(value: Any, where: str) -> ParsedHit | None:
     """Return the one memory that a method returned, None for nothing."""
     if type(value) is tuple and value:
         return _of_tuple(value, where)
@@ -85,24 +85,24 @@ def truth_of(value: Any) -> bool:
     return True if value is None else bool(value)
 
 
-def _found(value: Any, where: str) -> Found:
+def _parse_one(value: Any, where: str) -> ParsedHit:
     if isinstance(value, str):
-        return Found(hit=Hit(id=None, text=value))
+        return ParsedHit(hit=Hit(id=None, text=value))
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return _of_tuple(value, where)
     text = _first(value, FIELDS["text"])
     if text is not _NOTHING and text is not None and not isinstance(text, str):
-        inner = _found(text, where)  # such as the document beside its score
+        inner = _parse_one(text, where)  # such as the document beside its score
         return _with(inner, value)
     if not isinstance(text, str):
-        raise TargetError(f"{where} returned {_shown(value)}: no text is in it. {_ADVICE}")
-    return _with(Found(hit=Hit(id=None, text=text)), value)
+        raise TargetError(f"{where} returned {_shorten(value)}: no text is in it. {_ADVICE}")
+    return _with(ParsedHit(hit=Hit(id=None, text=text)), value)
 
 
 _ADVICE: Final = f"A hit is a text, or has one of {', '.join(FIELDS['text'])}"
 
 
-def _of_tuple(value: tuple[Any, ...], where: str) -> Found:
+def _of_tuple(value: tuple[Any, ...], where: str) -> ParsedHit:
     """Return the hit of `(text, score)`, `(score, text)`, or `(id, text)` with a score or metadata behind it."""
     rest = list(value)
     score = metadata = None
@@ -116,20 +116,20 @@ def _of_tuple(value: tuple[Any, ...], where: str) -> Found:
         rest.reverse()
     if not rest or len(rest) > _PAIR:
         said = "of a tuple memstory reads (text, score), (id, text) and (id, text, score)"
-        raise TargetError(f"{where} returned {_shown(value)}: {said}; return mappings with 'id' and 'text' instead")
-    inner = _found(rest[-1], where)
+        raise TargetError(f"{where} returned {_shorten(value)}: {said}; return mappings with 'id' and 'text' instead")
+    inner = _parse_one(rest[-1], where)
     id_ = rest[0] if len(rest) == _PAIR else inner.id
     hit = replace(inner.hit, id=None if id_ is None else str(id_))
     if score is not None:
         hit = replace(hit, score=score)
-    return Found(id=id_, hit=hit if metadata is None else replace(hit, metadata=metadata))
+    return ParsedHit(id=id_, hit=hit if metadata is None else replace(hit, metadata=metadata))
 
 
 def _is_sentence(value: Any) -> bool:
     return isinstance(value, str) and any(map(str.isspace, value))
 
 
-def _with(inner: Found, value: Any) -> Found:
+def _with(inner: ParsedHit, value: Any) -> ParsedHit:
     """Return the hit with what `value` has beside its text."""
     parts = {name: _first(value, names) for name, names in FIELDS.items()}
     has = {name: part for name, part in parts.items() if part is not _NOTHING and part is not None}
@@ -139,7 +139,7 @@ def _with(inner: Found, value: Any) -> Found:
         score = _number(has["score"])
     elif "distance" in has and (distance := _number(has["distance"])) is not None:
         score = -distance
-    return Found(
+    return ParsedHit(
         id=id_,
         hit=Hit(
             id=None if id_ is None else str(id_),
@@ -208,6 +208,6 @@ def _is_list(value: Any) -> bool:
     return is_many and not hasattr(value, "_fields") and not _has(value, "text")
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return f"{type(value).__name__} {text}" if len(text) <= _SHOWN else f"{type(value).__name__} {text[:_SHOWN]}…"

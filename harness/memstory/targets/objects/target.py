@@ -31,7 +31,7 @@ from memstory.language.capabilities import is_known
 from memstory.targets.adapter import IdSequence, delete_listed, refuse_keys, refuse_undeclared, unknown_refusal
 from memstory.targets.objects.methods import Method, methods_of, parameters_of, role_of
 from memstory.targets.objects.names import METHODS, PLACES, plain
-from memstory.targets.objects.results import Found, found_in, ids_in, one_in, truth_of
+from memstory.targets.objects.results import ParsedHit, found_in, ids_in, one_in, truth_of
 from memstory.targets.one_thread import OneThread
 from memstory.targets.promises import PromisingFactory
 
@@ -92,7 +92,7 @@ class Constructor:
         filled = {*(one.name for one in self.own(options)), *options, self.user}
         return [one.name for one in self._every if one.default is Parameter.empty and one.name not in filled]
 
-    def described(self, options: Mapping[str, Tree]) -> str:
+    def description(self, options: Mapping[str, Tree]) -> str:
         """Say in one sentence where the objects live."""
         own = [one.name for one in self.own(options)]
         if self.is_shared(options):
@@ -140,11 +140,11 @@ class ObjectFactory(PromisingFactory):
         self.spec = name if ":" in name else _spec_of(found)  # type: ignore[misc]
         self.has_numbers = False
         self.is_made = not (isinstance(found, type) or inspect.isroutine(found))
-        kind = kind or (type(found) if self.is_made else _returned(name, found))
+        kind = kind or (type(found) if self.is_made else _return_class(name, found))
         self.methods = methods_of(kind, vars(found) if self.is_made and hasattr(found, "__dict__") else {})
         self.place = Constructor((lambda: found) if self.is_made else found)
         self._found = found
-        self.declared = _declared(name, kind)
+        self.declared = _declared_capabilities(name, kind)
         self.is_declared = self.declared is not None
         asynchronous = [kind, found, *(getattr(kind, one.name, None) for one in self.methods.known.values())]
         self.is_async = any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in asynchronous)
@@ -153,7 +153,7 @@ class ObjectFactory(PromisingFactory):
             self.preload = ("memstory.targets.objects.target",)  # type: ignore[misc]
         lacking = [operation for operation in ("add", "search") if operation not in self.methods.known]
         if lacking:
-            raise SetupError(self._unmatched(kind, lacking))
+            raise SetupError(self._missing_methods(kind, lacking))
 
     @property
     def has_users(self) -> bool:
@@ -161,7 +161,7 @@ class ObjectFactory(PromisingFactory):
         return self.place.user is not None or self.methods.have_users
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        words = frozenset(self._promised(options)) if self.declared is None else self.declared
+        words = frozenset(self._promises(options)) if self.declared is None else self.declared
         return words.union(self.found, (f"option.{name}" for name in ("shared", *self.place.names)))
 
     def shares(self, options: Mapping[str, Tree]) -> bool:
@@ -180,7 +180,7 @@ class ObjectFactory(PromisingFactory):
         not_there = [name for name in ("get", "list", "update", "delete") if name not in known]
         lacks = f"; it has nothing for {', '.join(not_there)}" if not_there else ""
         others = f"; not used: {', '.join(self.methods.others)}" if self.methods.others else ""
-        return f"{self.name}: {self.place.described(options)}. Used: {used}{lacks}{others}."
+        return f"{self.name}: {self.place.description(options)}. Used: {used}{lacks}{others}."
 
     def remark(self, options: Mapping[str, Tree]) -> str:
         if self.declared is not None:
@@ -206,7 +206,7 @@ class ObjectFactory(PromisingFactory):
             )
         return self._found(**self.place.arguments(folder, options, user))
 
-    def _promised(self, options: Mapping[str, Tree]) -> Iterator[Capability]:
+    def _promises(self, options: Mapping[str, Tree]) -> Iterator[Capability]:
         methods = self.methods
         yield from (name for name in ("add", "search", "list", "update", "delete", "context") if name in methods.known)
         yield "restart"
@@ -228,7 +228,7 @@ class ObjectFactory(PromisingFactory):
         if self.place.own(options):
             yield "persistent"
 
-    def _unmatched(self, kind: type, lacking: Sequence[str]) -> str:
+    def _missing_methods(self, kind: type, lacking: Sequence[str]) -> str:
         said = " and ".join(f"{name} ({', '.join(METHODS[name][:4])} …)" for name in lacking)
         seen = ", ".join([*map(str, self.methods.known.values()), *self.methods.others]) or "none"
         return (
@@ -251,12 +251,12 @@ def says_what_it_makes(found: Any) -> bool:
         return not issubclass(found, TargetFactory)
     if not inspect.isroutine(found):
         return True
-    made = _annotated(found)
+    made = _annotated_class(found)
     place = Constructor(found)
     return not issubclass(made, TargetFactory) if made else bool(place.own({})) and not place.missing({})
 
 
-def _annotated(found: Callable[..., Any]) -> type | None:
+def _annotated_class(found: Callable[..., Any]) -> type | None:
     try:
         made = inspect.get_annotations(found, eval_str=True).get("return")
     except (NameError, SyntaxError, TypeError):
@@ -264,9 +264,9 @@ def _annotated(found: Callable[..., Any]) -> type | None:
     return made if isinstance(made, type) else None
 
 
-def _returned(name: str, found: Callable[..., Any]) -> type:
+def _return_class(name: str, found: Callable[..., Any]) -> type:
     """Return the class of the objects that `found` makes."""
-    made = found if isinstance(found, type) else _annotated(found)
+    made = found if isinstance(found, type) else _annotated_class(found)
     if made is None:
         raise SetupError(
             f"the target '{name}' is a function that does not say what it returns: write the class of the object, as "
@@ -275,7 +275,7 @@ def _returned(name: str, found: Callable[..., Any]) -> type:
     return made
 
 
-def _declared(name: str, kind: type) -> frozenset[Capability] | None:
+def _declared_capabilities(name: str, kind: type) -> frozenset[Capability] | None:
     declared = getattr(kind, DECLARATION, None)
     if declared is None:
         return None
@@ -323,7 +323,7 @@ class ObjectTarget(Target):
         self._thread.close()
 
     async def about(self) -> Mapping[str, str]:
-        return {"object": self._factory.name, "place": self._factory.place.described(self._env.options)}
+        return {"object": self._factory.name, "place": self._factory.place.description(self._env.options)}
 
     async def settle(self) -> None:
         if "settle" in self._methods.known:
@@ -349,7 +349,7 @@ class ObjectTarget(Target):
             }
             ids = await self._ask("add", values, scope, ids_in)
             given = own if own is not None and self._is_needed("add", "id", "ids") else None
-            done += [ReceiptItem(id=self._named(id_), text=item.text) for id_ in ids or [given]]
+            done += [ReceiptItem(id=self._text_id(id_), text=item.text) for id_ in ids or [given]]
         lacking = [number for number, one in enumerate(done) if one.id is None]
         if lacking and len(done) <= _MOST_LOOKED_UP:
             found = await self._looked_up([done[number].text for number in lacking], scope)
@@ -433,7 +433,7 @@ class ObjectTarget(Target):
         user = self._user(scope)
         given = {**values, "user": user, "session": scope.session if self._keeps_sessions() else None}
         one = await self._object(user if self._factory.place.user else "")
-        with _told(operation, method):
+        with _translate_errors(operation, method):
             return await self._call(one, method, given, read)
 
     async def _call(self, one: Any, method: Method, values: Mapping[str, Any], read: Callable[[Any], Result]) -> Result:
@@ -492,7 +492,7 @@ class ObjectTarget(Target):
             id_ = int(id_) if id_.isdecimal() else _NO_NUMBER
         return {"id": id_, "ids": [id_]}
 
-    def _named(self, id_: Any) -> str | None:
+    def _text_id(self, id_: Any) -> str | None:
         """Return an id as a text, and remember what it was."""
         if id_ is None:
             return None
@@ -500,14 +500,14 @@ class ObjectTarget(Target):
         self._factory.has_numbers = isinstance(id_, int)
         return str(id_)
 
-    def _hits(self, found: Sequence[Found]) -> Sequence[Hit]:
+    def _hits(self, found: Sequence[ParsedHit]) -> Sequence[Hit]:
         for one in found:
-            self._named(one.id)
+            self._text_id(one.id)
         return [one.hit for one in found]
 
 
 @contextmanager
-def _told(operation: str, method: Method) -> Iterator[None]:
+def _translate_errors(operation: str, method: Method) -> Iterator[None]:
     """Tell a refusal and an unknown id from all else that a method raises."""
     try:
         yield

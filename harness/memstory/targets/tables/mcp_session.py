@@ -192,7 +192,7 @@ class McpSession:
         cursor: str | None = None
         try:
             while True:
-                page = await self._connected().list_tools(cursor=cursor)
+                page = await self._connect().list_tools(cursor=cursor)
                 found += [
                     ToolSchema(name=one.name, description=one.description or "", parameters=one.input_schema)
                     for one in page.tools
@@ -210,7 +210,7 @@ class McpSession:
             TargetError: no answer, or none that is MCP.
         """
         try:
-            answer = await self._connected().call_tool(tool, dict(args), read_timeout_seconds=self._call_seconds)
+            answer = await self._connect().call_tool(tool, dict(args), read_timeout_seconds=self._call_seconds)
         except MCPError as error:
             if error.code in _BROKEN:
                 self.has_failed = True
@@ -225,7 +225,7 @@ class McpSession:
 
     def about(self) -> Mapping[str, str]:
         """Return the server's name and version, and how much it printed where only messages belong."""
-        info = self._connected().server_info
+        info = self._connect().server_info
         said = {"server": f"{info.name} {info.version}"} if info is not None else {}
         noise = self._streams.noise
         return {**said, **({"noise on stdout": f"{noise} lines"} if noise else {})}
@@ -243,7 +243,7 @@ class McpSession:
                     f"{self._name}: the server did not come up: {_message(error)}{self._ending()}"
                 ) from error
 
-    def _connected(self) -> Client:
+    def _connect(self) -> Client:
         if self._client is None or not self._client.done() or self._living is None or self._living.done():
             raise TargetError(f"{self._name}: the server is not connected{self._ending()}")
         return self._client.result()

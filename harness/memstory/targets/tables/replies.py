@@ -182,7 +182,7 @@ def data_of(reply: ServerReply) -> Tree:
 
 def excerpt(reply: ServerReply) -> str:
     """Return the beginning of a reply, for messages."""
-    return _shortened(str(reply)) or _json(reply.data)
+    return _shorten(str(reply)) or _json(reply.data)
 
 
 def number_of(value: Tree, transform: Transform) -> float:
@@ -303,8 +303,8 @@ def _identifier(name: str, value: Tree) -> str:
 
 
 def _json(value: Tree) -> str:
-    return _shortened(json.dumps(value, ensure_ascii=False))
+    return _shorten(json.dumps(value, ensure_ascii=False))
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

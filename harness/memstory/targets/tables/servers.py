@@ -52,14 +52,14 @@ def launch_of(table: Table, values: Values) -> Launch:
         command = older
     folder = Path(table.folder).absolute()
     return Launch(
-        command=[_found(word, folder) for word in command],
+        command=[_find(word, folder) for word in command],
         env={**_module_path(command, folder), **(env or {})},
         cwd=folder / cwd if cwd else Path(filled["workspace"]),
         by_pipes=table.type == "mcp",
     )
 
 
-def _found(word: str, folder: Path) -> str:
+def _find(word: str, folder: Path) -> str:
     path = folder / word
     is_ours = path.is_file() and (path.suffix in _SOURCES or word.startswith("./"))
     return str(path) if is_ours else word
@@ -204,7 +204,7 @@ class ServerFactory(PromisingFactory, Generic[AnyServer]):
         # What is older is a command of the table, and no option.
         return super().abilities(options) - {f"option.{OLDER}"}
 
-    def suited(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
+    def cheapest_options(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
         if self.common.setting(options) != AUTO:
             return options
         shared = {**options, ONE_SERVER: True}

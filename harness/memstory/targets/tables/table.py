@@ -135,7 +135,7 @@ _OWN: Final = USER_NAMES | {"case", "workspace"}
 
 def capabilities_of(table: Table) -> frozenset[Capability]:
     """Return what follows from the operations, plus `capabilities` of the table, minus its `lacks`."""
-    return (frozenset(_derived(table)) | table.can) - table.cannot
+    return (frozenset(_derive_capabilities(table)) | table.can) - table.cannot
 
 
 def names_user(table: Table) -> bool:
@@ -145,7 +145,7 @@ def names_user(table: Table) -> bool:
     )
 
 
-def _derived(table: Table) -> Iterator[Capability]:
+def _derive_capabilities(table: Table) -> Iterator[Capability]:
     operations = table.operations
     yield from (name for name in ("add", "list", "update", "delete", "feedback", "context") if name in operations)
     if "search" in operations:

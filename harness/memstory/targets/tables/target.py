@@ -183,7 +183,7 @@ class TableTarget(Target):
                     self._judge(call, reply, operation)
                 except TargetError as error:
                     raise TargetError(f"{error}\nsent: {self._request(call, values)}") from error
-                values = {**values, **self._saved(call, reply)}
+                values = {**values, **self._save_values(call, reply)}
         return reply
 
     def _judge(self, call: Call, reply: ServerReply, operation: Operation | None) -> None:
@@ -199,7 +199,7 @@ class TableTarget(Target):
         if failed or reply.problem is not None:
             raise TargetError(f"{self.table.name}: {name}: the server says: {excerpt(reply)}")
 
-    def _saved(self, call: Call, reply: ServerReply) -> Values:
+    def _save_values(self, call: Call, reply: ServerReply) -> Values:
         try:
             return {name: find(path, data_of(reply)) for name, path in call.save.items()}
         except (MissingPathError, MalformedError) as error:

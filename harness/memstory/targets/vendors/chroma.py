@@ -158,8 +158,8 @@ def _where(query: RowQuery) -> Any:
     given = {name: value for name, value in equal.items() if value is not None}
     conditions: list[dict[str, Tree]] = [{name: value} for name, value in given.items()]
     conditions += _conditions(query.where)
-    parts = [_joined("$and", _conditions(one)) for one in query.where_any]
-    return _joined("$and", [*conditions, *([_joined("$or", parts)] if parts else [])])
+    parts = [_join("$and", _conditions(one)) for one in query.where_any]
+    return _join("$and", [*conditions, *([_join("$or", parts)] if parts else [])])
 
 
 def _conditions(where: Mapping[str, Tree]) -> list[Any]:
@@ -168,7 +168,7 @@ def _conditions(where: Mapping[str, Tree]) -> list[Any]:
     )
 
 
-def _joined(how: str, conditions: Sequence[Any]) -> Any:
+def _join(how: str, conditions: Sequence[Any]) -> Any:
     if len(conditions) > 1:
         return {how: [*conditions]}
     return conditions[0] if conditions else None

@@ -111,14 +111,14 @@ def _condition(query: RowQuery) -> str:
     parts = [f"`{name}` = {_text(value)}" for name, value in equal.items() if value is not None]
     if query.kinds:
         parts.append(f"kind IN ({', '.join(map(_text, query.kinds))})")
-    return expression(parts, query, _equal, _compared)
+    return expression(parts, query, _equal, _compare)
 
 
 def _equal(name: str, value: Json) -> str:
     return f"json_extract(metadata, {_path(name)}) = {_text(json.dumps(value, ensure_ascii=False))}"
 
 
-def _compared(name: str, operator: str, bound: Any) -> str:
+def _compare(name: str, operator: str, bound: Any) -> str:
     if operator == "exists":
         return f"{'' if bound else 'NOT '}json_exists(metadata, {_path(name)})"
     if operator == "ne":

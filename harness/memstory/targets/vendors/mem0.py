@@ -290,8 +290,8 @@ class Mem0Target(PostgresTarget):
         else:
             self._model.spoil(mode)
 
-    async def faults_landed(self) -> Mapping[str, int]:
-        return {**await super().faults_landed(), "model": self._model.spoiled if self._model else 0}
+    async def fault_counts(self) -> Mapping[str, int]:
+        return {**await super().fault_counts(), "model": self._model.spoiled_replies if self._model else 0}
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         if what != "model" or (self._model is None and self._infers):
@@ -318,7 +318,7 @@ class Mem0Target(PostgresTarget):
             ]
         kept = [ReceiptItem(id=one["id"], text=one["memory"], kind=items[0].kind) for one in found]
         # A language model may find nothing in a text that is worth keeping.
-        said = self._model.said(asked) if self._model else None
+        said = self._model.last_reply(asked) if self._model else None
         dropped = ReceiptItem(id=None, text="", outcome="dropped", reason=said, kind=items[0].kind)
         return kept or [replace(dropped, text=item.text) for item in items]
 

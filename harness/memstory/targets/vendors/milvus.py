@@ -94,14 +94,14 @@ def _condition(query: RowQuery) -> str:
     parts = [f"{name} == {_value(name, value)}" for name, value in equal.items() if value is not None]
     if query.kinds:
         parts.append(f"kind in {json.dumps([*query.kinds], ensure_ascii=False)}")
-    return expression(parts, query, _equal, _compared)
+    return expression(parts, query, _equal, _compare)
 
 
 def _equal(name: str, value: Json) -> str:
     return f"{_path(name)} == {_value(name, value)}"
 
 
-def _compared(name: str, operator: str, bound: Any) -> str:
+def _compare(name: str, operator: str, bound: Any) -> str:
     if operator == "exists":
         return f"{'' if bound else 'not '}exists {_path(name)}"
     return f"{_path(name)} {_SIGNS[operator]} {_value(name, bound)}"

@@ -99,8 +99,8 @@ class ModelInside(Adapter):
         else:
             self.model.spoil(mode)
 
-    async def faults_landed(self) -> Mapping[str, int]:
-        return {**await super().faults_landed(), "model": self.model.spoiled if self.model else 0}
+    async def fault_counts(self) -> Mapping[str, int]:
+        return {**await super().fault_counts(), "model": self.model.spoiled_replies if self.model else 0}
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         if what != "model":
@@ -146,7 +146,7 @@ class ModelInside(Adapter):
             ReceiptItem(id=hit.id, text=hit.text, outcome="updated" if hit.id in before else "stored")
             for hit in changed
         ]
-        said = self.model.said(asked) if self.model else None
+        said = self.model.last_reply(asked) if self.model else None
         return kept or [ReceiptItem(id=None, text=item.text, outcome="dropped", reason=said)]
 
     def _check_model(self) -> None:

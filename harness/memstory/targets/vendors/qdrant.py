@@ -94,7 +94,7 @@ def _conditions(models: Any, where: Mapping[str, Json]) -> list[Any]:
     return conditions_on(
         where,
         lambda name, value: _equal(models, path(name), value),
-        lambda name, operator, bound: _compared(models, path(name), operator, bound),
+        lambda name, operator, bound: _compare(models, path(name), operator, bound),
     )
 
 
@@ -106,7 +106,7 @@ def _equal(models: Any, name: str, value: Json) -> Any:
     return models.FieldCondition(key=name, match=models.MatchValue(value=value))
 
 
-def _compared(models: Any, name: str, operator: str, bound: Any) -> Any:
+def _compare(models: Any, name: str, operator: str, bound: Any) -> Any:
     if operator == "exists":
         missing = models.IsEmptyCondition(is_empty=models.PayloadField(key=name))
         return models.Filter(must_not=[missing]) if bound else missing

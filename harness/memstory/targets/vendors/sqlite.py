@@ -105,7 +105,7 @@ class SqliteTarget(RowsTarget):
         self.write_index(int(written.lastrowid or 0), row)
         return bool(known)
 
-    def _ranked(self, sql: str, values: Sequence[Json]) -> list[tuple[Row, float]]:
+    def _rank(self, sql: str, values: Sequence[Json]) -> list[tuple[Row, float]]:
         with closing(self.connection.execute(sql, values)) as found:
             return [(_row(columns), score) for *columns, score in found]
 
@@ -148,7 +148,7 @@ class Fts5Target(SqliteTarget):
         # The owner's tag is only there to be matched: it counts nothing.
         sql = f"""SELECT {_COLUMNS}, -bm25(words, 0.0, 1.0) AS score FROM words JOIN memories m ON m.place = words.rowid
                   WHERE words MATCH ? AND {where} ORDER BY score DESC, m.place LIMIT ?"""  # noqa: S608  (our own words)
-        return self._ranked(sql, [match, *values, -1 if count is None else count])
+        return self._rank(sql, [match, *values, -1 if count is None else count])
 
 
 class HybridTarget(SqliteTarget, VectorRowsTarget):
@@ -249,7 +249,7 @@ class SqliteVecTarget(SqliteTarget, VectorRowsTarget):
         # A cosine distance d is a similarity of 1 - d.
         sql = f"""SELECT {_COLUMNS}, 1 - v.distance FROM vectors v JOIN memories m ON m.place = v.rowid
                   WHERE v.embedding MATCH ? AND k = ? AND v.user = ? {among} ORDER BY v.distance"""  # noqa: S608  (the same)
-        return self._ranked(sql, [self._bytes(query.vector), count, query.user, *(values if narrows else ())])
+        return self._rank(sql, [self._bytes(query.vector), count, query.user, *(values if narrows else ())])
 
 
 class Fts5Factory(AdapterFactory):

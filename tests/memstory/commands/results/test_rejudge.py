@@ -3,7 +3,7 @@ import json
 import pytest
 
 from memstory.reporting.writing import write_reports
-from memstory.results.redaction import redacted
+from memstory.results.redaction import redact
 from memstory.results.runs import make_fingerprint, make_run
 from memstory.results.secret_values import Secrets
 
@@ -161,7 +161,7 @@ def test_recordings_that_cannot_be_read_are_one_line_and_2(terminal, text, messa
 
 def test_a_redacted_recording_cannot_be_judged_again_and_says_why(terminal):
     terminal.save("story: secret\ntitle: T\nsteps:\n  - add: My password is hunter2\n", "c.story.yaml")
-    safe = [redacted(result, "secrets", Secrets()) for result in terminal.record("c.story.yaml")]
+    safe = [redact(result, "secrets", Secrets()) for result in terminal.record("c.story.yaml")]
     write_reports(terminal.folder / "out", make_run(safe, make_fingerprint(safe)))
     said = terminal.type("rejudge", "out")
     assert said.code == 1

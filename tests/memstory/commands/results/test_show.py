@@ -7,7 +7,7 @@ from memstory.commands.results.timeline import timeline
 from memstory.reporting.writing import write_reports
 from memstory.results.outcomes import TrialResult, Verdict
 from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
-from memstory.results.redaction import redacted
+from memstory.results.redaction import redact
 from memstory.results.runs import make_fingerprint, make_run
 from memstory.results.secret_values import Secrets
 
@@ -215,7 +215,7 @@ def test_without_recordings_the_verdicts_are_shown_and_what_is_missing_is_told(t
 
 def test_what_was_redacted_is_told(terminal):
     terminal.save("story: secret\ntitle: T\nsteps:\n  - add: My password is hunter2\n", "c.story.yaml")
-    safe = [redacted(result, "secrets", Secrets()) for result in terminal.record("c.story.yaml")]
+    safe = [redact(result, "secrets", Secrets()) for result in terminal.record("c.story.yaml")]
     write_reports(terminal.folder / "out", make_run(safe, make_fingerprint(safe)))
     said = terminal.type("show", "out", "secret")
     assert "My password is [redacted]" in said.out

@@ -1,8 +1,7 @@
 import pytest
 
 from memstory.reporting.markdown import as_markdown
-from memstory.reporting.sections.scores import headline_score, is_no_better_than_chance, measured_stories
-from memstory.reporting.sections.scores import measured as measured_parts
+from memstory.reporting.sections.scores import headline_score, is_no_better_than_chance, measured_stories, score_tables
 from memstory.reporting.terminal import terminal_summary
 from memstory.reporting.writing import run_document
 
@@ -42,7 +41,7 @@ def test_the_table_is_in_the_terminal_and_on_the_page_and_its_scores_nowhere_els
     assert "1 passed, 0 failed, 2 measured" in summary
     page = as_markdown(run_document(measured))
     assert "## Measured" in page
-    assert as_markdown(measured_parts(measured)).strip() in page
+    assert as_markdown(score_tables(measured)).strip() in page
     assert "Every case that ran passed** (1 of 3). 2 measured: they only take scores and cannot fail." in page
 
 
@@ -98,7 +97,7 @@ def test_a_case_is_headed_by_its_first_score(measured, run):
 
 def test_a_run_that_only_judged_has_no_table(run):
     only = run("one", run.retrieval([1]), run.case("S1")).run
-    assert not measured_parts(only)
+    assert not score_tables(only)
     assert "Measured" not in as_markdown(run_document(only))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstory.reporting.sections.cases import not_tried, not_tried_parts
+from memstory.reporting.sections.cases import untried_parts, untried_stories
 from memstory.reporting.terminal import terminal_summary
 
 
@@ -23,7 +23,7 @@ def test_each_number_counts_stories_that_run_once_what_stands_before_is_there(la
         *[lacking("add.verbatim", "update")] * 2,
         lacking("clock", "restart"),
     ]
-    assert not_tried(run_of(cases)) == {
+    assert untried_stories(run_of(cases)) == {
         "mine": "3 stories need `add.verbatim` (declare it if it holds), 3 more `list` (add a method), "
         "2 more `update` (add a method), 1 more `clock` and `restart` (declare it if it holds)"
     }
@@ -31,26 +31,26 @@ def test_each_number_counts_stories_that_run_once_what_stands_before_is_there(la
 
 def test_of_an_object_the_parameter_that_promises_is_named(run, lacking, run_of):
     played = run.case("S2", about={"object": "mine", "place": "its own"})
-    said = not_tried(run_of([played, lacking("scope.user"), lacking("add.metadata", "search.where")]))["mine"]
+    said = untried_stories(run_of([played, lacking("scope.user"), lacking("add.metadata", "search.where")]))["mine"]
     assert "`scope.user` (add a parameter user_id)" in said
     assert "`add.metadata` and `search.where` (add a parameter metadata, add a parameter where)" in said
-    assert "`scope.user` (declare it if it holds)" in not_tried(run_of([lacking("scope.user")]))["mine"]
+    assert "`scope.user` (declare it if it holds)" in untried_stories(run_of([lacking("scope.user")]))["mine"]
 
 
 def test_what_a_server_of_many_cases_can_never_do_is_not_offered(lacking, run_of):
     cases = [lacking("get.id", shared=True), lacking("scope.names", shared=True), lacking("list", "crash", shared=True)]
-    said = not_tried(run_of(cases))["mine"]
+    said = untried_stories(run_of(cases))["mine"]
     assert said == "1 story needs `get.id` (add a method), 2 cannot be tried on a server that other cases use too"
 
 
 def test_the_parts_of_another_memory_are_not_offered(lacking, run_of):
     cases = [lacking("option.page_size"), lacking("job.export", "list"), lacking("llm.scripted")]
-    assert not_tried(run_of(cases)) == {"mine": "3 speak of parts that only some memories have"}
+    assert untried_stories(run_of(cases)) == {"mine": "3 speak of parts that only some memories have"}
 
 
 def test_beyond_five_steps_the_rest_is_counted(lacking, run_of):
     names = ["list", "update", "delete", "get.id", "context", "clock", "restart"]
-    said = not_tried(run_of([lacking(name) for name in names]))["mine"]
+    said = untried_stories(run_of([lacking(name) for name in names]))["mine"]
     assert said.count("more `") == 4
     assert said.endswith(", 2 more something else")
 
@@ -58,8 +58,8 @@ def test_beyond_five_steps_the_rest_is_counted(lacking, run_of):
 def test_a_refusal_while_a_case_runs_and_a_control_need_nothing(make_case, lacking, run_of):
     refused = make_case("S1", outcome="unsupported", reason="a.yaml:1:1 step 1 (add): it does not support emoji")
     run = run_of([refused, lacking("list", target="control:grep")])
-    assert not_tried(run) == {}
-    assert not not_tried_parts(run)
+    assert untried_stories(run) == {}
+    assert not untried_parts(run)
 
 
 def test_the_terminal_says_it_of_each_target_unless_they_are_many(lacking, run_of):
@@ -67,4 +67,4 @@ def test_the_terminal_says_it_of_each_target_unless_they_are_many(lacking, run_o
     assert "mine, not tried: 1 story needs `list` (add a method).\nother, not tried: " in terminal_summary(few)
     many = run_of([lacking("list", target=f"t{number}") for number in range(9)])
     assert "not tried" not in terminal_summary(many)
-    assert len(not_tried_parts(many)[0].rows) == 9
+    assert len(untried_parts(many)[0].rows) == 9

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memstory.contract.errors import NotSupported, Refused, TargetError
 from memstory.contract.target import Hit, Query, Receipt, ReceiptItem, Request, Scope, Target, ToolCall, Turn
-from memstory.running.hosting.guarded import GuardedTarget, answer_check, contained
+from memstory.running.hosting.guarded import GuardedTarget, answer_check, contain_exits
 
 ANN = Scope(user="ann")
 HIT = Hit(id="1", text="tea", score=0.5, metadata={"a": [1]}, explain={"by": "words"})
@@ -147,7 +147,7 @@ async def test_errors_with_a_meaning_of_their_own_stay_what_they_are(error):
 
 async def test_a_time_limit_is_no_error_of_the_target():
     async def limited():
-        with contained():
+        with contain_exits():
             await asyncio.Event().wait()
 
     with pytest.raises(TimeoutError):

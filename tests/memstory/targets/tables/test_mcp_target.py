@@ -453,10 +453,10 @@ def test_users_get_names_of_the_case_only_where_others_share_the_server(more, op
 def test_auto_shares_the_server_where_the_story_needs_nothing_that_sharing_takes_away(needs, is_shared):
     table = {"type": "mcp", "command": ["x"], "add": {"tool": "add", "args": {"user": "{user}"}}}
     factory = McpFactory(parse_table("x", {**table, "one_server": "auto"}, "t.toml"))
-    assert factory.shares(factory.suited({}, frozenset(needs))) is is_shared
+    assert factory.shares(factory.cheapest_options({}, frozenset(needs))) is is_shared
     assert not factory.shares({}), "until a story says what it needs, a target can do all that it can"
     alone = {"one_server": False}
-    assert factory.suited(alone, frozenset(needs)) == alone
+    assert factory.cheapest_options(alone, frozenset(needs)) == alone
 
 
 class TestOneServer(TestContract):
