@@ -24,14 +24,14 @@ _NOT_SEARCHED: Final = frozenset({"node_modules", "build", "dist", "venv", "__py
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoryFile:
+class FoundFile:
     """A file of stories, and how messages name it."""
 
     path: Path
     display: str
 
 
-def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[StoryFile]:
+def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[FoundFile]:
     """Return the story files that are named or are below a named folder, in order and each once.
 
     With `bundled` a name may be that of a bundled folder or file, such as `generic`; without one, all are meant.
@@ -44,10 +44,10 @@ def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[Stor
     all_bundled = bundled and not any(Path(name).resolve().is_relative_to(root) for name in chosen)
     places = [*chosen, *([str(bundled_stories())] if all_bundled else [])] or ["."]
     roots = [root, *story_folders(Path.cwd())]
-    found: dict[Path, StoryFile] = {}
+    found: dict[Path, FoundFile] = {}
     for place in places:
         for path in _below(Path(place), roots):
-            found.setdefault(path.resolve(), StoryFile(path=path, display=shown_path(path, Path.cwd())))
+            found.setdefault(path.resolve(), FoundFile(path=path, display=shown_path(path, Path.cwd())))
     if not found:
         raise SetupError(
             f"no story file in {', '.join(places)}. A file of stories ends in .story.yaml, is in a folder of the ini "

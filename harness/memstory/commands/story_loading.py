@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memstory.commands.output import with_progress
-from memstory.commands.story_files import StoryFile
+from memstory.commands.story_files import FoundFile
 from memstory.contract.errors import Mark, StoryError
 from memstory.controls import CONTROLS
 from memstory.language.stories import InvalidStory, load_stories
@@ -28,7 +28,7 @@ class LoadedStories:
         return [error for story in self.invalid for error in story.errors]
 
 
-def load(files: Sequence[StoryFile]) -> LoadedStories:
+def load(files: Sequence[FoundFile]) -> LoadedStories:
     """Return what the files hold; a story whose id another file has used is invalid."""
     first_places: dict[str, Mark] = {}
     stories: list[Story] = []

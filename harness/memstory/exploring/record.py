@@ -13,7 +13,7 @@ from typing import Final
 from memstory.contract.codec import Misfit, decode, encode
 from memstory.contract.errors import SetupError
 from memstory.exploring.search import FAILS, Breach, Exploration
-from memstory.reporting.document import Document, Item, Items, Markup, Note, Section, Table
+from memstory.reporting.document import Document, Items, ListItem, Markup, Note, Section, Table
 from memstory.reporting.markdown import as_markdown
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import HARMS
@@ -175,11 +175,11 @@ def _exploration_sections(record: Record, one: Exploration) -> Iterator[Section]
     by_harm = ", ".join(f"{harm}: {count}" for harm in HARMS if (count := sum(found.harm == harm for found in new)))
     parts: list[Note | Items | Table] = [Note(f"Findings by harm: {by_harm}." if new else "No finding.")]
     parts += [Items([_item(one, found) for found in new])] if new else []
-    known = [Item(f"{found.name}: {listed.reason} {listed.link}".strip()) for listed, found in record.known_of(one)]
+    known = [ListItem(f"{found.name}: {listed.reason} {listed.link}".strip()) for listed, found in record.known_of(one)]
     parts += [Note("Known, found again:"), Items(known)] if known else []
-    gone = [Item(f"{listed.finding}: {listed.reason}") for listed in record.gone_from(one)]
+    gone = [ListItem(f"{listed.finding}: {listed.reason}") for listed in record.gone_from(one)]
     parts += [Note("Known, gone this time:"), Items(gone)] if gone else []
-    loose = [Item(f"{unsteady_line(found)} (example {found.number})") for found in one.unsteady]
+    loose = [ListItem(f"{unsteady_line(found)} (example {found.number})") for found in one.unsteady]
     parts += [Note("Seen, and not each time again on a fresh memory:"), Items(loose)] if loose else []
     rows = [[name, f"{count:,}"] for name, count in sorted(one.operations.items())]
     parts += [Table(["operation", "done"], rows, numbers=slice(1, 2))]
@@ -190,10 +190,10 @@ def _exploration_sections(record: Record, one: Exploration) -> Iterator[Section]
     yield Section(one.target, parts)
 
 
-def _item(one: Exploration, found: Breach) -> Item:
+def _item(one: Exploration, found: Breach) -> ListItem:
     inner = [found.says, f"name: {found.name}; seed {found.seed}, example {found.number}"]
     inner += [f"story: {story_name(one, found)}" if found.written == FAILS else f"story: {found.written}"]
-    return Item([Markup(f"**{found.harm}** "), found.title], inner, found.story)
+    return ListItem([Markup(f"**{found.harm}** "), found.title], inner, found.story)
 
 
 def new_findings(before: Record, after: Record) -> Sequence[str]:

@@ -19,8 +19,8 @@ from memstory.reporting.document import (
     DASH,
     TEXT_LIMIT,
     Document,
-    Item,
     Items,
+    ListItem,
     Markup,
     Note,
     Part,
@@ -195,7 +195,7 @@ def _verdict(found: Findings) -> Sequence[Part]:
         )
         return [Note(Markup(text))]
     title = Markup(f"**Rules are broken, {len(found.broken)} times:**")
-    return [Note(title), Items([Item(text) for text in found.broken])]
+    return [Note(title), Items([ListItem(text) for text in found.broken])]
 
 
 def _mutants(found: Findings) -> Sequence[Part]:

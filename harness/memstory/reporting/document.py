@@ -130,7 +130,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ListItem:
     """A line of a list, with lines and a block of text below it."""
 
     text: Words
@@ -142,7 +142,7 @@ class Item:
 class Items:
     """A list."""
 
-    items: Sequence[Item]
+    items: Sequence[ListItem]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from memstory.reporting.document import (
     CaseLink,
     Document,
     Fold,
-    Item,
     Items,
+    ListItem,
     Markup,
     Note,
     Part,
@@ -133,7 +133,7 @@ def _table(table: Table, links: Links) -> str:
     return _fold(f"{len(rows)} rows", text) if table.may_fold and len(rows) > FOLDED else text
 
 
-def _item(item: Item, links: Links) -> list[str]:
+def _item(item: ListItem, links: Links) -> list[str]:
     lines = [f"- {_words(item.text, links)}", *(f"  - {_words(inner, links)}" for inner in item.inner)]
     if item.block:
         lines += ["", *(f"  {line}" for line in code_block(item.block, BLOCK_LIMIT).split("\n"))]

@@ -32,14 +32,14 @@ _HINT: Final = "write lines such as 'user: …' and 'assistant: …', or JSON me
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ChatTurn:
     """One turn of a chat."""
 
     role: Literal["user", "assistant"]
     text: str
 
 
-def turns_of(text: str, file: str) -> list[Turn]:
+def turns_of(text: str, file: str) -> list[ChatTurn]:
     """Return the turns of a chat: `user:` and `assistant:` lines, a JSON list of messages, or one message a line.
 
     Raises:
@@ -54,7 +54,7 @@ def turns_of(text: str, file: str) -> list[Turn]:
     return turns
 
 
-def story_of_chat(turns: Sequence[Turn], name: str) -> str:
+def story_of_chat(turns: Sequence[ChatTurn], name: str) -> str:
     """Return a story as YAML: each turn of the user is a step; replies that repeat earlier turns are expected."""
     lines = [
         "# Made from a chat. Keep the turns that matter and correct what is expected: a reply that was wrong then is",
@@ -119,7 +119,7 @@ def _message(line: str, place: str) -> Any:
         raise SetupError(f"{place}: this line is not JSON ({error}); {_HINT}") from error
 
 
-def _from_messages(messages: Sequence[Any], file: str) -> Iterator[Turn]:
+def _from_messages(messages: Sequence[Any], file: str) -> Iterator[ChatTurn]:
     for number, one in enumerate(messages, 1):
         if not isinstance(one, dict) or not isinstance(one.get("role"), str):
             raise SetupError(f"{file}: message {number} has no 'role'; {_HINT}")
@@ -129,19 +129,19 @@ def _from_messages(messages: Sequence[Any], file: str) -> Iterator[Turn]:
         text = "\n".join(one for one in texts if isinstance(one, str)).strip()
         role = _ROLES.get(one["role"].casefold())
         if role and text:
-            yield Turn("user" if role == "user" else "assistant", text)
+            yield ChatTurn("user" if role == "user" else "assistant", text)
 
 
-def _from_lines(text: str) -> Iterator[Turn]:
-    turn: Turn | None = None
+def _from_lines(text: str) -> Iterator[ChatTurn]:
+    turn: ChatTurn | None = None
     for line in text.splitlines():
         found = _LINE.match(line)
         if found:
             if turn and turn.text.strip():
-                yield Turn(turn.role, turn.text.strip())
+                yield ChatTurn(turn.role, turn.text.strip())
             role = _ROLES[found[1].casefold()]
-            turn = Turn("user" if role == "user" else "assistant", found[2])
+            turn = ChatTurn("user" if role == "user" else "assistant", found[2])
         elif turn:
-            turn = Turn(turn.role, f"{turn.text}\n{line}")
+            turn = ChatTurn(turn.role, f"{turn.text}\n{line}")
     if turn and turn.text.strip():
-        yield Turn(turn.role, turn.text.strip())
+        yield ChatTurn(turn.role, turn.text.strip())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.output import say, say_json, table
-from memstory.commands.story_files import SUFFIXES, StoryFile, story_files
+from memstory.commands.story_files import SUFFIXES, FoundFile, story_files
 from memstory.commands.story_loading import LoadedStories, load
 from memstory.commands.target_list import load_known
 from memstory.contract.errors import MemstoryError, SetupError
@@ -82,7 +82,7 @@ def _chosen_stories(wanted: str) -> tuple[LoadedStories, Mapping[str, Story]]:
     )
 
 
-def _everywhere() -> Sequence[StoryFile]:
+def _everywhere() -> Sequence[FoundFile]:
     return story_files(["."], bundled=True)
 
 

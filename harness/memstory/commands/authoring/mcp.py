@@ -21,7 +21,7 @@ from memstory.targets.tables.drafting import draft
 from memstory.targets.tables.mcp import McpTransport
 from memstory.targets.tables.reading import parse_table
 from memstory.targets.tables.replies import MalformedError, ServerReply, data_of
-from memstory.targets.tables.table import Table
+from memstory.targets.tables.table import ToolTable
 
 if TYPE_CHECKING:
     from memstory.targets.tables.mcp_session import McpSession
@@ -117,7 +117,7 @@ def _object(tool: str, written: str) -> Mapping[str, Tree]:
     return args
 
 
-def _with_server(found: Table, ask: Callable[[McpSession], Awaitable[_Answer]]) -> _Answer:
+def _with_server(found: ToolTable, ask: Callable[[McpSession], Awaitable[_Answer]]) -> _Answer:
     async def ask_server(folder: Path) -> _Answer:
         transport = McpTransport(found)
         try:

@@ -126,8 +126,8 @@ def _verdicts(verdicts: Sequence[Verdict], limit: int) -> Iterator[str]:
 def _retrieval(record: RetrievalRecord, limit: int) -> Iterator[str]:
     level = f", {_json(record.level)}" if record.level else ""
     yield visible(
-        f"{record.name}{level}: {quantity(record.documents, 'document')}, {quantity(len(record.questions), 'question')}, "
-        f"the first {record.k} hits of each"
+        f"{record.name}{level}: {quantity(record.documents, 'document')}, "
+        f"{quantity(len(record.questions), 'question')}, the first {record.k} hits of each"
     )
     missed = [one for one in record.questions if one.judged and not set(one.relevant) <= set(one.retrieved)]
     yield f"{_INDENT}{len(record.questions) - len(missed)} found all that they should"

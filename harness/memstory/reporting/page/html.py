@@ -26,8 +26,8 @@ from memstory.reporting.document import (
     CaseLink,
     Document,
     Fold,
-    Item,
     Items,
+    ListItem,
     Markup,
     Note,
     Part,
@@ -133,7 +133,7 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
     stories, left_out = _shown_stories(columns)
     script, style = _own("page.js"), _own("page.css")
     templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    templates.filters.update(counted=counted, id=_id)
+    templates.filters.update(quantity=quantity, id=_id)
     templates.globals["as_html"] = as_html
     context = {
         "title": given.title, "head": _head(runs, given), "style": style, "script": script,
@@ -225,7 +225,7 @@ def _cell(cell: Words, kind: str, scope: str = "") -> str:
     return f"<{tag}{scope}{shown}{tip}>{_words(cell)}</{tag}>"
 
 
-def _item(item: Item) -> str:
+def _item(item: ListItem) -> str:
     inner = "".join(f"<li>{_words(line)}</li>" for line in item.inner)
     block = _part(Block(item.block, BLOCK_LIMIT)) if item.block else ""
     return f"<li>{_words(item.text)}{f'<ul>{inner}</ul>' if inner else ''}{block}</li>"
@@ -297,9 +297,10 @@ def _shown_stories(columns: Sequence[Column]) -> tuple[Sequence[str], str]:
     shown = bad[:most]
     sample = good[:: max(1, ceil(len(good) / max(1, most - len(shown))))]
     return [*shown, *sample], (
-        f"{cases:,} cases are more than a page can hold. Of {quantity(len(bad), 'story')} in which something went wrong "
-        f"{len(shown):,} are here, of the {len(good):,} others a sample of {len(sample):,}. The totals above are "
-        "of all; results.json beside this page has each case, and `memstory show RESULTS CASE` shows one."
+        f"{cases:,} cases are more than a page can hold. Of {quantity(len(bad), 'story')} in which something "
+        f"went wrong {len(shown):,} are here, of the {len(good):,} others a sample of {len(sample):,}. "
+        "The totals above are of all; results.json beside this page has each case, and `memstory show RESULTS CASE` "
+        "shows one."
     )
 
 

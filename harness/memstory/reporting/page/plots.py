@@ -56,7 +56,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class PlotMark:
     """A dot, or a bar if it has a height; `whisker` is the path of its interval, empty for none.
 
     The bars of all targets at one label share the `room` that begins at `x`: how wide each is depends on how many the
@@ -76,7 +76,7 @@ class Series:
     """The marks of the target with this number; `line` are the points of the line through its dots, empty for bars."""
 
     column: int
-    marks: Sequence[Mark]
+    marks: Sequence[PlotMark]
     line: str = ""
 
 
@@ -252,7 +252,7 @@ def lines(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], s
     drawn = []
     for column, values in series.items():
         marks = [
-            Mark(
+            PlotMark(
                 x=round(LEFT + room * (place + 0.5), 1), y=scale.y(one.value), text=f"{labels[place]}: {one.value:.3f}"
             )
             for place, one in enumerate(values)
@@ -285,7 +285,7 @@ def bars(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], sc
                 f"M.5 {scale.y(one.low)}V{scale.y(one.high)}" if one.low is not None and one.high is not None else ""
             )
             interval = f" [{one.low:.2f}, {one.high:.2f}]" if one.low is not None else ""
-            marks.append(Mark(x=round(x, 1), y=y, room=round(room * _BARS, 1), height=round(BOTTOM - y, 1),
+            marks.append(PlotMark(x=round(x, 1), y=y, room=round(room * _BARS, 1), height=round(BOTTOM - y, 1),
                               text=f"{labels[place]}: {one.value:.3g}{interval}", whisker=whisker))  # fmt: skip
         drawn.append(Series(column=column, marks=marks))
     return _plan(labels, drawn, scale)

@@ -14,8 +14,8 @@ from memstory.reporting.document import (
     CaseLink,
     Document,
     Fold,
-    Item,
     Items,
+    ListItem,
     Markup,
     Note,
     Part,
@@ -82,28 +82,28 @@ def _reason(case: CaseResult, verdicts: Sequence[Verdict]) -> Iterator[Note]:
     yield Note(reason if has_place else [PlaceLink(where, where), Markup(" — "), reason])
 
 
-def _verdict(verdict: Verdict, of: StepTime | None) -> Item:
+def _verdict(verdict: Verdict, of: StepTime | None) -> ListItem:
     path = tuple(verdict.step)
     step = Markup(f", step {step_number(path)}" if path else ", the story as a whole")
     operation = [Markup(" ("), of.op, Markup(")")] if of else []
     sent = [[Markup("sent: "), request] for request in of.requests] if of else []
     compared = {"expected": verdict.expected, "actual": verdict.actual}
-    return Item(
+    return ListItem(
         [PlaceLink(verdict.where, verdict.where), step, *operation, Markup(": "), verdict.reason],
         [*sent, *([Markup(f"{name}: "), text] for name, text in compared.items() if text is not None)],
         verdict.difference or "",
     )
 
 
-def _agent_step(step: AgentStep) -> Iterator[Item]:
+def _agent_step(step: AgentStep) -> Iterator[ListItem]:
     """Yield what was said, called and answered in one step."""
     number = step_number(step.path)
     calls = [[Markup("called "), *_call(call)] for call in step.turn.tool_calls]
     if step.said is None:
-        yield from (Item([Markup(f"step {number}, "), *call]) for call in calls)
+        yield from (ListItem([Markup(f"step {number}, "), *call]) for call in calls)
         return
     answer = [Markup("answered: "), step.turn.answer or "(nothing)"]
-    yield Item([Markup(f"step {number}, said: "), step.said], [*calls, answer])
+    yield ListItem([Markup(f"step {number}, said: "), step.said], [*calls, answer])
 
 
 def _call(call: ToolCall) -> list[str]:

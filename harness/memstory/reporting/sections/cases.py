@@ -14,8 +14,8 @@ from memstory.reporting.document import (
     DASH,
     SIGNS,
     Fold,
-    Item,
     Items,
+    ListItem,
     Markup,
     Note,
     Part,
@@ -165,7 +165,7 @@ def lacking(case: CaseResult) -> frozenset[str]:
 def warnings(run: Run) -> Sequence[Part]:
     """Return each warning with the cases that gave it."""
     cases = by_key((warning, case.id) for case in run.cases for warning in case.warnings)
-    items = [Item([text, Markup(" ("), ", ".join(names), Markup(")")]) for text, names in cases.items()]
+    items = [ListItem([text, Markup(" ("), ", ".join(names), Markup(")")]) for text, names in cases.items()]
     return [Items(items)] if items else []
 
 

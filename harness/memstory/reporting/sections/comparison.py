@@ -92,7 +92,7 @@ SCORES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ComparisonRow:
     """One story and its outcome by column; a column that was not asked is not there."""
 
     story: str
@@ -185,7 +185,7 @@ class Comparison:
 
     columns: Sequence[ColumnInfo]
     capabilities: Sequence[CapabilityScore]
-    rows: Sequence[Row]
+    rows: Sequence[ComparisonRow]
     shares: Sequence[Share]
     scored: Sequence[StoryScores]
     differences: Sequence[ScoreDifference]
@@ -265,14 +265,14 @@ def _differences(column: Column, against: Column) -> list[ScoreDifference]:
     ]
 
 
-def rows_of(columns: Sequence[Column]) -> list[Row]:
+def rows_of(columns: Sequence[Column]) -> list[ComparisonRow]:
     """Return every story once, in natural order."""
     first: dict[str, CaseResult] = {}
     for column in columns:
         for story, case in column.cases.items():
             first.setdefault(story, case)
     return [
-        Row(
+        ComparisonRow(
             story=story,
             title=first[story].title,
             slug=first[story].slug,
@@ -478,7 +478,7 @@ def _stories(comparison: Comparison, titles: Sequence[str]) -> Section:
     return _section("Stories", MATRIX, Table(["story", "title", *titles], rows, may_fold=True))
 
 
-def _story_cells(row: Row) -> list[str]:
+def _story_cells(row: ComparisonRow) -> list[str]:
     return [f"{row.story} {row.slug or ''}".strip(), row.title or UNREADABLE]
 
 

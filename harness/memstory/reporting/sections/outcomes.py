@@ -15,8 +15,8 @@ from memstory.reporting.document import (
     DASH,
     Badge,
     CaseLink,
-    Item,
     Items,
+    ListItem,
     Markup,
     Note,
     Part,
@@ -177,11 +177,11 @@ def changes_by_target(last: Run | None, run: Run) -> dict[str, str]:
 def changes_section(changes: Sequence[Change]) -> Section:
     """Return the changes as a list, each with a link to its case; of very many the first."""
     items = [
-        Item([CaseLink(one.case, one.name, one.target), " ", Sign(one.was), " → ", Sign(one.now)])
+        ListItem([CaseLink(one.case, one.name, one.target), " ", Sign(one.was), " → ", Sign(one.now)])
         for one in changes[:_CHANGES]
     ]
     if len(changes) > _CHANGES:
-        items.append(Item(f"and {len(changes) - _CHANGES} more changes; the table of stories has all outcomes"))
+        items.append(ListItem(f"and {len(changes) - _CHANGES} more changes; the table of stories has all outcomes"))
     return Section("Changes since the last run", [Items(items)] if items else [])
 
 

@@ -11,8 +11,8 @@ from memstory.language.matchers.means import BY_CUT
 from memstory.reporting.document import (
     DASH,
     Fold,
-    Item,
     Items,
+    ListItem,
     Markup,
     Note,
     Part,
@@ -154,7 +154,7 @@ def _category(row: ScoreRow) -> Words:
     return [row.category, Markup(" *(apart)*")] if row.apart else row.category
 
 
-def _data_lines(run: Run) -> Iterator[Item]:
+def _data_lines(run: Run) -> Iterator[ListItem]:
     """Yield a line for each set of data, not for each target that was measured on it."""
     stories: dict[tuple[str, str, str], list[str]] = {}
     for case in run.cases:
@@ -167,10 +167,10 @@ def _data_lines(run: Run) -> Iterator[Item]:
             )
             stories.setdefault((record.name, size, record.digest[:12]), []).append(case.name)
     for (name, size, digest), names in stories.items():
-        yield Item([", ".join(dict.fromkeys(names)), Markup(" on "), name, Markup(f"{size}, data "), digest])
+        yield ListItem([", ".join(dict.fromkeys(names)), Markup(" on "), name, Markup(f"{size}, data "), digest])
 
 
-def _turn_lines(run: Run) -> Iterator[Item]:
+def _turn_lines(run: Run) -> Iterator[ListItem]:
     """Yield for each dialogue which targets got its speakers, sessions and dates as fields, and which as text."""
     targets = by_key(
         ((record.name, record.as_turns), case.target)
@@ -180,7 +180,7 @@ def _turn_lines(run: Run) -> Iterator[Item]:
     )
     for (name, as_turns), names in targets.items():
         form = "as fields" if as_turns else "in the text alone"
-        yield Item([name, Markup(f": speaker, session and date {form} for "), ", ".join(dict.fromkeys(names))])
+        yield ListItem([name, Markup(f": speaker, session and date {form} for "), ", ".join(dict.fromkeys(names))])
 
 
 def _unusable(run: Run) -> Iterator[Fold]:
@@ -188,7 +188,7 @@ def _unusable(run: Run) -> Iterator[Fold]:
     for name, unusable in labels.items():
         if unusable:
             title = Markup(f": labels that could not be used and are left out ({len(unusable)})")
-            yield Fold([name, title], [Items([Item(label) for label in unusable])])
+            yield Fold([name, title], [Items([ListItem(label) for label in unusable])])
 
 
 def curves(run: Run) -> Sequence[Part]:

@@ -138,7 +138,7 @@ class Forked:
             self._leash.close()
 
 
-class Nursery:
+class NurseryClient:
     """The harness's side of `nursery`, which ends when this process does, however that comes."""
 
     def __init__(self) -> None:
@@ -211,16 +211,16 @@ def _path() -> list[str]:
     return list(dict.fromkeys(str(Path(folder).absolute()) for folder in sys.path))
 
 
-def _nursery() -> Nursery:
+def _nursery() -> NurseryClient:
     """Return the nursery of this process; one that is unfit is replaced."""
-    if not _kept().is_fit:
-        _kept.cache_clear()
-    return _kept()
+    if not _running_nursery().is_fit:
+        _running_nursery.cache_clear()
+    return _running_nursery()
 
 
 @cache
-def _kept() -> Nursery:
-    return Nursery()
+def _running_nursery() -> NurseryClient:
+    return NurseryClient()
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from memstory.targets.child_server import ChildServer
 from memstory.targets.tables.servers import ServerFactory, SharedServer, start_server
-from memstory.targets.tables.table import Operation, Table
+from memstory.targets.tables.table import Operation, ToolTable
 from memstory.targets.tables.target import TableTarget, class_for
 
 _UNKNOWN: Final = re.compile(r"\AHTTP (?:404|410)\b")
@@ -21,7 +21,7 @@ _ABOUT_ONE: Final = frozenset({"get", "get_key", "update", "delete", "feedback"}
 class HttpTarget(TableTarget):
     """What a table maps, on the server that runs already or on one of ours."""
 
-    def __init__(self, table: Table, common: SharedServer[ChildServer]) -> None:
+    def __init__(self, table: ToolTable, common: SharedServer[ChildServer]) -> None:
         from memstory.targets.tables.http_transport import HttpTransport  # noqa: PLC0415  (a vendor)
 
         # What it can do follows from the table as it is written: a server need not answer 404 for what is missing.
@@ -34,7 +34,7 @@ class HttpFactory(ServerFactory[ChildServer]):
 
     name: ClassVar[str] = "http"
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ToolTable) -> None:
         super().__init__(table, class_for(table, HttpTarget), partial(start_server, table))
 
     async def start(self, folder: Path) -> None:
@@ -44,7 +44,7 @@ class HttpFactory(ServerFactory[ChildServer]):
             await super().start(folder)
 
 
-def with_status_codes(table: Table) -> Table:
+def with_status_codes(table: ToolTable) -> ToolTable:
     """Return `table` with what status codes usually mean, where it says nothing of that itself.
 
     404 and 410 say of one memory that it is unknown; 400, 403, 409, 413 and 422 decline on purpose.

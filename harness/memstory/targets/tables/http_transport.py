@@ -17,7 +17,7 @@ from memstory.contract.target import Tree
 from memstory.targets.child_server import HOST, ChildServer
 from memstory.targets.tables.replies import ServerReply
 from memstory.targets.tables.servers import SharedServer, start_server
-from memstory.targets.tables.table import Call, Table
+from memstory.targets.tables.table import Call, ToolTable
 from memstory.targets.tables.templates import Values, Variables, render
 
 CALL_SECONDS: Final = 30.0
@@ -45,7 +45,7 @@ class HttpTransport:
 
     _client: httpx.AsyncClient
 
-    def __init__(self, table: Table, common: SharedServer[ChildServer]) -> None:
+    def __init__(self, table: ToolTable, common: SharedServer[ChildServer]) -> None:
         self.shared = "command" not in table.settings
         self._table = table
         self._where = table.where

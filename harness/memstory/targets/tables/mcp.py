@@ -12,7 +12,7 @@ from memstory.contract.installation import install_command
 from memstory.contract.target import Capability, Scope, ToolCall, ToolSchema, Tree
 from memstory.targets.tables.replies import ServerReply
 from memstory.targets.tables.servers import START_SECONDS, ServerFactory, SharedServer, launch_of
-from memstory.targets.tables.table import USER_NAMES, Call, Table, names_user
+from memstory.targets.tables.table import USER_NAMES, Call, ToolTable, names_user
 from memstory.targets.tables.target import TableTarget, class_for
 from memstory.targets.tables.templates import Values, Variables, render
 
@@ -27,7 +27,7 @@ _NOBODY: Final = {"user": "nobody", "user_hash": "nobody"}
 class McpTransport:
     """Carries calls to the server of a table; to each user's own, if the table's command names the user."""
 
-    def __init__(self, table: Table, common: SharedServer[McpSession] | None = None) -> None:
+    def __init__(self, table: ToolTable, common: SharedServer[McpSession] | None = None) -> None:
         self.shared = "url" in table.settings
         self._table = table
         self._offered = common
@@ -116,7 +116,7 @@ class McpTarget(TableTarget):
 
     _transport: McpTransport
 
-    def __init__(self, table: Table, common: SharedServer[McpSession]) -> None:
+    def __init__(self, table: ToolTable, common: SharedServer[McpSession]) -> None:
         super().__init__(table, McpTransport(table, common))
 
     async def tools(self) -> Sequence[ToolSchema]:
@@ -135,7 +135,7 @@ class McpFactory(ServerFactory["McpSession"]):
 
     name: ClassVar[str] = "mcp"
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ToolTable) -> None:
         super().__init__(table, class_for(table, McpTarget), self._session)
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:

@@ -1,4 +1,4 @@
-"""A `[targets.NAME]` table -> `Table`: checked with `table.schema.json`; messages name file, table and key."""
+"""A `[targets.NAME]` table -> `ToolTable`: checked with `table.schema.json`; messages name file, table and key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from memstory.targets.tables.table import (
     STARTING_NAMES,
     Call,
     Operation,
-    Table,
+    ToolTable,
     check_sharing,
     names_user,
 )
@@ -128,7 +128,7 @@ _FIELDS: Final = ("id", "text", "score", "kind", "key", "created_at", "metadata"
 _NEEDS_ROWS: Final = frozenset({"get", "get_key", "search", "list"})
 
 
-def parse_table(name: str, tree: Mapping[str, Tree], file: str, folder: str = ".") -> Table:
+def parse_table(name: str, tree: Mapping[str, Tree], file: str, folder: str = ".") -> ToolTable:
     """Return the table `name` of `file`, which lies in `folder`.
 
     Raises:
@@ -138,7 +138,7 @@ def parse_table(name: str, tree: Mapping[str, Tree], file: str, folder: str = ".
     where = f"{file}: [targets.{name}]"
     check_table(where, tree)
     operations = {one: _operation(one, tree[one], tree, where) for one in OPERATIONS if one in tree}
-    table = Table(
+    table = ToolTable(
         name=name,
         where=where,
         type=tree["type"],
@@ -162,7 +162,7 @@ def parse_table(name: str, tree: Mapping[str, Tree], file: str, folder: str = ".
     return table
 
 
-def _check_port(table: Table) -> None:
+def _check_port(table: ToolTable) -> None:
     where, settings = table.where, table.settings
     if "port" not in placeholders(parse_template([settings["command"], settings.get("env")])):
         raise SetupError(
@@ -303,7 +303,7 @@ def _capabilities(where: str, key: str, tree: Mapping[str, Any]) -> frozenset[st
     return frozenset(tree.get(key, ()))
 
 
-def _check_look_ups(table: Table) -> None:
+def _check_look_ups(table: ToolTable) -> None:
     for operation in table.operations.values():
         needs = operation.look_up or any(name.startswith("old_") for name in operation.names)
         if needs and not {"get", "get_key"} & set(table.operations):

@@ -17,7 +17,7 @@ from memstory.targets.tables.reading import template_of
 from memstory.targets.tables.table import (
     STARTING,
     STARTING_NAMES,
-    Table,
+    ToolTable,
     capabilities_of,
     check_sharing,
     names_user,
@@ -37,7 +37,7 @@ _SOURCES: Final = frozenset({".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".jar"
 _MODULE: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*)(?P<attribute>:\w+)?")
 
 
-def launch_of(table: Table, values: Values) -> Launch:
+def launch_of(table: ToolTable, values: Values) -> Launch:
     """Return how the server of `table` is started, with `values` for `{workspace}`, `{port}` and the others.
 
     It runs in the workspace. Files and Python modules of its command that are beside the table's file are found there.
@@ -78,7 +78,7 @@ def _modules(command: Sequence[str]) -> Iterator[str]:
             yield found["module"].partition(".")[0]
 
 
-async def start_server(table: Table, values: Values) -> ChildServer:
+async def start_server(table: ToolTable, values: Values) -> ChildServer:
     """Return the server that the table's command starts, once it takes connections at a free port.
 
     Raises:
@@ -95,7 +95,7 @@ async def start_server(table: Table, values: Values) -> ChildServer:
     )
 
 
-def can_share(table: Table) -> bool:
+def can_share(table: ToolTable) -> bool:
     """Return whether several cases can use one server of this table: a command that is not a user's own."""
     return "command" in table.settings and not names_user(table)
 
@@ -115,7 +115,7 @@ AnyServer = TypeVar("AnyServer", bound=Server)
 class SharedServer(Generic[AnyServer]):
     """A server that all cases of a worker use; where it has failed, the next case starts it again."""
 
-    def __init__(self, table: Table, start: Callable[[Values], Awaitable[AnyServer]]) -> None:
+    def __init__(self, table: ToolTable, start: Callable[[Values], Awaitable[AnyServer]]) -> None:
         self.folder = Path()
         self._table = table
         self._start = start
@@ -168,8 +168,8 @@ class ServerFactory(PromisingFactory, Generic[AnyServer]):
 
     def __init__(
         self,
-        table: Table,
-        target: Callable[[Table, SharedServer[AnyServer]], Target],
+        table: ToolTable,
+        target: Callable[[ToolTable, SharedServer[AnyServer]], Target],
         start: Callable[[Values], Awaitable[AnyServer]],
     ) -> None:
         self.table = table

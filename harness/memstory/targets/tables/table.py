@@ -108,7 +108,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ToolTable:
     """One `[targets.NAME]` table; `settings` are the transport's own keys, as they were written.
 
     `folder` is that of its file, beside which the server's own files are looked for.
@@ -133,19 +133,19 @@ _OWN: Final = USER_NAMES | {"case", "workspace"}
 """Placeholders whose values no other case of a server has."""
 
 
-def capabilities_of(table: Table) -> frozenset[Capability]:
+def capabilities_of(table: ToolTable) -> frozenset[Capability]:
     """Return what follows from the operations, plus `capabilities` of the table, minus its `lacks`."""
     return (frozenset(_derive_capabilities(table)) | table.can) - table.cannot
 
 
-def names_user(table: Table) -> bool:
+def names_user(table: ToolTable) -> bool:
     """Return whether the command, env or cwd names {user}, so that each user has a server."""
     return bool(
         USER_NAMES & {name for key in STARTING for name in placeholders(parse_template(table.settings.get(key)))}
     )
 
 
-def _derive_capabilities(table: Table) -> Iterator[Capability]:
+def _derive_capabilities(table: ToolTable) -> Iterator[Capability]:
     operations = table.operations
     yield from (name for name in ("add", "list", "update", "delete", "feedback", "context") if name in operations)
     if "search" in operations:
@@ -175,13 +175,13 @@ def _derive_capabilities(table: Table) -> Iterator[Capability]:
         yield "scope.session"
 
 
-def lists_by_user(table: Table) -> bool:
+def lists_by_user(table: ToolTable) -> bool:
     """Return whether a list shows one user alone, so that all of theirs can be deleted one after the other."""
     listed = table.operations.get("list")
     return listed is not None and (names_user(table) or bool(USER_NAMES & listed.names))
 
 
-def check_sharing(table: Table) -> None:
+def check_sharing(table: ToolTable) -> None:
     """Raise SetupError for an operation that would show, change or forget what other cases keep on the same server."""
     if names_user(table):
         return

@@ -36,7 +36,7 @@ from memstory.targets.tables.replies import (
     find,
     read_rows,
 )
-from memstory.targets.tables.table import USER_NAMES, Call, Operation, Table, finds_by_key, lists_by_user
+from memstory.targets.tables.table import USER_NAMES, Call, Operation, ToolTable, finds_by_key, lists_by_user
 from memstory.targets.tables.templates import ITEMS, Values, render
 
 
@@ -98,7 +98,7 @@ class TableTarget(Target):
     _case: Values
     _ids: IdSequence | None
 
-    def __init__(self, table: Table, transport: Transport) -> None:
+    def __init__(self, table: ToolTable, transport: Transport) -> None:
         self.table = table
         self._transport = transport
         self._one_at_a_time = asyncio.Lock() if table.serial else nullcontext()
@@ -348,7 +348,7 @@ def _meets(found: Tree, wanted: Tree) -> bool:
     return wanted in found if isinstance(found, list) else bool(found == wanted)
 
 
-def _gives_ids(table: Table) -> bool:
+def _gives_ids(table: ToolTable) -> bool:
     return any({"new_id", "own_id"} & operation.names for operation in table.operations.values())
 
 
@@ -429,7 +429,7 @@ class _Operations(TableTarget):
         return "\n".join(hit_of(row).text for row in answer.rows)
 
 
-def class_for(table: Table, base: type[Kind]) -> type[Kind]:
+def class_for(table: ToolTable, base: type[Kind]) -> type[Kind]:
     """Return `base` with the operations of `table`, and no others."""
     wanted = {name for name in _SAME_NAME if name in table.operations}
     if "get" in table.operations or finds_by_key(table.operations):

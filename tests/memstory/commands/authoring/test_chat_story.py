@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.cli import main
-from memstory.commands.authoring.chat_story import Turn, story_of_chat, turns_of
+from memstory.commands.authoring.chat_story import ChatTurn, story_of_chat, turns_of
 from memstory.contract.errors import SetupError
 from memstory.language.stories import parse_stories
 from memstory.language.story import Story
@@ -41,7 +41,7 @@ def test_messages_are_read_in_the_forms_that_tools_export(form):
         messages[1]["content"] = [{"type": "text", "text": "hello"}]
     text = "\n".join(map(json.dumps, messages)) if form == "lines" else json.dumps(
         {"messages": messages} if form == "messages" else messages)  # fmt: skip
-    assert turns_of(text, "chat.json") == [Turn("user", "hello")]
+    assert turns_of(text, "chat.json") == [ChatTurn("user", "hello")]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_file_that_is_no_chat_is_refused_with_what_to_write(text, said):
     )
 )
 def test_whatever_was_said_the_story_says_it_word_for_word(said):
-    turns = [Turn(role, text.strip() or "x") for role, text in [*said, ("user", "end")]]
+    turns = [ChatTurn(role, text.strip() or "x") for role, text in [*said, ("user", "end")]]
     made = story(turns)
     assert [step.args["text"] for step in made.steps] == [turn.text for turn in turns if turn.role == "user"]
 
