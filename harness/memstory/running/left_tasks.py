@@ -17,7 +17,7 @@ _GRACE_SECONDS = 0.1
 
 @dataclass(slots=True)
 class LeftTasks:
-    """The tasks that are begun within `watched`, by whatever runs there or by other such tasks, until they end well.
+    """The tasks that are begun within `watch`, by whatever runs there or by other such tasks, until they end well.
 
     `from_process` has the warnings of a target's own process.
     """

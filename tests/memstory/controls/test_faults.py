@@ -26,7 +26,9 @@ STORIES = [
 ]
 
 OWED = [
-    story for path in sorted((bundled_stories() / "owed").glob("*.yaml")) for story in load_stories(path, path.name)
+    story
+    for path in sorted([*bundled_stories().glob("owed/*.yaml"), *bundled_stories().glob("advanced/*.yaml")])
+    for story in load_stories(path, path.name)
 ]
 
 

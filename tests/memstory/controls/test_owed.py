@@ -11,7 +11,7 @@ from memstory.targets.vendors.sqlite import SqliteVecFactory
 
 OWED = [
     story
-    for path in sorted((bundled_stories() / "owed").glob("*.yaml"))
+    for path in sorted([*bundled_stories().glob("owed/*.yaml"), *bundled_stories().glob("advanced/*.yaml")])
     for story in load_stories(path, path.name)
     if not story.measure
 ]
