@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from memstory.contract.target import ModelUse
 from memstory.results.outcomes import CaseResult
 
 SPENT_NAME: Final = "spent.txt"
@@ -41,7 +39,7 @@ class Budget:
         """Add what a case has spent."""
         if not self.is_limited:
             return
-        uses = [*_uses(result)]
+        uses = [use for trial in result.trials for _, use in trial.model_uses()]
         prompt, answer = (sum(getattr(one, name) or 0 for one in uses) for name in ("prompt_tokens", "answer_tokens"))
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("a") as file:
@@ -75,11 +73,3 @@ def budget_of(config: pytest.Config, folder: Path) -> Budget:
             "--max-cost needs the price of a million tokens of prompts and of answers: --price 0.15/0.60"
         )
     return Budget(file=folder / SPENT_NAME, tokens=tokens, dollars=dollars, price=price or (0.0, 0.0))
-
-
-def _uses(result: CaseResult) -> Iterator[ModelUse]:
-    for trial in result.trials:
-        yield from (step.model for step in trial.recording.steps if step.model)
-        for record in trial.recording.retrieval:
-            yield from [record.model] if record.model else []
-            yield from (asked.model for asked in record.questions if asked.model)

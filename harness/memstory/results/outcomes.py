@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
@@ -133,6 +133,13 @@ class TrialResult:
     warnings: Sequence[str] = ()
     times: Sequence[StepTime] = ()
     agent: Sequence[AgentStep] = ()
+
+    def model_uses(self) -> Iterator[tuple[str, ModelUse]]:
+        """Yield what was asked of language models, each with the operation that asked it."""
+        yield from ((step.op, step.model) for step in self.times or self.recording.steps if step.model)
+        for record in self.recording.retrieval:
+            yield from [("add (retrieval)", record.model)] if record.model else []
+            yield from (("search (retrieval)", asked.model) for asked in record.questions if asked.model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,8 +51,6 @@ of judged ones with such calls. Tokens are as the server counts them, '-' where 
 is rules of the story and 'replayed' a recording: they cost nothing and say nothing about quality. Stand-ins make no
 calls and are left out.""")
 
-_ADD, _SEARCH = "add (retrieval)", "search (retrieval)"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
@@ -299,7 +297,7 @@ def _calls_of(column: Column) -> Iterator[ModelCalls]:
     uses: dict[tuple[str, str], list[ModelUse]] = defaultdict(list)
     stories: dict[str, dict[str, str]] = defaultdict(dict)
     for case, trial in trials_of([column]):
-        for step, use in _uses(trial):
+        for step, use in trial.model_uses():
             model = _model(trial.recording.about)
             uses[model, step].append(use)
             stories[model][case.id] = case.outcome
@@ -310,13 +308,6 @@ def _calls_of(column: Column) -> Iterator[ModelCalls]:
             column=column.title, model=model, passed=passed, judged=passed + outcomes.count("failed"),
             step=step, steps=len(found), use=sum(found, ModelUse()),
         )  # fmt: skip
-
-
-def _uses(trial: TrialResult) -> Iterator[tuple[str, ModelUse]]:
-    yield from ((step.op, step.model) for step in trial.times if step.model)
-    for record in trial.recording.retrieval:
-        yield from [(_ADD, record.model)] if record.model else []
-        yield from ((_SEARCH, asked.model) for asked in record.questions if asked.model)
 
 
 def _model(about: Mapping[str, str]) -> str:

@@ -199,11 +199,14 @@ def _release_folder(folder: Path | None) -> Path | None:
     """Return `folder` as an absolute path.
 
     Raises:
-        SetupError: it holds no release of a package that differs from the one that is installed.
+        SetupError: it holds no release that differs from what is installed, of a package that was asked for by name.
     """
     if folder is None:
         return None
-    there = {one.name: one.version for one in distributions(path=[str(folder)])}
+    found = list(distributions(path=[str(folder)]))
+    # Installers mark what was named: another release of something that this one needs is no older release of it.
+    named = [one for one in found if one.read_text("REQUESTED") is not None]
+    there = {one.name: one.version for one in named or found}
     here = {one.name: one.version for one in distributions() if one.name in there}
     if not any(here.get(name) not in {None, version} for name, version in there.items()):
         held = "only packages of the releases that are installed" if there else "no package"

@@ -36,10 +36,12 @@ class VersionedFactory(OracleFactory):
 """
 
 
-def release(folder, number):
-    info = folder / f"memstory_shelf-{number}.dist-info"
+def release(folder, number, name="shelf", *, named=True):
+    info = folder / f"memstory_{name}-{number}.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: memstory-shelf\nVersion: {number}\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: memstory-{name}\nVersion: {number}\n")
+    if named:
+        (info / "REQUESTED").touch()
     return folder
 
 
@@ -94,6 +96,14 @@ async def test_an_older_release_that_refuses_leaves_the_newer_one_open(tmp_path,
 @pytest.mark.parametrize("number", [None, "2"])
 async def test_a_folder_without_another_release_is_refused(tmp_path, factory, number):
     folder = tmp_path / "none" if number is None else release(tmp_path / "same", number)
+    target = HostedTarget(factory, tmp_path / "host")
+    with pytest.raises(SetupError, match="older"):
+        await target.open(environment(tmp_path, folder, older=True), StoryClock())
+
+
+async def test_another_release_of_what_the_library_needs_is_no_older_release_of_it(tmp_path, factory, monkeypatch):
+    monkeypatch.syspath_prepend(str(release(tmp_path / "needed", "4", "board")))
+    folder = release(release(tmp_path / "same", "2"), "3", "board", named=False)
     target = HostedTarget(factory, tmp_path / "host")
     with pytest.raises(SetupError, match="older"):
         await target.open(environment(tmp_path, folder, older=True), StoryClock())
