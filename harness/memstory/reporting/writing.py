@@ -38,6 +38,7 @@ from memstory.reporting.sections.outcomes import (
     causes,
     causes_section,
     changes_by_target,
+    essential_section,
     honesty,
     judged_answers,
     lead,
@@ -103,6 +104,7 @@ def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Docume
     capabilities = capability_table(capability_scores(columns), titles, "Capability", in_full=False)
     return [
         _head(run, columns, last, page),
+        essential_section(columns),
         Section("What a memory owes", where_any(obligations, Note(OBLIGATIONS_NOTE))),
         Section("By capability", where_any(capabilities)),
         causes_section(causes(columns)),
@@ -128,7 +130,7 @@ def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Docume
 def first_screen(run: Run, *, last: Run | None = None) -> Document:
     """Return the first screen of the report, for a page that a service shows of a run."""
     columns = columns_of([NamedRun(name="", run=run)])
-    return [_head(run, columns, last, ""), causes_section(causes(columns))]
+    return [_head(run, columns, last, ""), essential_section(columns), causes_section(causes(columns))]
 
 
 def model_sections(columns: Sequence[Column]) -> list[Section]:

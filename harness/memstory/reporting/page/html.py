@@ -55,6 +55,7 @@ from memstory.reporting.sections.outcomes import (
     changes_by_target,
     changes_section,
     changes_since,
+    essential_section,
     groups_of,
     harm_of,
     obligations_by_column,
@@ -172,6 +173,7 @@ def _first_sections(runs: Sequence[NamedRun], columns: Sequence[Column], last: R
     found = causes(columns)
     return [
         memories_section(columns, found, latencies(columns)),
+        essential_section(columns),
         Section("Totals", [totals_table(columns, words)]),
         causes_section(found),
         changes_section(changes),

@@ -48,6 +48,9 @@ EVERY: Final = "all shared stories"
 OTHER: Final = "other"
 ALONE: Final = "stories of one target"
 
+ESSENTIAL: Final = "essential"
+"""The tag of the stories that a report shows by themselves, above all others."""
+
 OWED: Final = "owed"
 """The tag of the stories about what a memory owes."""
 
@@ -116,6 +119,20 @@ def conclusion(run: Run) -> str:
         those = f"{ended} of {quantity(cases, 'case')}"
         first += f" **The run was cut short**: {those} had ended by then, the others have no result."
     return first
+
+
+def essential_section(columns: Sequence[Column]) -> Section:
+    """Return who passed each essential story, and who talked in it: a stand-in where it was no language model."""
+    cases = [(column.title, case) for column in columns for case in column.cases.values() if ESSENTIAL in case.tags]
+    rows = []
+    for story in sorted({case.name for _, case in cases}, key=natural):
+        found = [(title, case) for title, case in cases if case.name == story]
+        about = [case.deciding.recording.about for _, case in found if case.outcome in JUDGED and case.deciding]
+        talks = sorted({one["chat"].removeprefix("shim: ") for one in about if "chat" in one})
+        ended = [[title for title, case in found if case.outcome == outcome] for outcome in WORST_FIRST[::-1]]
+        rows.append([story, found[0][1].title, *(", ".join(names) or DASH for names in (talks, *ended))])
+    table = Table(["Story", "What it shows", "Who talks", *WORST_FIRST[::-1]], rows).without_empty_columns()
+    return Section("The essential stories", where_any(table))
 
 
 def shown_outcomes(columns: Sequence[Column], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
