@@ -127,7 +127,7 @@ def test_it_is_a_target_as_it_is(tmp_path, monkeypatch):
         "--target",
         "notes:turns",
         "-k",
-        "FO",
+        "FO8 or FO9",
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stdout[-2000:]
