@@ -27,7 +27,10 @@ _CONFIG = ("-c", "--config-file")
 _OF_PLUGINS = ("required_plugins", "usefixtures", "langsmith_", "anyio_", "asyncio_")
 """How settings begin by which a project uses a plugin: pytest's own for any, and those of the plugins below."""
 
-_UNUSED: Final = ("-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio", "--assert=plain")
+_UNUSED: Final = (
+    *("-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio", "-p", "no:hypothesispytest"),
+    "--assert=plain",
+)
 """What keeps pytest from work that no story uses.
 
 Plugins that come with other libraries take longer to import than a story, and pytest-asyncio warns a project without
@@ -105,7 +108,9 @@ def _plugin_switches(options: Sequence[str], paths: Sequence[str]) -> Sequence[s
     typed += options
     plugins = [word if word.startswith("-p") and len(word) > len("-p") else value
                for word, value in pairwise([*typed, ""]) if word.startswith("-p")]  # fmt: skip
-    if any("no:" not in name for name in plugins) or any(word.startswith((*_CONFIG, "--assert")) for word in typed):
+    if any("no:" not in name for name in plugins) or any(
+        word.startswith((*_CONFIG, "--assert", "--hypothesis")) for word in typed
+    ):
         return ()
     named = [name for one in found for name in one if name.startswith(_OF_PLUGINS)]
     conftests = {above / "conftest.py" for folder in folders for above in (folder, *folder.parents)}

@@ -11,7 +11,10 @@ from memstory.bundled import bundled_stories
 from memstory.commands.running.run import pytest_arguments
 from memstory.contract.errors import SetupError
 
-BLOCKED = ["-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio", "--assert=plain"]
+BLOCKED = [
+    *("-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio", "-p", "no:hypothesispytest"),
+    "--assert=plain",
+]
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
 
 
@@ -44,6 +47,7 @@ def test_paths_become_story_files_and_options_get_our_own_names(terminal, typed,
         (["-p", "anyio"], {}, {}),
         (["-panyio"], {}, {}),
         (["--assert=rewrite"], {}, {}),
+        (["--hypothesis-seed=1"], {}, {}),
         ([], {}, {"PYTEST_ADDOPTS": "-p langsmith_plugin"}),
         ([], {}, {"PYTEST_PLUGINS": "anyio.pytest_plugin"}),
         ([], {"pytest.ini": "[pytest]\nasyncio_mode = auto\n"}, {}),
