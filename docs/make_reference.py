@@ -457,6 +457,15 @@ class Recorder:
         self.settings.append([code(name), text, code(type)])
 
 
+_CACHE = (
+    "`MEMSTORY_CACHE`",
+    (
+        "the folder for what can be made again: data sets, weights, and the embeddings of texts of stories and data "
+        "sets, by model (default: `memstory` in `XDG_CACHE_HOME`, or `~/.cache/memstory`); it may be deleted"
+    ),
+)
+
+
 def options_page() -> str:
     """Return the page on options."""
     places = (BEIR, *map(place_of, SETS))
@@ -469,7 +478,7 @@ def options_page() -> str:
         table(["setting", "meaning", "type"], recorder.settings),
         NO_TARGET,
         "In the environment:",
-        table(["variable", "meaning"], [[code(at.variable), f"where {at.holds} is"] for at in places]),
+        table(["variable", "meaning"], [_CACHE, *([code(at.variable), f"where {at.holds} is"] for at in places)]),
     )
 
 

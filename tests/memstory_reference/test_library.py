@@ -31,6 +31,15 @@ def test_what_was_added_is_found_when_it_is_opened_again_and_by_nobody_else(syst
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
+def test_the_vectors_of_a_persons_store_are_not_in_the_cache_of_the_machine(system, tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMSTORY_CACHE", str(tmp_path / "cache"))
+    with open_memory(system, tmp_path / "store", owner="ana") as memory:
+        memory.add(SAID)
+        memory.search("Where do I live?")
+    assert [path for path in (tmp_path / "cache").rglob("*") if "embeddings" in path.name] == []
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_every_memory_has_tools_for_a_model_of_ones_own(system, tmp_path):
     with open_memory(system, tmp_path) as memory:
         tools = memory.tools()

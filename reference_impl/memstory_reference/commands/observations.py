@@ -117,7 +117,7 @@ async def _with_service(work: Work, options: argparse.Namespace) -> int:
         raise InputError(f"{options.store}: no observations are stored here; name the folder with --store")
     service = await open_observations(
         options.store,
-        embedder=embedders.make_embedder(options.embedder, ollama_host=options.ollama_host),
+        embedder=embedders.make_embedder(options.embedder, ollama_host=options.ollama_host, cached=False),
         chat=make_chat(options.chat, ollama_host=options.ollama_host) if getattr(options, "chat", None) else None,
         clock=SystemClock(),
         new_id=random_id,

@@ -36,12 +36,12 @@ class ModelSettings(Protocol):
 
 
 def embedder_of(settings: ModelSettings) -> CachedEmbedder:
-    """Return the embedder of `settings`."""
-    return make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
+    """Return the embedder of `settings` of a person's store: its vectors lie there alone, and go when it forgets."""
+    return make_embedder(settings.embedding_model, ollama_host=settings.ollama_host, cached=False)
 
 
-def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
-    """Return the embedder that a setting names, behind this machine's cache.
+def make_embedder(name: str, *, ollama_host: str, cached: bool = True) -> CachedEmbedder:
+    """Return the embedder that a setting names; `cached` puts it behind this machine's cache.
 
     Raises:
         InputError: no embedder has this name.
@@ -54,22 +54,25 @@ def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
 
         return CachedEmbedder(RandomVectors() if name == RANDOM else CountedWords(), None)
     cache = cache_folder(os.environ)
+    file = cache / FILE if cached else None
     model = _on_a_server(name)
     if model is None:
         from memstory_reference.adapters.embedding import weights  # noqa: PLC0415
         from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder  # noqa: PLC0415
 
-        return CachedEmbedder(MiniLmEmbedder(weights.find_weights(cache)), cache / FILE)
+        return CachedEmbedder(MiniLmEmbedder(weights.find_weights(cache)), file)
     if name.startswith(OPENAI):
         with require_extra(*OPENAI_CLIENT):
             from memstory.models.openai_server import openai_server  # noqa: PLC0415
             from memstory_reference.adapters.embedding.openai_embedder import OpenAiEmbedder  # noqa: PLC0415
 
-        return CachedEmbedder(OpenAiEmbedder(model, openai_server()), cache / FILE)
+        hosted = OpenAiEmbedder(model, openai_server())
+        return CachedEmbedder(hosted, file, identity=hosted.identity)
     with require_extra("the client of Ollama", "ollama", "ollama"):
         from memstory_reference.adapters.embedding.ollama_embedder import OllamaEmbedder  # noqa: PLC0415
 
-    return CachedEmbedder(OllamaEmbedder(model, ollama_host), cache / FILE)
+    local = OllamaEmbedder(model, ollama_host)
+    return CachedEmbedder(local, file, identity=local.identity)
 
 
 def make_idle_embedder(name: str) -> Embedder:

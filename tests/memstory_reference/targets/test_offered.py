@@ -54,7 +54,8 @@ async def test_a_server_embeds_for_others_and_each_text_once(kind, request, tmp_
     asked = len(server.requests)
     assert [*await embedder.embed(texts, "document")] == [first, second, third]
     await embedder.close()
-    assert asked == len(server.requests) == 1
+    # Ollama is asked once which weights it has under the name.
+    assert asked == len(server.requests) == {"openai": 1, "ollama": 2}[kind]
     assert first == third != second
     assert sum(number * number for number in first) == pytest.approx(1)
 

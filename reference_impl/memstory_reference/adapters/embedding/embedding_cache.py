@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -31,21 +31,33 @@ log = logging.getLogger(__name__)
 class CachedEmbedder:
     """Asks `inner` only for texts it has not seen; with `path=None` (incognito) it asks for all and keeps nothing.
 
-    `inner.model` must tell one model from every other: never put it over `FixedVectors`.
+    `identity` returns what tells the model from every other, such as the digest of its weights, and is asked once; by
+    default that is `inner.model`: never put it over `FixedVectors`.
     A cache that cannot be read or written is left out with one warning: it never stops an embedding.
     """
 
-    def __init__(self, inner: ProfiledEmbedder, path: Path | None, *, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self,
+        inner: ProfiledEmbedder,
+        path: Path | None,
+        *,
+        identity: Callable[[], Awaitable[str]] | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
         self.model = inner.model
         self.dimension = inner.dimension
         self.profile = inner.profile
         self._inner = inner
+        self._ask_identity = identity
+        self._identity = "" if identity else inner.model
         self._file = VectorFile(path, max_bytes=max_bytes) if path else None
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         if self._file is None or not texts:
             return await self._ask(texts, purpose)
-        keys = _keys(self.model, sent_texts(self.profile, texts, purpose))
+        if self._ask_identity and not self._identity:
+            self._identity = await self._ask_identity()
+        keys = _keys(self._identity, sent_texts(self.profile, texts, purpose))
         wanted = dict(zip(keys, texts, strict=True))
         known = await self._known(list(wanted))
         missing = {key: text for key, text in wanted.items() if key not in known}

@@ -54,6 +54,28 @@ class OllamaEmbedder:
             parts = [await self._ask(client, sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
         return np.concatenate(parts)
 
+    async def identity(self) -> str:
+        """Return the model's name with the digest of its weights, which a server may exchange under the same name.
+
+        Raises:
+            EmbedderUnavailableError: the server does not answer, or does not have the model.
+        """
+        try:
+            async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds, verify=_tls()) as client:
+                listed = await client.list()
+        except ollama.ResponseError as error:
+            raise self._refused(error) from error
+        except (ConnectionError, httpx.HTTPError) as error:
+            raise self._silent(error) from error
+        except (ValueError, TypeError) as error:
+            raise self._odd("its list of models cannot be read") from error
+        digests = {(one.model or "").removesuffix(":latest"): one.digest for one in listed.models}
+        if digests.get(self.model) is None:
+            raise EmbedderUnavailableError(
+                f"Ollama at {self._host} does not have {self.model}. Get it with: ollama pull {self.model}"
+            )
+        return f"{self.model}@{digests[self.model]}"
+
     async def _ask(self, client: ollama.AsyncClient, sent: Sequence[str]) -> Vectors:
         try:
             answer = await client.embed(
@@ -67,10 +89,7 @@ class OllamaEmbedder:
                 f"{self.model}: see 'ollama ps', then try again or raise the time limit."
             ) from error
         except (ConnectionError, httpx.HTTPError) as error:
-            reason = str(error) if isinstance(error, httpx.HTTPError) else "nothing listens there"
-            raise EmbedderUnavailableError(
-                f"Ollama does not answer at {self._host} ({reason}). Start it with: ollama serve"
-            ) from error
+            raise self._silent(error) from error
         except (ValueError, TypeError) as error:
             # The client reads the answer as JSON of a known shape.
             raise self._odd("its answer is not a list of embeddings") from error
@@ -100,6 +119,12 @@ class OllamaEmbedder:
             return InputError(f"{said}. Shorten the text, or allow it to be cut.")
         return EmbedderUnavailableError(
             f"{said} (status {error.status_code}). Is {self.model} an embedding model? See: ollama show {self.model}"
+        )
+
+    def _silent(self, error: Exception) -> EmbedderUnavailableError:
+        reason = str(error) if isinstance(error, httpx.HTTPError) else "nothing listens there"
+        return EmbedderUnavailableError(
+            f"Ollama does not answer at {self._host} ({reason}). Start it with: ollama serve"
         )
 
     def _odd(self, what: str) -> EmbedderUnavailableError:

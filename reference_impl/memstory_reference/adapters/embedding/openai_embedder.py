@@ -37,6 +37,10 @@ class OpenAiEmbedder:
             raise EmbedderUnavailableError(self._server.reason(error, self._name)) from error
         return np.concatenate(parts)
 
+    async def identity(self) -> str:
+        """Return the model's name with its server's address, which is all that the protocol says of a model."""
+        return f"{self.model}@{self._server.url}"
+
     async def _ask(self, client: openai.AsyncOpenAI, sent: Sequence[str]) -> Vectors:
         answer = await client.embeddings.create(model=self._name, input=list(sent), encoding_format="float")
         rows = [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]

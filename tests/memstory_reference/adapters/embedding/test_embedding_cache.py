@@ -288,3 +288,26 @@ def test_dropped_file_is_closed(path):
 
 def open_files() -> list[Path]:
     return [link.resolve() for link in Path("/proc/self/fd").iterdir()]
+
+
+async def test_another_model_under_the_same_name_is_asked_again(path, caching):
+    digests = ["one", "two"]
+
+    async def identity():
+        return digests[0]
+
+    first, second, other = CountingEmbedder(), CountingEmbedder(), CountingEmbedder()
+    await caching(first, path, identity=identity).embed(["tea"], Purpose.DOCUMENT)
+    await caching(second, path, identity=identity).embed(["tea"], Purpose.DOCUMENT)
+    digests.pop(0)
+    await caching(other, path, identity=identity).embed(["tea"], Purpose.DOCUMENT)
+    assert (first.calls, second.calls, other.calls) == ([["tea"]], [], [["tea"]])
+
+
+async def test_a_model_that_is_gone_is_said_to_be_and_nothing_of_it_is_returned(path, caching):
+    async def identity():
+        raise EmbedderUnavailableError("gone")
+
+    await caching(CountingEmbedder(), path).embed(["tea"], Purpose.DOCUMENT)
+    with pytest.raises(EmbedderUnavailableError, match="gone"):
+        await caching(CountingEmbedder(), path, identity=identity).embed(["tea"], Purpose.DOCUMENT)

@@ -156,3 +156,20 @@ async def test_model_that_changes_its_dimension_is_refused(ollama_server):
     ollama_server.embed = lambda *_: [1.0, 0.0]
     with pytest.raises(EmbedderUnavailableError, match="2 numbers where 768 were expected"):
         await nomic.embed(["b"], Purpose.QUERY)
+
+
+async def test_its_identity_is_the_digest_of_its_weights(ollama_server):
+    one, other = await embedder(ollama_server).identity(), await embedder(ollama_server, "all-minilm").identity()
+    assert one.startswith("nomic-embed-text@")
+    assert one.partition("@")[2] != other.partition("@")[2]
+    assert await embedder(ollama_server, "nomic-embed-text:latest").identity() == one
+
+
+async def test_a_model_that_the_server_lacks_has_no_identity(ollama_server):
+    with pytest.raises(EmbedderUnavailableError, match="ollama pull gone"):
+        await embedder(ollama_server, "gone").identity()
+
+
+async def test_a_server_that_is_down_has_no_identity():
+    with pytest.raises(EmbedderUnavailableError, match="ollama serve"):
+        await OllamaEmbedder("nomic-embed-text", "http://127.0.0.1:1").identity()
