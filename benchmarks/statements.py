@@ -1,9 +1,9 @@
 """How well what people say is read: `python benchmarks/statements.py [--wrong]`.
 
-Says the 150 sentences of `tests/memstory_reference/text/people.yaml` to the three that read English by rules: the
-stand-in for a chat model with its tools, the pipeline and the layers, each without a language model. Prints how many
-are kept as they should be, by the half that was open while the rules were written and the half that was kept back;
-`--wrong` lists those of the open half that are not.
+Says the 150 sentences of `tests/memstory_reference/text/people.yaml` and 30 later ones to the three that read English
+by rules: the stand-in for a chat model with its tools, the pipeline and the layers, each without a language model.
+Prints how many are kept as they should be: of the half that was open while the rules were written, of the half that
+was kept back, and of the later ones; `--wrong` lists those of the open half that are not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 from memstory_reference.text.stems import stems
 
-SENTENCES = Path(__file__).parents[1] / "tests/memstory_reference/text/people.yaml"
+SENTENCES = Path(__file__).parents[1] / "tests/memstory_reference/text"
+OPEN, BACK, LATER = SETS = ("open", "kept back", "later")
 NOT = re.compile(r"\b(?:not|never|no|without|dislikes?|hates?|denie[sd]|cannot)\b|n't\b", re.IGNORECASE)
 FILLERS = re.compile(
     r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|may|june|march|august|now|since|today|yesterday|week|month|year|these"
@@ -198,22 +199,25 @@ def applies(row: Row, name: str) -> bool:
 
 async def main(*, wrong: bool) -> None:
     """Print the figures."""
-    rows = yaml.safe_load(SENTENCES.read_text("utf-8"))
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    rows, later = (
+        yaml.safe_load((SENTENCES / name).read_text("utf-8")) for name in ("people.yaml", "people_more.yaml")
+    )
+    placed = [*((row, (OPEN, BACK)[at % 2]) for at, row in enumerate(rows)), *((row, LATER) for row in later)]
+    kinds = list(dict.fromkeys(row["kind"] for row, _ in placed))
     for name, read in READERS.items():
         judged = [
-            (row, at % 2, await is_right(row, read, keyed=name != "pipeline"))
-            for at, row in enumerate(rows)
+            (row, part, await is_right(row, read, keyed=name != "pipeline"))
+            for row, part in placed
             if applies(row, name)
         ]
-        for half, title in enumerate(("open", "kept back")):
-            mine = [(row, right) for row, at, right in judged if at == half]
+        for title in SETS:
+            mine = [(row, right) for row, part, right in judged if part == title]
             parts = [(kind, [right for row, right in mine if row["kind"] == kind]) for kind in kinds]
             told = ", ".join(f"{kind} {sum(rights)}/{len(rights)}" for kind, rights in parts if rights)
             print(f"{name:9} {title:9} {sum(right for _, right in mine):3}/{len(mine)}: {told}")
         if wrong:
-            for row, half, right in judged:
-                if not half and not right:
+            for row, part, right in judged:
+                if part == OPEN and not right:
                     said = [*row.get("first", []), row["say"]]
                     print("   ", said, "->", await read(said))
 
