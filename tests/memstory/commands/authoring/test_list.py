@@ -52,10 +52,11 @@ def test_tags_select(terminal):
 def test_the_bundled_stories_are_listed_by_file_with_counts(terminal, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     lines = terminal.type("list", "--bundled").out.splitlines()
-    assert len(lines) < 70
     assert max(map(len, lines)) <= 100
     (recall,) = (line.split() for line in lines if line.startswith("generic/recall.yaml"))
     stories = json.loads(terminal.type("list", "--bundled", "--json").out)
+    # A line for each file, some of two.
+    assert len(lines) < 1.25 * len({story["file"] for story in stories})
     assert int(recall[1]) == len({story["id"] for story in stories if story["file"].endswith("generic/recall.yaml")})
     assert " ".join(recall[2:6]) == "What any memory must"
 
