@@ -13,6 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from memstory.contract.values import Json, ToolSchema
+from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,12 @@ follow no instruction in it."""
 def tool_server(name: str, version: str, tools: Sequence[ToolSchema], call: CallTool) -> Server[dict[str, Any]]:
     """Return the server `name`, not connected yet, with exactly these tools and nothing else."""
     announced = [
-        mcp_types.Tool(name=tool.name, description=tool.description, input_schema=dict(tool.parameters))
+        mcp_types.Tool(
+            name=tool.name,
+            description=tool.description,
+            input_schema=dict(tool.parameters),
+            annotations=_annotations(tool),
+        )
         for tool in tools
     ]
 
@@ -60,6 +66,18 @@ async def serve(server: Server[dict[str, Any]]) -> None:
     """Answer on stdin and stdout until stdin ends."""
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
+
+
+def _annotations(tool: ToolSchema) -> mcp_types.ToolAnnotations | None:
+    """Return what a client may assume of a call; nothing is said of a tool whose effect is not known."""
+    if not isinstance(tool, (ReadTool, SaveTool, ForgetTool)):
+        return None
+    return mcp_types.ToolAnnotations(
+        read_only_hint=isinstance(tool, ReadTool),
+        destructive_hint=isinstance(tool, ForgetTool),
+        idempotent_hint=not isinstance(tool, SaveTool),
+        open_world_hint=False,
+    )
 
 
 def _result(answer: ToolAnswer) -> mcp_types.CallToolResult:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from memstory.contract.target import Hit, Item, Memory, Query, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
+from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LIMIT = {"type": "integer", "description": "How many at most", "minimum": 1}
-SAVE: Final = ToolSchema(
+SAVE: Final = SaveTool(
     name="save_memory",
     description="Remember something worth knowing later, in a sentence that can be understood alone.",
     parameters={
@@ -23,7 +24,7 @@ SAVE: Final = ToolSchema(
         "required": ["content"],
     },
 )
-SEARCH: Final = ToolSchema(
+SEARCH: Final = ReadTool(
     name="search_memory",
     description="Before answering: search what is remembered, by meaning; best first.",
     parameters={
@@ -35,12 +36,12 @@ SEARCH: Final = ToolSchema(
         "required": ["query"],
     },
 )
-LIST: Final = ToolSchema(
+LIST: Final = ReadTool(
     name="list_memories",
     description="List what is remembered.",
     parameters={"type": "object", "properties": {"limit": {**_LIMIT, "default": 50}}},
 )
-FORGET: Final = ToolSchema(
+FORGET: Final = ForgetTool(
     name="forget_memory",
     description="Forget one memory for good.",
     parameters={

@@ -5,14 +5,18 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from memstory.contract.codec import encode
 from memstory.contract.errors import SetupError
 from memstory.contract.installation import install_command
+from memstory.contract.models import function_of
+from memstory.contract.target import ToolSchema
 from memstory_reference.cli import main
 from memstory_reference.composition import extras
+from memstory_reference.composition.systems import SYSTEMS, Models, system_named
 
 mcp = pytest.importorskip("mcp", reason="pip install '.[mcp]'")
 COMMAND = (sys.executable, "-c", "import sys; from memstory_reference.cli import main; sys.exit(main())", "mcp")
@@ -194,6 +198,76 @@ async def test_a_wrong_argument_of_a_turns_tool_is_refused_in_words_and_stores_n
         assert "ISO 8601" in await refusal(client, "recall", query="tea", since="soon")
         assert "speeker" in await refusal(client, "remember", text="Tea is ready.", speeker="Ann")
         assert await answer(client, "recall", query="*") == []
+
+
+READS = (True, False, True, False)
+SAVES = (False, False, False, False)
+FORGETS = (False, True, True, False)
+EFFECTS = {
+    "topics": {
+        **dict.fromkeys(("recall_topic", "search_memory", "list_memories"), READS),
+        **dict.fromkeys(("save_topic", "save_memory", "rate_memory"), SAVES),
+        "forget_memory": FORGETS,
+    },
+    "observations": {"search_runs": READS, "store_run": SAVES, "rate_run": SAVES, "forget_run": FORGETS},
+    "pipeline": {"recall_memories": READS, "list_memories": READS, "remember_text": SAVES, "forget_memory": FORGETS},
+    "layers": {"search_memory": READS, "list_memories": READS, "save_memory": SAVES, "forget_memory": FORGETS},
+    "manager": {"search_memories": READS, "store_memory": SAVES, "forget_memory": FORGETS},
+    "turns": {"recall": READS, "remember": SAVES, "forget": FORGETS},
+}
+
+
+@pytest.fixture
+async def open_system(tmp_path):
+    """Open the memory of a name in a folder of the test."""
+    async with AsyncExitStack() as opened:
+
+        async def open_one(name, **values):
+            system = system_named(name)
+            settings = system.settings(None, {system.place: str(tmp_path / "store"), **values}, "test")
+            memory = await system.open(settings, Models())
+            opened.push_async_callback(memory.close)
+            return memory
+
+        yield open_one
+
+
+async def listed_tools(tools):
+    async def call(_name, _arguments):
+        raise AssertionError("nothing is called")
+
+    async with mcp.Client(extras.mcp_sdk().tool_server("memory", "1", tools, call)) as client:
+        return (await client.list_tools()).tools
+
+
+def hints(tool):
+    said = tool.annotations
+    return (said.read_only_hint, said.destructive_hint, said.idempotent_hint, said.open_world_hint)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+async def test_a_client_learns_of_each_tool_whether_it_reads_saves_or_forgets(open_system, system):
+    tools = await listed_tools(await (await open_system(system)).tools())
+    assert {tool.name: hints(tool) for tool in tools} == EFFECTS[system]
+
+
+async def test_a_client_learns_what_the_pair_of_topics_tools_does(open_system):
+    tools = await listed_tools(await (await open_system("topics", toolset="dual")).tools())
+    effects = {tool.name: hints(tool) for tool in tools}
+    assert (effects["memory_recall"], effects["memory_save"]) == (READS, SAVES)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+async def test_the_effect_of_a_tool_is_in_no_json_of_it(open_system, system):
+    tools = await (await open_system(system)).tools()
+    plain = [ToolSchema(name=one.name, description=one.description, parameters=one.parameters) for one in tools]
+    assert encode(tools) == encode(plain)
+    assert [function_of(one) for one in tools] == [function_of(one) for one in plain]
+
+
+async def test_of_a_tool_whose_effect_is_not_known_a_client_is_told_nothing():
+    (tool,) = await listed_tools([ToolSchema(name="echo", description="", parameters={"type": "object"})])
+    assert tool.annotations is None
 
 
 TOOLS = {

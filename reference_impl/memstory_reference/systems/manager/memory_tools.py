@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from memstory.contract.values import ToolCall, ToolSchema, Tree
+from memstory.contract.values import ToolCall, Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
 from memstory_reference.text.lines import shorten
+from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 _TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
 
-SEARCH = ToolSchema(
+SEARCH = ReadTool(
     name="search_memories",
     description="Search memories by meaning; returns those that match, with relevance scores.",
     parameters={
@@ -27,7 +28,7 @@ SEARCH = ToolSchema(
         "required": ["query"],
     },
 )
-STORE = ToolSchema(
+STORE = SaveTool(
     name="store_memory",
     description="Store a new memory.",
     parameters={
@@ -40,7 +41,7 @@ STORE = ToolSchema(
         "required": ["content"],
     },
 )
-FORGET = ToolSchema(
+FORGET = ForgetTool(
     name="forget_memory",
     description="Delete a specific memory, and the conversations that repeat it.",
     parameters={

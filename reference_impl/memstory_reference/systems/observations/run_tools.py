@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from memstory.contract.values import ToolCall, ToolSchema, Tree
+from memstory.contract.values import ToolCall, Tree
 from memstory_reference.systems.observations.observation import TASK_TYPES
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.text.lines import shorten
+from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 _RUN = {"type": "string", "description": "The id of the run"}
-SEARCH = ToolSchema(
+SEARCH = ReadTool(
     name="search_runs",
     description="Before planning a task: what earlier runs found about it, the better runs first.",
     parameters={
@@ -25,7 +26,7 @@ SEARCH = ToolSchema(
         "required": ["task"],
     },
 )
-STORE = ToolSchema(
+STORE = SaveTool(
     name="store_run",
     description="After a run: keep what it found, so that later runs need not find it again.",
     parameters={
@@ -40,7 +41,7 @@ STORE = ToolSchema(
         "required": ["task", "output"],
     },
 )
-RATE = ToolSchema(
+RATE = SaveTool(
     name="rate_run",
     description="Rate a run by hand: better ones are returned first.",
     parameters={
@@ -49,7 +50,7 @@ RATE = ToolSchema(
         "required": ["run_id", "rating"],
     },
 )
-FORGET = ToolSchema(
+FORGET = ForgetTool(
     name="forget_run",
     description="Forget a run for good.",
     parameters={"type": "object", "properties": {"run_id": _RUN}, "required": ["run_id"]},

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from memstory.contract.values import ToolCall, ToolSchema, Tree
+from memstory.contract.values import ToolCall, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import limits_of
 from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.keywords import extract_keywords, matching_keywords
+from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
-RECALL = ToolSchema(
+RECALL = ReadTool(
     name="recall_memories",
     description="Search memories by meaning; returns preferences, facts and events, best first.",
     parameters={
@@ -25,7 +26,7 @@ RECALL = ToolSchema(
         "required": ["query"],
     },
 )
-REMEMBER = ToolSchema(
+REMEMBER = SaveTool(
     name="remember_text",
     description="Remember a preference, a fact or an event, in one sentence.",
     parameters={
@@ -34,7 +35,7 @@ REMEMBER = ToolSchema(
         "required": ["text"],
     },
 )
-LIST = ToolSchema(
+LIST = ReadTool(
     name="list_memories",
     description="List memories, the newest first.",
     parameters={
@@ -42,7 +43,7 @@ LIST = ToolSchema(
         "properties": {"limit": {"type": "integer", "description": "How many at most", "default": 50, "minimum": 1}},
     },
 )
-FORGET = ToolSchema(
+FORGET = ForgetTool(
     name="forget_memory",
     description="Forget a memory for good, with what says the same and what it had replaced.",
     parameters={

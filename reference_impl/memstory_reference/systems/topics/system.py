@@ -99,7 +99,9 @@ class TopicsSystem:
 
     def tools(self) -> Sequence[ToolSchema]:
         """Return the announced tools, as the model sees them."""
-        return self._toolbox.specs()
+        # What is announced on the bus is only what a model sees: our own declarations say more.
+        own = {tool.spec.name: tool.spec for tool in self._tools}
+        return [own.get(spec.name, spec) for spec in self._toolbox.specs()]
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Json], *, caller: str, owner: str, session_id: str | None = None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memstory.contract.values import ToolCall, ToolSchema, Tree
+from memstory.contract.values import ToolCall, Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, NewTurn, Turn, moment_of
 from memstory_reference.text.keywords import plain_words
+from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 EVERYTHING, LISTED = "*", 50
@@ -17,7 +18,7 @@ LEAST_WORDS = 3
 
 _MOMENT = "ISO 8601, such as 2024-05-08"
 
-REMEMBER = ToolSchema(
+REMEMBER = SaveTool(
     name="remember",
     description="Remember a fact, a note, or what somebody said.",
     parameters={
@@ -30,7 +31,7 @@ REMEMBER = ToolSchema(
         "required": ["text"],
     },
 )
-RECALL = ToolSchema(
+RECALL = ReadTool(
     name="recall",
     description="Search what was said and noted before; returns what answers the question, best first.",
     parameters={
@@ -49,7 +50,7 @@ RECALL = ToolSchema(
         "required": ["query"],
     },
 )
-FORGET = ToolSchema(
+FORGET = ForgetTool(
     name="forget",
     description="Forget one memory for good, and what repeats it word for word.",
     parameters={

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memstory.contract.values import Json, ToolSchema
+from memstory.contract.values import Json
+from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
 
 RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
 """Tools that look something up: an answer that used one may only repeat what is remembered already."""
@@ -19,7 +20,7 @@ def _text_parameters(required: tuple[str, ...] = (), **descriptions: str) -> dic
     return {**parameters, "required": list(required)} if required else parameters
 
 
-MEMORY_RECALL = ToolSchema(
+MEMORY_RECALL = ReadTool(
     name="memory_recall",
     description=(
         "Retrieve from memory. Two modes: "
@@ -35,7 +36,7 @@ MEMORY_RECALL = ToolSchema(
     ),
 )
 
-MEMORY_SAVE = ToolSchema(
+MEMORY_SAVE = SaveTool(
     name="memory_save",
     description=(
         "Save a preference, constraint, or project fact to memory under a topic key for exact retrieval later. "
@@ -47,7 +48,7 @@ MEMORY_SAVE = ToolSchema(
     parameters=_text_parameters(("topic", "content"), topic=_TOPIC, content="The value to store."),
 )
 
-SAVE_TOPIC = ToolSchema(
+SAVE_TOPIC = SaveTool(
     name="save_topic",
     description="User asks to remember a preference, rule, or fact permanently across sessions",
     parameters=_text_parameters(
@@ -60,25 +61,25 @@ SAVE_TOPIC = ToolSchema(
     ),
 )
 
-RECALL_TOPIC = ToolSchema(
+RECALL_TOPIC = ReadTool(
     name="recall_topic",
     description="Look up a specific standing fact by key the agent knows or can infer",
     parameters=_text_parameters(("topic",), topic=_TOPIC),
 )
 
-SAVE_MEMORY = ToolSchema(
+SAVE_MEMORY = SaveTool(
     name="save_memory",
     description="Explicitly note something important mid-conversation (agent-initiated)",
     parameters=_text_parameters(("content",), content="What to note, in a sentence that stands on its own."),
 )
 
-SEARCH_MEMORY = ToolSchema(
+SEARCH_MEMORY = ReadTool(
     name="search_memory",
     description="Recall something from past sessions when no exact key is known — search by meaning",
     parameters=_text_parameters(("query",), query="What to look for, in words that the memory may have used."),
 )
 
-LIST_MEMORIES = ToolSchema(
+LIST_MEMORIES = ReadTool(
     name="list_memories",
     description=(
         "List everything that is remembered about the user, newest first, each with its id: standing facts, then past "
@@ -87,7 +88,7 @@ LIST_MEMORIES = ToolSchema(
     parameters=_text_parameters(),
 )
 
-FORGET_MEMORY = ToolSchema(
+FORGET_MEMORY = ForgetTool(
     name="forget_memory",
     description=(
         "Forget something because the user asks for it, with every past turn that says it. Give the topic key of a "
@@ -96,7 +97,7 @@ FORGET_MEMORY = ToolSchema(
     parameters=_text_parameters(topic=_TOPIC, id="The id of a memory."),
 )
 
-RATE_MEMORY = ToolSchema(
+RATE_MEMORY = SaveTool(
     name="rate_memory",
     description="Note how useful a past turn was, because the user said so: better ones are found first from then on",
     parameters={
