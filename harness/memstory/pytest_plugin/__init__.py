@@ -145,7 +145,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: object, ids: list[str]) -> None:
     """Make the report's folder ready, where workers run the stories."""
-    if any(".yaml::" in node_id or ".yml::" in node_id for node_id in ids):
+    # The file alone: a parameter of some test may name a story.
+    if any(node_id.partition("::")[0].endswith((".yaml", ".yml")) for node_id in ids):
         from memstory.pytest_plugin.session import begin  # noqa: PLC0415  (see the module's docstring)
 
         begin(node.config)  # type: ignore[attr-defined]  # a WorkerController; xdist may not be installed

@@ -67,3 +67,13 @@ def test_workers_of_one_run_share_its_folder(project):
     project.story(QUICK)
     project.run_apart("-n", "2").assert_outcomes(passed=3)
     assert len(project.results()) == 3
+
+
+def test_tests_whose_ids_name_a_story_leave_the_last_report_alone(project):
+    project.story(QUICK)
+    project.run_apart()
+    project.pytester.makepyfile(
+        test_names="import pytest\n\n@pytest.mark.parametrize('name', ['a.yaml::N1'])\ndef test_name(name): pass\n"
+    )
+    project.run_apart("-n", "1", "test_names.py").assert_outcomes(passed=1)
+    assert project.results() == dict.fromkeys(("N0", "N1", "N2"), "passed")
