@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from memstory.contract.values import Json, ToolSchema
-from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
+from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +70,12 @@ async def serve(server: Server[dict[str, Any]]) -> None:
 
 def _annotations(tool: ToolSchema) -> mcp_types.ToolAnnotations | None:
     """Return what a client may assume of a call; nothing is said of a tool whose effect is not known."""
-    if not isinstance(tool, (ReadTool, SaveTool, ForgetTool)):
+    if not isinstance(tool, (ReadTool, AddTool, ChangeTool)):
         return None
     return mcp_types.ToolAnnotations(
         read_only_hint=isinstance(tool, ReadTool),
-        destructive_hint=isinstance(tool, ForgetTool),
-        idempotent_hint=not isinstance(tool, SaveTool),
+        destructive_hint=isinstance(tool, ChangeTool),
+        idempotent_hint=not isinstance(tool, AddTool),
         open_world_hint=False,
     )
 

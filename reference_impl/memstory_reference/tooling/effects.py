@@ -11,9 +11,9 @@ class ReadTool(ToolSchema):
     """A tool that looks something up and changes no memory."""
 
 
-class SaveTool(ToolSchema):
-    """A tool that saves or updates a memory."""
+class AddTool(ToolSchema):
+    """A tool that adds a memory and loses no earlier one; the same call again may add another."""
 
 
-class ForgetTool(ToolSchema):
-    """A tool that deletes for good; the same call again deletes no more."""
+class ChangeTool(ToolSchema):
+    """A tool that replaces an earlier value, or deletes it for good; the same call again changes no more."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from memstory.contract.target import Hit, Item, Memory, Query, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
+from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LIMIT = {"type": "integer", "description": "How many at most", "minimum": 1}
-SAVE: Final = SaveTool(
+SAVE: Final = AddTool(
     name="save_memory",
     description="Remember something worth knowing later, in a sentence that can be understood alone.",
     parameters={
@@ -41,7 +41,7 @@ LIST: Final = ReadTool(
     description="List what is remembered.",
     parameters={"type": "object", "properties": {"limit": {**_LIMIT, "default": 50}}},
 )
-FORGET: Final = ForgetTool(
+FORGET: Final = ChangeTool(
     name="forget_memory",
     description="Forget one memory for good.",
     parameters={

@@ -201,19 +201,19 @@ async def test_a_wrong_argument_of_a_turns_tool_is_refused_in_words_and_stores_n
 
 
 READS = (True, False, True, False)
-SAVES = (False, False, False, False)
-FORGETS = (False, True, True, False)
+ADDS = (False, False, False, False)
+CHANGES = (False, True, True, False)
 EFFECTS = {
     "topics": {
         **dict.fromkeys(("recall_topic", "search_memory", "list_memories"), READS),
-        **dict.fromkeys(("save_topic", "save_memory", "rate_memory"), SAVES),
-        "forget_memory": FORGETS,
+        **dict.fromkeys(("save_topic", "rate_memory", "forget_memory"), CHANGES),
+        "save_memory": ADDS,
     },
-    "observations": {"search_runs": READS, "store_run": SAVES, "rate_run": SAVES, "forget_run": FORGETS},
-    "pipeline": {"recall_memories": READS, "list_memories": READS, "remember_text": SAVES, "forget_memory": FORGETS},
-    "layers": {"search_memory": READS, "list_memories": READS, "save_memory": SAVES, "forget_memory": FORGETS},
-    "manager": {"search_memories": READS, "store_memory": SAVES, "forget_memory": FORGETS},
-    "turns": {"recall": READS, "remember": SAVES, "forget": FORGETS},
+    "observations": {"search_runs": READS, "store_run": ADDS, "rate_run": CHANGES, "forget_run": CHANGES},
+    "pipeline": {"recall_memories": READS, "list_memories": READS, "remember_text": ADDS, "forget_memory": CHANGES},
+    "layers": {"search_memory": READS, "list_memories": READS, "save_memory": ADDS, "forget_memory": CHANGES},
+    "manager": {"search_memories": READS, "store_memory": ADDS, "forget_memory": CHANGES},
+    "turns": {"recall": READS, "remember": ADDS, "forget": CHANGES},
 }
 
 
@@ -254,7 +254,7 @@ async def test_a_client_learns_of_each_tool_whether_it_reads_saves_or_forgets(op
 async def test_a_client_learns_what_the_pair_of_topics_tools_does(open_system):
     tools = await listed_tools(await (await open_system("topics", toolset="dual")).tools())
     effects = {tool.name: hints(tool) for tool in tools}
-    assert (effects["memory_recall"], effects["memory_save"]) == (READS, SAVES)
+    assert (effects["memory_recall"], effects["memory_save"]) == (READS, CHANGES)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -10,7 +10,7 @@ from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
+from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 _TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
@@ -28,7 +28,7 @@ SEARCH = ReadTool(
         "required": ["query"],
     },
 )
-STORE = SaveTool(
+STORE = AddTool(
     name="store_memory",
     description="Store a new memory.",
     parameters={
@@ -41,7 +41,7 @@ STORE = SaveTool(
         "required": ["content"],
     },
 )
-FORGET = ForgetTool(
+FORGET = ChangeTool(
     name="forget_memory",
     description="Delete a specific memory, and the conversations that repeat it.",
     parameters={

@@ -10,7 +10,7 @@ from memstory_reference.systems.observations.observation import TASK_TYPES
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
+from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 _RUN = {"type": "string", "description": "The id of the run"}
@@ -26,7 +26,7 @@ SEARCH = ReadTool(
         "required": ["task"],
     },
 )
-STORE = SaveTool(
+STORE = AddTool(
     name="store_run",
     description="After a run: keep what it found, so that later runs need not find it again.",
     parameters={
@@ -41,7 +41,7 @@ STORE = SaveTool(
         "required": ["task", "output"],
     },
 )
-RATE = SaveTool(
+RATE = ChangeTool(
     name="rate_run",
     description="Rate a run by hand: better ones are returned first.",
     parameters={
@@ -50,7 +50,7 @@ RATE = SaveTool(
         "required": ["run_id", "rating"],
     },
 )
-FORGET = ForgetTool(
+FORGET = ChangeTool(
     name="forget_run",
     description="Forget a run for good.",
     parameters={"type": "object", "properties": {"run_id": _RUN}, "required": ["run_id"]},

@@ -11,7 +11,7 @@ from memstory_reference.input_checks import limits_of
 from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.keywords import extract_keywords, matching_keywords
-from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
+from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 RECALL = ReadTool(
@@ -26,7 +26,7 @@ RECALL = ReadTool(
         "required": ["query"],
     },
 )
-REMEMBER = SaveTool(
+REMEMBER = AddTool(
     name="remember_text",
     description="Remember a preference, a fact or an event, in one sentence.",
     parameters={
@@ -43,7 +43,7 @@ LIST = ReadTool(
         "properties": {"limit": {"type": "integer", "description": "How many at most", "default": 50, "minimum": 1}},
     },
 )
-FORGET = ForgetTool(
+FORGET = ChangeTool(
     name="forget_memory",
     description="Forget a memory for good, with what says the same and what it had replaced.",
     parameters={

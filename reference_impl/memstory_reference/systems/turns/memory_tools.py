@@ -10,7 +10,7 @@ from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, NewTurn, Turn, moment_of
 from memstory_reference.text.keywords import plain_words
-from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
+from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 EVERYTHING, LISTED = "*", 50
@@ -18,7 +18,7 @@ LEAST_WORDS = 3
 
 _MOMENT = "ISO 8601, such as 2024-05-08"
 
-REMEMBER = SaveTool(
+REMEMBER = AddTool(
     name="remember",
     description="Remember a fact, a note, or what somebody said.",
     parameters={
@@ -50,7 +50,7 @@ RECALL = ReadTool(
         "required": ["query"],
     },
 )
-FORGET = ForgetTool(
+FORGET = ChangeTool(
     name="forget",
     description="Forget one memory for good, and what repeats it word for word.",
     parameters={

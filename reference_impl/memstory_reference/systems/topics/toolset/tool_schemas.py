@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memstory.contract.values import Json
-from memstory_reference.tooling.effects import ForgetTool, ReadTool, SaveTool
+from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
 
 RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
 """Tools that look something up: an answer that used one may only repeat what is remembered already."""
@@ -36,7 +36,7 @@ MEMORY_RECALL = ReadTool(
     ),
 )
 
-MEMORY_SAVE = SaveTool(
+MEMORY_SAVE = ChangeTool(
     name="memory_save",
     description=(
         "Save a preference, constraint, or project fact to memory under a topic key for exact retrieval later. "
@@ -48,7 +48,7 @@ MEMORY_SAVE = SaveTool(
     parameters=_text_parameters(("topic", "content"), topic=_TOPIC, content="The value to store."),
 )
 
-SAVE_TOPIC = SaveTool(
+SAVE_TOPIC = ChangeTool(
     name="save_topic",
     description="User asks to remember a preference, rule, or fact permanently across sessions",
     parameters=_text_parameters(
@@ -67,7 +67,7 @@ RECALL_TOPIC = ReadTool(
     parameters=_text_parameters(("topic",), topic=_TOPIC),
 )
 
-SAVE_MEMORY = SaveTool(
+SAVE_MEMORY = AddTool(
     name="save_memory",
     description="Explicitly note something important mid-conversation (agent-initiated)",
     parameters=_text_parameters(("content",), content="What to note, in a sentence that stands on its own."),
@@ -88,7 +88,7 @@ LIST_MEMORIES = ReadTool(
     parameters=_text_parameters(),
 )
 
-FORGET_MEMORY = ForgetTool(
+FORGET_MEMORY = ChangeTool(
     name="forget_memory",
     description=(
         "Forget something because the user asks for it, with every past turn that says it. Give the topic key of a "
@@ -97,7 +97,7 @@ FORGET_MEMORY = ForgetTool(
     parameters=_text_parameters(topic=_TOPIC, id="The id of a memory."),
 )
 
-RATE_MEMORY = SaveTool(
+RATE_MEMORY = ChangeTool(
     name="rate_memory",
     description="Note how useful a past turn was, because the user said so: better ones are found first from then on",
     parameters={
