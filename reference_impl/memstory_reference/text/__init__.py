@@ -3,6 +3,7 @@
 __all__ = [
     "asking",
     "chunks",
+    "english",
     "fences",
     "folding",
     "keywords",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from memstory.contract.models import ToolRequest
 from memstory.contract.values import ToolSchema, Tree
-from memstory_reference.adapters.offline_chat import lexicon
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern
+from memstory_reference.text.english import lexicon
+from memstory_reference.text.english.lexicon import pattern, phrase_pattern
 
 _KINDS = {kind: lexicon.alternatives(f"for_{kind}") for kind in ("key", "text", "query", "id")}
 """What a parameter is for, by its name."""

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.adapters.offline_chat import lexicon, wording
 from memstory_reference.adapters.offline_chat.announced_tools import FoundMemory
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern
-from memstory_reference.adapters.offline_chat.questions import ParsedQuestion
-from memstory_reference.adapters.offline_chat.statements import facts_in
-from memstory_reference.adapters.offline_chat.topic_naming import CONSTRAINT, ME, WE, key_in_words, parse_holder
-from memstory_reference.adapters.offline_chat.utterances import Context, is_lasting, read_message
-from memstory_reference.adapters.offline_chat.wording import (
+from memstory_reference.text.english import lexicon, wording
+from memstory_reference.text.english.lexicon import pattern, phrase_pattern
+from memstory_reference.text.english.questions import ParsedQuestion
+from memstory_reference.text.english.statements import facts_in
+from memstory_reference.text.english.topic_naming import CONSTRAINT, ME, WE, key_in_words, parse_holder
+from memstory_reference.text.english.utterances import Context, is_lasting, read_message
+from memstory_reference.text.english.wording import (
     content_words,
     expand_contractions,
     is_name,

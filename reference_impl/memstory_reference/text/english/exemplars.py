@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from memstory_reference.adapters.offline_chat import lexicon
-from memstory_reference.adapters.offline_chat.topic_naming import Holder, parse_holder
-from memstory_reference.adapters.offline_chat.wording import expand_contractions, words
+from memstory_reference.text.english import lexicon
+from memstory_reference.text.english.topic_naming import Holder, parse_holder
+from memstory_reference.text.english.wording import expand_contractions, words
 
 _ADVERBS = rf"(?: {lexicon.phrase_pattern('adverbs')})*"
 _VERBS = {"am": "(?:am|is|are)", "have": "(?:have|has)", "was": "(?:was|were)", "do": "(?:do|does|did)"}

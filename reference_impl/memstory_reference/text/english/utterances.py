@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from memstory_reference.adapters.offline_chat import lexicon
-from memstory_reference.adapters.offline_chat.exemplars import nearest_exemplar
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern
-from memstory_reference.adapters.offline_chat.questions import ParsedQuestion, is_question, parse_question
-from memstory_reference.adapters.offline_chat.statements import StatedFact, facts_in, plain_value, whole_statement
-from memstory_reference.adapters.offline_chat.topic_naming import Holder, is_number, key_in_words
-from memstory_reference.adapters.offline_chat.wording import (
+from memstory_reference.text.english import lexicon
+from memstory_reference.text.english.exemplars import nearest_exemplar
+from memstory_reference.text.english.lexicon import pattern, phrase_pattern
+from memstory_reference.text.english.questions import ParsedQuestion, is_question, parse_question
+from memstory_reference.text.english.statements import StatedFact, facts_in, plain_value, whole_statement
+from memstory_reference.text.english.topic_naming import Holder, is_number, key_in_words
+from memstory_reference.text.english.wording import (
     content_words,
     expand_contractions,
     is_name,

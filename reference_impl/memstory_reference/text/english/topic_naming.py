@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from memstory_reference.adapters.offline_chat import lexicon
-from memstory_reference.adapters.offline_chat.wording import (
+from memstory_reference.text.english import lexicon
+from memstory_reference.text.english.wording import (
     expand_contractions,
     is_name,
     key_letters,

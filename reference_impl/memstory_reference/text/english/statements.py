@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memstory_reference.adapters.offline_chat import lexicon, topic_naming
-from memstory_reference.adapters.offline_chat.exemplars import Fit, exemplar_fits
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern, wordset
-from memstory_reference.adapters.offline_chat.topic_naming import ME, Holder, attribute_key, is_number, sentence_key
-from memstory_reference.adapters.offline_chat.wording import expand_contractions, is_name, singular_form, words
+from memstory_reference.text.english import lexicon, topic_naming
+from memstory_reference.text.english.exemplars import Fit, exemplar_fits
+from memstory_reference.text.english.lexicon import pattern, phrase_pattern, wordset
+from memstory_reference.text.english.topic_naming import ME, Holder, attribute_key, is_number, sentence_key
+from memstory_reference.text.english.wording import expand_contractions, is_name, singular_form, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from memstory_reference.adapters.offline_chat.lexicon import EXPANSIONS, PASTS, SAME_WORDS, STOP_WORDS
+from memstory_reference.text.english.lexicon import EXPANSIONS, PASTS, SAME_WORDS, STOP_WORDS
 
 _EXPANSIONS = [(re.compile(pattern, re.IGNORECASE), full) for pattern, full in EXPANSIONS]
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\s*\n+\s*")

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.adapters.offline_chat.exemplars import exemplar_fits
-from memstory_reference.adapters.offline_chat.lexicon import pattern, phrase_pattern
-from memstory_reference.adapters.offline_chat.topic_naming import Holder, attribute_key, forms_of, resolve_holder
-from memstory_reference.adapters.offline_chat.wording import expand_contractions
+from memstory_reference.text.english.exemplars import exemplar_fits
+from memstory_reference.text.english.lexicon import pattern, phrase_pattern
+from memstory_reference.text.english.topic_naming import Holder, attribute_key, forms_of, resolve_holder
+from memstory_reference.text.english.wording import expand_contractions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
