@@ -166,7 +166,7 @@ def _save(talk: _Conversation, fact: StatedFact) -> list[ToolRequest]:
     kept = talk.kept.get(fact.topic, "")
     if fact.ends and fact.ends.casefold() not in kept.casefold():
         fact = whole_statement(fact.said)
-    elif fact.topic.endswith(lexicon.OF_MANY) and not fact.corrects:
+    elif fact.topic.endswith(lexicon.OF_MANY) and not fact.correction:
         given, beside = fact.ends or fact.value, kept.split(" and ") if kept else []
         beside = [one for one in beside if one.casefold() != given.casefold()]
         fact = replace(fact, value=" and ".join(beside if fact.ends and beside else [*beside, fact.value]))

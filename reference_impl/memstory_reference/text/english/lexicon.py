@@ -45,4 +45,11 @@ SAME_WORDS: dict[str, str] = {word: same for same, words in _ENGLISH["same"].ite
 PASTS: dict[str, str] = {past: row.split()[0] for row in _ENGLISH["pasts"].split(" | ") for past in row.split()[1:]}
 REPLIES: dict[str, str] = _ENGLISH["replies"]
 EXPANSIONS: list[tuple[str, str]] = [(pattern, full) for pattern, full in _ENGLISH["expansions"]]
+SINCE = pattern(
+    rf"^{phrase_pattern('since')} (?:the |last |this |next )?(?:[\w.]+ ){{0,2}}?"
+    rf"(?:\d[\w.:-]*|{phrase_pattern('months')}|{phrase_pattern('weekdays')}|yesterday|today|tomorrow|now|noon|midnight|"
+    r"morning|week|month|year|spring|summer|autumn|winter)(?: on(?:wards)?)?,? "
+    r"(?=(?:I|my|we|our|it|he|she|they)\b)"
+)
+"""From when on a statement holds, said before it; no part of what it is about."""
 WHEN = rf"(?:the |every |next )?(?:\d|{phrase_pattern('months')}\b|{phrase_pattern('weekdays')}\b|noon|midnight)"

@@ -15,18 +15,22 @@ from memstory_reference.text.english.wording import expand_contractions, is_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedFact:
-    """Something to keep. `value` is what a slot held, or the sentence `said`; then `is_quote` holds.
+    """Something to keep: the `attribute` of a `holder`, by its key `topic`.
 
-    `ends` is a value that is over: the quote goes under `topic` only if that value is stored there. `aliases` are the
-    keys that it has where its holder is named in another way. `of_the_world` is what nobody has: `The capital of …`.
+    `value` is what a slot held, or the sentence `said`; then `is_quote` holds, and there may be no attribute. `ends` is a
+    value that is over: the quote goes under `topic` only if that value is stored there. `correction` is the value of a
+    fact that corrects an earlier one. `aliases` are the keys that it has where its holder is named in another way.
+    `of_the_world` is what nobody has: `The capital of …`.
     """
 
     topic: str
     value: str
     said: str
+    holder: Holder = ME
+    attribute: str = ""
     is_quote: bool = False
     ends: str = ""
-    corrects: bool = False
+    correction: str = ""
     aliases: Sequence[str] = ()
     of_the_world: bool = False
 
@@ -58,7 +62,7 @@ def facts_in(sentence: str, known: Mapping[str, Holder]) -> list[StatedFact]:
     [('user.employer', 'Birch')]
     """
     said = sentence.strip().rstrip(".!;, ")
-    text = _FROM_TO.sub(r"\1 to", expand_contractions(said))
+    text = _FROM_TO.sub(r"\1 to", lexicon.SINCE.sub("", expand_contractions(said)))
     if _HEDGES.search(text) or said.endswith("?"):
         return []
     found, ended, who, is_whole = list[Fit](), list[Fit](), "", False
@@ -78,11 +82,14 @@ def facts_in(sentence: str, known: Mapping[str, Holder]) -> list[StatedFact]:
 def whole_statement(said: str, *, rule: bool = False) -> StatedFact:
     """Return `said` as a quotation, under the key of the thing that it is about, or else of the words themselves."""
     said = said.strip().rstrip(".!;, ")
-    about = next(
-        (fit for fit in exemplar_fits("about", expand_contractions(said)) if not rule and _is_about(fit)), None
-    )
-    topic = attribute_key(about.holder, about.attribute) if about else sentence_key(said, rule=rule)
-    return StatedFact(topic=topic, value=said, said=said, is_quote=True)
+    text = lexicon.SINCE.sub("", expand_contractions(said))
+    about = next((fit for fit in exemplar_fits("about", text) if not rule and _is_about(fit)), None)
+    if about is None:
+        return StatedFact(
+            topic=sentence_key(lexicon.SINCE.sub("", said), rule=rule), value=said, said=said, is_quote=True
+        )
+    topic = attribute_key(about.holder, about.attribute)
+    return StatedFact(topic=topic, value=said, said=said, holder=about.holder, attribute=about.attribute, is_quote=True)
 
 
 def plain_value(text: str, kind: str) -> str | None:
@@ -223,4 +230,5 @@ def _turned(clause: str, ended: Sequence[Fit]) -> Fit | None:
 def _fact(one: Fit, said: str, known: Mapping[str, Holder]) -> StatedFact:
     aliases = [attribute_key(holder, one.attribute) for holder in topic_naming.forms_of(one.holder)]
     holder = topic_naming.resolve_holder(one.holder, known)
-    return StatedFact(topic=attribute_key(holder, one.attribute), value=one.value, said=said, aliases=aliases)
+    topic = attribute_key(holder, one.attribute)
+    return StatedFact(topic=topic, value=one.value, said=said, holder=holder, attribute=one.attribute, aliases=aliases)

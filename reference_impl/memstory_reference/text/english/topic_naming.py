@@ -79,13 +79,22 @@ def attribute_key(holder: Holder, attribute: str) -> str:
     >>> attribute_key((), "favourite tea")
     'user.tea_preference'
     """
-    found = [word for word in words(plain_attribute(attribute)) if word not in _KEY_NOISE]
+    found = attribute_words(attribute)
     is_ours = holder[:1] == WE or (not holder and any(singular_form(word) in lexicon.PROJECT_WORDS for word in found))
     if is_ours:
         found = [word for word in found if word not in {"project", "team"}] or found
     last = " ".join(["", *attribute.split()]).rpartition(" ")[2]
     found = [word if word == last.casefold() and is_name(last) else plain_form(word) for word in found]
     return _key(PROJECT if is_ours else USER, [*(holder[1:] if holder[:1] == WE else holder), *found])
+
+
+def attribute_words(attribute: str) -> list[str]:
+    """Return the words of an attribute that tell which one it is.
+
+    >>> attribute_words("favourite tea"), attribute_words("new desk number")
+    (['tea', 'preference'], ['desk', 'number'])
+    """
+    return [word for word in words(plain_attribute(attribute)) if word not in _KEY_NOISE]
 
 
 def plain_attribute(attribute: str) -> str:

@@ -111,6 +111,19 @@ def next_context(context: Context, sentence: str, reading: Reading) -> Context:
     return Context(last=last, statement=statement, known={**context.known, **known})
 
 
+def correction_in(sentence: str) -> str:
+    """Return what follows the words of a correction and a mark; empty where there is none. `Actually` alone is none.
+
+    >>> correction_in("Sorry, I got it wrong: I live in Delft."), correction_in("Actually, I live in Delft.")
+    ('I live in Delft.', '')
+    """
+    mark = _MARK.match(sentence)
+    is_one = (
+        mark is not None and re.search(r"[,:;.!–—-]\s*$", mark[0]) and mark[0].strip(" ,:").casefold() != "actually"
+    )
+    return sentence[mark.end() :] if mark and is_one else ""
+
+
 def is_lasting(sentence: str) -> bool:
     """Say whether a statement holds for longer than a moment: `I play the cello`, not `I am tired`."""
     text = expand_contractions(sentence)
@@ -139,7 +152,7 @@ def _read_sentence(sentence: str, context: Context) -> Reading:
         return Reading(lists=True)
     if is_question(said):
         return Reading(question=parse_question(said, context.known))
-    corrected = [replace(one, corrects=True) for one in _corrected(said, context)]
+    corrected = _corrected(said, context)
     return Reading(facts=corrected) if corrected else _told(said, label if near >= _SURE else "", context)
 
 
@@ -190,35 +203,42 @@ def _wished(wish: StatedFact | str, context: Context) -> Reading:
 
 def _corrected(sentence: str, context: Context) -> list[StatedFact]:
     """Return what a correction of what was said last states, or nothing."""
-    text, last = expand_contractions(sentence).rstrip(".!"), context.last
+    full, last = expand_contractions(sentence).rstrip(".!"), context.last
+    text = lexicon.SINCE.sub("", full)
     mark = _MARK.match(text)
     rest = text[mark.end() :] if mark else text
+    if mark and last is not None and rest.casefold().startswith(f"the {last.attribute} ".casefold()):
+        rest = f"my{rest[3:]}"
     meant = _MEANT.match(rest)
     given = meant["v"] or meant["first"] if meant else _IT_IS.sub(r"\g<v>", rest)
     named = facts_in(given if meant else rest, context.known) if mark or meant else []
-    if named or last is None or not (meant or mark or (given != rest and " now" in rest)):
+    named = [replace(one, correction=one.value) for one in named]
+    is_new = given != rest and (" now" in rest or text != full)
+    if named or last is None or not (meant or mark or is_new):
         return named
     given = re.sub(r"^(?:in|at|on|for|now) |,? (?:and )?not .*$|\banymore\b.*", "", given)
     value, said = plain_value(given, "any"), sentence.strip().rstrip(".!")
     is_one_kind = lexicon.KIND_OF.get(given) == lexicon.KIND_OF.get(last.value, "-")
-    if value is None and (meant or is_one_kind) and len(given.split()) < _LEAST_WORDS:
+    is_alike = not set(content_words(given)).isdisjoint(content_words(last.value))
+    if value is None and (meant or is_one_kind or is_alike) and len(given.split()) < _LEAST_WORDS:
         value = plain_value(given, "words")
     form, old = ((is_name(one), is_number(one)) for one in (value or "", last.value))
     if (
         not value
-        or (last.is_quote and not meant and not any(form))
+        or (last.is_quote and not (meant or is_alike or any(form)))
         or not (last.is_quote or not last.value or form == old)
     ):
         return []
     told = said if last.is_quote else f"{key_in_words(last.topic)} is {value}"
-    return [replace(last, value=said if last.is_quote else value, said=told)]
+    return [replace(last, value=said if last.is_quote else value, said=told, correction=value)]
 
 
 def _told(sentence: str, label: str, context: Context) -> Reading:
     """Read a statement: its values, else all of it if it holds for longer than a moment, and is about somebody."""
-    text = expand_contractions(sentence)
-    if _RULE.match(text):
+    if _RULE.match(expand_contractions(sentence)):
         return Reading(facts=[whole_statement(sentence, rule=True)])
+    sentence = correction_in(sentence) or sentence
+    text = expand_contractions(sentence)
     found = facts_in(sentence, context.known)
     if not found and label == "ask":
         return Reading(question=parse_question(sentence, context.known))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from memstory_reference.systems.layers.policy.safety import words_of
-from memstory_reference.systems.layers.records.record import Content, Fact, Rule, is_note
+from memstory_reference.systems.layers.records.record import DENIED, Content, Fact, Rule, is_note
 from memstory_reference.text.token_sets import jaccard, token_list, token_set
 
 # What turns a statement around. Two texts may be as like as 15 of 16 tokens and differ in just one of these.
@@ -107,6 +107,15 @@ def share_a_slot(left: Content, right: Content) -> bool:
         and token_list(left.subject) == token_list(right.subject)
         and token_list(left.predicate) == token_list(right.predicate)
     )
+
+
+def is_opposite(left: Content, right: Content) -> bool:
+    """Say whether of two facts one denies the other: `LIVES_IN Oslo` and `NOT_LIVES_IN Oslo`."""
+    if not isinstance(left, Fact) or not isinstance(right, Fact):
+        return False
+    bare = [replace(one, predicate=one.predicate.removeprefix(DENIED)) for one in (left, right)]
+    is_one_denied = left.predicate.startswith(DENIED) != right.predicate.startswith(DENIED)
+    return is_one_denied and share_a_slot(*bare) and token_list(left.object) == token_list(right.object)
 
 
 def _triple(fact: Fact) -> tuple[str, str, str]:

@@ -82,14 +82,18 @@ _ENDS: Mapping[Lane, str] = {
 }
 
 
-async def extract(model: ChatModel | None, lane: Lane, turn: SpokenTurn) -> Sequence[Fact | Rule]:
+async def extract(
+    model: ChatModel | None, lane: Lane, turn: SpokenTurn, before: Sequence[str] = ()
+) -> Sequence[Fact | Rule]:
     """Return what a lane finds in a turn; malformed entries are left out, the others count.
+
+    Without a model the turns `before` it tell what it corrects.
 
     Raises:
         NoDecisionError: the model is down or gives nothing usable.
     """
     if model is None:
-        return facts_by_rules(turn.user) if lane is Lane.SEMANTIC else rules_by_rules(turn.user)
+        return facts_by_rules(turn.user, before) if lane is Lane.SEMANTIC else rules_by_rules(turn.user)
     head = _FACT_PROMPT if lane is Lane.SEMANTIC else _RULE_PROMPT
     said = turn.user.replace("<<<", "< < <").replace(">>>", "> > >")
     prompt = f"{head}\nThe user said: <<<{said}>>>\n{_ENDS[lane]}"

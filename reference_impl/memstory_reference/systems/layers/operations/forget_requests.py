@@ -10,17 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memstory_reference.systems.layers.records.record import Arc, Fact, MemoryRecord, text_of
+from memstory_reference.text.english import lexicon
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.token_sets import token_set
 
 FORGOTTEN = "[forgotten]"
-_POLITE = (
-    r"(?:(?:please|ok|okay|and|so|now|then|hey|actually|can you|could you|would you|will you|i want you to|you can|"
-    r"you should|you may|just)[, ]+)*"
-)
+_POLITE = rf"(?:(?:{lexicon.phrase_pattern('openings')}|{lexicon.phrase_pattern('wanting')}|then|actually)[, ]+)*"
 _FORGET = re.compile(
-    rf"{_POLITE}(?:forget\s+(?P<a>.+)|(?:delete|erase|remove)\s+(?P<b>.+?)\s+from (?:your |the )?memory[\s.!?]*)",
+    rf"{_POLITE}(?:forget\s+(?P<a>.+)"
+    r"|(?:delete|erase|remove|wipe)\s+(?P<b>.+?)(?P<memory>\s+from (?:your |the )?memory)?(?:,? (?:please|thanks))?[\s.!?]*)",
     re.IGNORECASE,
 )
 _HEAD = re.compile(
@@ -82,7 +81,12 @@ def forget_wish(said: str) -> ForgetWish | None:
     found = _FORGET.fullmatch(line)
     if found is None:
         return None
-    what = _HEAD.sub("", _TAIL.sub("", found["a"] or found["b"]), count=1).strip()
+    told = _TAIL.sub("", found["a"] or found["b"])
+    what = _HEAD.sub("", told, count=1).strip()
+    is_of_memory = found["a"] or found["memory"] or what != told or _property_name(what) in _PROPERTIES
+    if not is_of_memory:
+        # Remove the intro from the letter.
+        return None
     everything = _EVERYTHING.fullmatch(what)
     if everything is not None:
         return ForgetWish(what=what, everything=True, sure=everything["sure"] is not None)
@@ -106,8 +110,7 @@ def matching_records(what: str, records: Sequence[MemoryRecord]) -> list[MemoryR
     A wish "about Ann" names the facts whose subject or object she is; a property is that of the user alone.
     """
     words = telling_words(what)
-    key = " ".join(word for word in ("where", *sorted(words)) if word != "where" or "where" in token_set(what))
-    predicates = _PROPERTIES.get(key)
+    predicates = _PROPERTIES.get(_property_name(what))
     if predicates is not None and token_set(what) & {"my", "i", "me"}:
         found = [one for one in records if isinstance(one.content, Fact) and one.content.predicate in predicates]
         if found:
@@ -115,6 +118,10 @@ def matching_records(what: str, records: Sequence[MemoryRecord]) -> list[MemoryR
     if not words:
         return []
     return [one for one in records if not isinstance(one.content, Arc) and words <= token_set(text_of(one.content))]
+
+
+def _property_name(what: str) -> str:
+    return " ".join([*(["where"] if "where" in token_set(what) else []), *sorted(telling_words(what))])
 
 
 def telling_words(text: str) -> frozenset[str]:

@@ -8,18 +8,27 @@ from enum import StrEnum
 
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Tree
-from memstory_reference.systems.layers.operations.dedup import Likeness, compare, share_a_slot
+from memstory_reference.systems.layers.operations.dedup import Likeness, compare, is_opposite, share_a_slot
 from memstory_reference.systems.layers.policy.write import candidate_text
-from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule, is_note
+from memstory_reference.systems.layers.records.record import (
+    DENIED,
+    ONE_VALUE,
+    Content,
+    Fact,
+    MemoryRecord,
+    Rule,
+    is_note,
+)
 from memstory_reference.systems.layers.structured import ask_for_json, text_in
-from memstory_reference.text.token_sets import jaccard, token_set
+from memstory_reference.text.token_sets import jaccard, token_list, token_set
 
 PURPOSE = "reconcile"
 RELATED_RULES = 0.4
 """Rules that share so much are shown to the model: "answer in French" and "answer in English" are half alike."""
 
-SINGLE_VALUED = frozenset({"LIVES_IN", "IS_NAMED", "WORKS_AS", "WORKS_AT", "IS_AGED", "IS_MARRIED_TO", "BORN_IN"})
-"""Properties of which the newest value replaces the older one, where no model can be asked."""
+SINGLE_VALUED = frozenset(
+    {"LIVES_IN", "IS_NAMED", "WORKS_AS", "WORKS_AT", "IS_AGED", "IS_MARRIED_TO", "BORN_IN", "BORN_ON"}
+)
 
 
 class Action(StrEnum):
@@ -97,7 +106,7 @@ async def reconcile(
 
 
 def _collides(content: Fact | Rule, record: MemoryRecord, threshold: float, *, for_model: bool) -> bool:
-    if compare(content, record.content, threshold).likeness is Likeness.ALIKE:
+    if compare(content, record.content, threshold).likeness is Likeness.ALIKE or is_opposite(content, record.content):
         return True
     if isinstance(content, Fact):
         return not is_note(content) and share_a_slot(content, record.content)
@@ -105,13 +114,26 @@ def _collides(content: Fact | Rule, record: MemoryRecord, threshold: float, *, f
     return for_model and bool(related) and related >= RELATED_RULES
 
 
+def is_single_valued(predicate: str) -> bool:
+    """Say whether the newest value of a property replaces the older one, where no model can be asked."""
+    return predicate in SINGLE_VALUED or (predicate.endswith(ONE_VALUE) and not predicate.startswith(DENIED))
+
+
+def _is_outdated(old: Content, new: Fact) -> bool:
+    """Say whether a new fact ends an old one: its denial, its correction, or the next value of the same property."""
+    if not isinstance(old, Fact):
+        return False
+    is_corrected = bool(new.corrects) and token_list(old.object) == token_list(new.corrects)
+    return is_opposite(new, old) or (share_a_slot(new, old) and (is_corrected or is_single_valued(new.predicate)))
+
+
 def _by_rules(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> ReconciliationDecision:
     """Replace a rule by its opposite and a single-valued property by its newest value; leave all else side by side."""
     if isinstance(content, Rule):
         return ReconciliationDecision(action=Action.SUPERSEDE, target=stored[0], by="rules")
-    slot = next((record for record in stored if share_a_slot(content, record.content)), None)
-    if slot is not None and content.predicate in SINGLE_VALUED:
-        return ReconciliationDecision(action=Action.SUPERSEDE, target=slot, by="rules")
+    outdated = next((record for record in stored if _is_outdated(record.content, content)), None)
+    if outdated is not None:
+        return ReconciliationDecision(action=Action.SUPERSEDE, target=outdated, by="rules")
     return ReconciliationDecision(action=Action.COEXIST, target=stored[0], by="rules")
 
 

@@ -1,83 +1,89 @@
-"""The stand-in for a model's extraction: what a few English forms of speech say (documented in the explanation)."""
+"""What a turn says where no model can be asked: the facts that the reader of English finds, as triples, and rules."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from memstory_reference.systems.layers.records.record import Fact, Rule
+from memstory_reference.systems.layers.records.record import DENIED, ONE_VALUE, Fact, Rule
+from memstory_reference.text.english import lexicon
+from memstory_reference.text.english.statements import StatedFact
+from memstory_reference.text.english.topic_naming import CONSTRAINT, WE, Holder, attribute_words, parse_holder
+from memstory_reference.text.english.utterances import Context, correction_in, next_context, read_message
+from memstory_reference.text.english.wording import expand_contractions, is_name, singular_form
 from memstory_reference.text.sentences import sentences
 
 USER = "User"
-_HEDGE = r"(?:(?:i think|i guess|maybe|perhaps|probably|well|and|but|so|by the way|actually)[,]?\s+)*"
-_REST = r"(?P<object>[^.!?;]+)"
+SAYS = "SAYS"
+"""The predicate of a statement that has no other: its object is the statement."""
 
-_NAME = r"(?P<object>(?-i:[^\Wa-z_])[^.!?;,]*)"
-_PLACE = (
-    r"(?P<object>(?:(?:an?|the|my|our) )?(?-i:[^\Wa-z_])[^.!?;,]*?|(?:an?|the|my|our) [^.!?;,]+?)(?= with |[.,!?;]|$)"
+_PROPERTIES: Mapping[str, tuple[str, str]] = {
+    "name": ("identity", "IS_NAMED"),
+    "age": ("identity", "IS_AGED"),
+    "birthplace": ("identity", "BORN_IN"),
+    "birthday": ("identity", "BORN_ON"),
+    "origin": ("identity", "COMES_FROM"),
+    "location": ("location", "LIVES_IN"),
+    "employer": ("work", "WORKS_AT"),
+    "job": ("work", "WORKS_AS"),
+    "allergy": ("health", "IS_ALLERGIC_TO"),
+    "language": ("skill", "SPEAKS"),
+}
+"""Attributes, as the reader names them, with their category and predicate."""
+_VERBS: Sequence[tuple[str, str, re.Pattern[str]]] = [
+    (category, predicate, re.compile(rf"(?:{form})\s+(?=\S)", re.IGNORECASE))
+    for category, predicate, form in (
+        ("health", "IS_ALLERGIC_TO", r"(?:am|is|are) allergic to"),
+        (
+            "health",
+            "HAS_CONDITION",
+            r"ha(?:ve|s)(?= (?:asthma|diabetes|migraines?|insomnia|anxiety|depression)\b)",
+        ),
+        ("coping_strategy", "USES", r"(?:take|use)s?(?= [\w-]+ (?:daily|every|each|at|when|twice|once)\b)"),
+        ("identity", "BORN_IN", r"(?:was|were) born (?:in|on)"),
+        ("preference", "PREFERS", r"prefers?"),
+        ("preference", "LIKES", r"(?:really )?(?:like|love|enjoy)s?"),
+        ("preference", "DISLIKES", r"(?:hate|dislike)s?"),
+        ("routine", "USUALLY", r"usually|always|often"),
+        ("goal", "WANTS_TO", r"(?:want|plan|hope|intend)s? to|(?:am|is|are) (?:planning|hoping) to"),
+        (
+            "possession",
+            "HAS",
+            r"(?:ha(?:ve|s)(?: got)?|owns?)(?= (?:an?|one|two|three|some|several|many|no|\d+)\b)(?: an?)?",
+        ),
+        ("mood", "FEELS", r"feels?|(?:am|is|are) feeling"),
+        ("education", "STUDIES", r"stud(?:y|ies)"),
+    )
+]
+_ADVERBS = re.compile(
+    r"(?:(?:now|currently|also|still|actually|just|recently|originally|really|only)\s+)+", re.IGNORECASE
 )
-
-_FORMS: Sequence[tuple[str, str, str]] = (
-    ("identity", "IS_NAMED", rf"(?:my name is|i am called|call me)\s+{_NAME}"),
-    ("identity", "BORN_IN", rf"i was born (?:in|on)\s+{_NAME}"),
-    ("location", "LIVES_IN", rf"i (?:now )?(?:live|am living) in\s+{_PLACE}"),
-    ("location", "LIVES_IN", rf"i(?: have|'ve)?(?: just)? moved (?:back )?(?:from .+? )?to\s+{_PLACE}"),
-    ("work", "WORKS_AS", rf"i (?:now )?work as (?:an? )?{_REST}"),
-    ("work", "WORKS_AT", rf"i (?:now )?work (?:at|for)\s+{_PLACE}"),
-    ("work", "WORKS_AT", rf"i(?: am|'m) at\s+{_NAME} now\b"),
-    ("health", "IS_ALLERGIC_TO", rf"i(?: am|'m) allergic to\s+{_REST}"),
-    (
-        "health",
-        "HAS_CONDITION",
-        r"i have (?P<object>(?:asthma|diabetes|migraines?|insomnia|anxiety|depression)\b[^.!?;]*)",
-    ),
-    (
-        "coping_strategy",
-        "USES",
-        r"i (?:take|use) (?P<object>[\w-]+)(?: (?:daily|every|each|at|when|twice|once)\b[^.!?;]*)",
-    ),
-    ("preference", "PREFERS", rf"i prefer\s+{_REST}"),
-    ("preference", "DISLIKES", rf"i (?:hate|dislike|do not like|don't like|can't stand)\s+{_REST}"),
-    ("preference", "LIKES", rf"i (?:really )?(?:like|love|enjoy)\s+{_REST}"),
-    ("preference", "HAS_FAVOURITE", rf"my favou?rite\s+{_REST}"),
-    ("routine", "USUALLY", rf"i (?:usually|always|often)\s+{_REST}"),
-    ("goal", "WANTS_TO", rf"i (?:want|plan|hope|intend) to\s+{_REST}"),
-    ("possession", "HAS", rf"i (?:have|own)\s+(?=(?:an?|one|two|three|some|several|many|\d+) )(?:an? )?{_REST}"),
-    ("mood", "FEELS", rf"i(?: feel|'m feeling| am feeling)\s+{_REST}"),
-)
-_COMPILED = tuple(
-    (category, predicate, re.compile(_HEDGE + form, re.IGNORECASE)) for category, predicate, form in _FORMS
-)
-_RELATION = re.compile(
-    _HEDGE
-    + r"my (?P<who>boss|manager|colleague|mother|mom|father|dad|sister|brother|wife|husband|partner|son|daughter|"
-    r"friend|dog|cat)(?:'s name)? is (?P<object>[^.!?;]+)",
+_NOT = re.compile(
+    r"(?:do|does|did) not(?: ever)? |(?<=\b(?:am|is|as)) not |(?<=\b(?:are|was|can|has|had)) not |(?<=\bhave) not |"
+    r"no longer |never |used to ",
     re.IGNORECASE,
+)
+_HEDGE = re.compile(
+    r"^(?:(?:i think|i guess|maybe|perhaps|probably|well|and|but|so|by the way|actually)[,]?\s+)+(?=\S)", re.IGNORECASE
 )
 _CLAUSE = re.compile(
-    r";\s*|,\s+(?=(?:i|i'm|my|we|our|he|she|they)\b)|,?\s+(?:and|but|so)\s+(?=(?:i|i'm|my|we|our|he|she|they|it|"
-    r"is|lives?|works?|have|am|own|prefer|like|love|enjoy|hate)\b)",
+    r";\s*|,\s+(?=(?:i|i'm|my|we|our|he|she|they)\b)|,?\s+(?:and|but|so)\s+(?=(?:i|i'm|my|we|our|he|she|they|"
+    r"is|lives?|works?|have|am|own|prefer|like|love|enjoy|hate)\b)|\s+(?=with (?:my|our)\b)",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(r"(?:live|work|have|am|own|prefer|like|love|enjoy|hate)\b", re.IGNORECASE)
+_VERB_FIRST = re.compile(
+    r"(?:is|am|are|lives?|works?|ha(?:ve|s)|owns?|prefers?|likes?|loves?|enjoys?|hates?)\b", re.IGNORECASE
+)
+_THEY = re.compile(r"(?:he|she|they)\b", re.IGNORECASE)
 _UNSURE = re.compile(
     r"\b(?:if|unless|wish(?:es)?|imagine|suppose|pretend|kidding|joking|said|says|told|tells|claims?)\b|[\"“”«»]",
     re.IGNORECASE,
 )
 """A sentence with one of these may not be so, or somebody else says it."""
-_DENIED = re.compile(
-    r"\b(?:no longer|any ?more|used to|might|would|could|(?:is|am|are) not|isn't|never)\b", re.IGNORECASE
-)
+_UNREAL = re.compile(r"\b(?:might|would|could)\b", re.IGNORECASE)
 _VAGUE = re.compile(r"(?:to say|it|this|that|these|those|him|her|them|you)\b", re.IGNORECASE)
-_TRAILING = re.compile(
-    r"(?:,? (?:now|currently|these days|at the moment|too|again|as well|please|though)|,? (?:but|and) not .+)+$",
-    re.IGNORECASE,
-)
-_OF_ONE = frozenset(["boss", "manager", "mother", "mom", "father", "dad", "wife", "husband", "partner"])
-# Of other things only what has a name, or is the user's own: "the Zorvane relay", "our boat".
-_NAMED = re.compile(
-    r"(?P<subject>(?:(?:[Mm]y|[Oo]ur) [^.!?;,]{2,60}?|[^.!?;,]{1,40}? [A-Z][^.!?;,]{1,60}?)) (?P<verb>is|are) " + _REST
-)
+_TRAILING = re.compile(rf"(?:,?\s+{lexicon.phrase_pattern('trailing')}|,? (?:but|and) not .+)+$", re.IGNORECASE)
 _EXPLICIT = re.compile(
     r"(?:from now on|in future|in the future|going forward)\b[,:]?\s*(?P<a>.+)|"
     r"(?:please\s+)?(?P<b>(?:always|never)\b.+)|(?:please\s+)?remember to (?P<c>.+)|"
@@ -94,26 +100,31 @@ _IMPLIED = re.compile(
 )
 
 
-def facts_by_rules(said: str) -> list[Fact | Rule]:
-    """Return the facts that the forms find, in order; questions and wishes to the assistant hold none.
+def facts_by_rules(said: str, before: Sequence[str] = ()) -> list[Fact]:
+    """Return the facts of a turn, in order; `before` are the session's turns before it, which it may correct.
 
     >>> [(fact.predicate, fact.object) for fact in facts_by_rules("I live in Oslo. Do I like tea?")]
     [('LIVES_IN', 'Oslo')]
     """
-    found: list[Fact | Rule] = []
-    for sentence in _statements(said):
-        if not rules_by_rules(sentence) and not _UNSURE.search(sentence):
-            found += [fact for clause, quote in _clauses(sentence) if (fact := _fact(clause, quote))]
-    return found
+    listener = _Listener()
+    for turn in before:
+        listener.listen(turn)
+    found = listener.listen(said)
+    affirmed = {(fact.subject, fact.predicate) for fact in found}
+    return [
+        one
+        for one in found
+        if not one.predicate.startswith(DENIED) or (one.subject, one.predicate.removeprefix(DENIED)) not in affirmed
+    ]
 
 
-def rules_by_rules(said: str) -> list[Fact | Rule]:
+def rules_by_rules(said: str) -> list[Rule]:
     """Return the rules that the forms find, in order.
 
     >>> [(rule.rule, rule.explicit) for rule in rules_by_rules("From now on, answer briefly.")]
     [('Answer briefly.', True)]
     """
-    found: list[Fact | Rule] = []
+    found: list[Rule] = []
     for sentence in _statements(said):
         explicit = _EXPLICIT.fullmatch(sentence)
         if explicit:
@@ -126,6 +137,47 @@ def rules_by_rules(said: str) -> list[Fact | Rule]:
     return found
 
 
+@dataclass(slots=True)
+class _Listener:
+    """Hears a session sentence by sentence, and knows what was stated in it."""
+
+    context: Context = field(default_factory=Context)
+    stated: list[Fact] = field(default_factory=list)
+
+    def listen(self, said: str) -> list[Fact]:
+        """Return the facts of one turn."""
+        found = [
+            fact
+            for sentence in _statements(said)
+            if not rules_by_rules(sentence) and not _UNSURE.search(correction_in(sentence) or sentence)
+            for fact in self._facts(sentence)
+        ]
+        self.stated += found
+        return found
+
+    def _facts(self, sentence: str) -> Iterator[Fact]:
+        correction = correction_in(sentence)
+        for clause, quote in [(correction, sentence)] if correction else _clauses(sentence):
+            reading, last = read_message(sentence if correction else clause, self.context), self.context.last
+            self.context = next_context(self.context, clause, reading)
+            has_values = any(not one.is_quote for one in reading.facts)
+            for one in reading.facts:
+                is_rest = has_values and one.is_quote and not one.ends
+                if is_rest or _UNREAL.search(expand_contractions(one.said)):
+                    continue
+                fact = _corrected(one, last) if one.correction and last else _triple(one, clause)
+                if fact is not None and not one.topic.startswith(f"{CONSTRAINT}."):
+                    yield replace(
+                        fact, evidence_quote=quote, corrects=fact.corrects or self._outdated(fact, correction)
+                    )
+
+    def _outdated(self, fact: Fact, correction: str) -> str:
+        """Return the value that a corrected fact had before in this session."""
+        slot = (fact.subject, fact.predicate)
+        earlier = (one.object for one in reversed(self.stated) if correction and (one.subject, one.predicate) == slot)
+        return next(earlier, "")
+
+
 def _wished(implied: re.Match[str], sentence: str) -> str:
     if implied["be"]:
         return f"Be {implied['be'].lower()}."
@@ -133,53 +185,142 @@ def _wished(implied: re.Match[str], sentence: str) -> str:
 
 
 def _statements(said: str) -> list[str]:
-    plain = said.replace("’", "'")
-    return [sentence for sentence in sentences(plain) if not sentence.endswith("?")]
+    return sentences(said.replace("’", "'"))
 
 
 def _clauses(sentence: str) -> list[tuple[str, str]]:
-    """Return the clauses of a sentence, each with its own words; one without a subject takes over the `I` before it.
+    """Return the clauses of a sentence, each with its own words; one without a subject takes over the one before it.
 
     >>> _clauses("I work at Acme and live in Oslo.")
     [('I work at Acme', 'I work at Acme'), ('I live in Oslo.', 'live in Oslo.')]
     """
     found: list[tuple[str, str]] = []
+    who = ""
     for quote in _CLAUSE.split(sentence):
-        is_mine = bool(found) and re.match(r"i\b", found[-1][0], re.IGNORECASE)
-        found.append((f"I {quote}" if is_mine and _FIRST_PERSON.match(quote) else quote, quote))
+        clause = _HEDGE.sub("", quote)
+        if who and _VERB_FIRST.match(clause):
+            clause = f"{who} {clause}"
+        elif who and who != "I":
+            clause = _THEY.sub(who, clause, count=1) if _THEY.match(clause) else clause
+        who = _subject(clause.split()) or who
+        found.append((clause, quote))
     return found
 
 
-def _fact(clause: str, quote: str) -> Fact | None:
-    if _DENIED.search(clause):
-        return None
-    relation = _RELATION.match(clause)
-    if relation:
-        who, what = relation["who"].lower(), _trimmed(relation["object"])
-        is_name = who in _OF_ONE and what[:1].isupper()
-        return _made("relationship", f"User's {who}", "IS_NAMED" if is_name else "IS", what, quote)
-    for category, predicate, form in _COMPILED:
-        match = form.match(clause.rstrip(".!"))
-        if match:
-            is_vague = category in ("preference", "goal") and _VAGUE.match(match["object"])
-            return None if is_vague else _made(category, USER, predicate, match["object"], quote)
-    named = _NAMED.match(clause)
-    if named is None or named["subject"].split()[0].lower() in ("what", "who", "i", "if", "there"):
-        return None
-    return _made("note", _trimmed(named["subject"]), named["verb"].upper(), named["object"], quote)
+def _triple(stated: StatedFact, clause: str) -> Fact | None:
+    """Return a statement as a triple: of its attribute, or of its subject and verb where it is kept whole."""
+    if stated.is_quote and not stated.ends:
+        return _whole(stated.said if clause not in stated.said else clause)
+    attribute, is_over = stated.attribute, bool(stated.ends)
+    subject = _holder_name(stated.holder)
+    category, predicate = _PROPERTIES.get(attribute) or _property(attribute)
+    if attribute == "name" and stated.holder and not any(map(is_name, stated.holder)):
+        # My doctor is called Weiss: what is then changed is my doctor.
+        subject, (category, predicate) = USER, _property(" ".join(stated.holder))
+    return _fact(category, subject, f"{DENIED}{predicate}" if is_over else predicate, stated.ends or stated.value)
 
 
-def _made(category: str, subject: str, predicate: str, value: str, quote: str) -> Fact | None:
-    value = _trimmed(value)
+def _property(attribute: str) -> tuple[str, str]:
+    words = attribute_words(attribute)
+    if words[-1:] == ["preference"]:
+        return "preference", "_".join(["FAVOURITE", *words[:-1]]).upper() + ONE_VALUE
+    named = words[:-1] if words[1:] and words[-1] == "name" else words
+    return "relationship" if not lexicon.LIVING.isdisjoint(named) else "note", "_".join(named).upper() + ONE_VALUE
+
+
+def _corrected(stated: StatedFact, last: StatedFact) -> Fact | None:
+    """Return what stands in the place of the last statement."""
+    if stated.topic != last.topic or not (last.said or last.attribute):
+        return _triple(stated, stated.said)
+    old = _triple(last, last.said)
+    return replace(old, object=stated.correction, corrects=old.object) if old else None
+
+
+def _whole(sentence: str) -> Fact | None:
+    """Return a sentence by its subject and verb; as one that the user says, where they are not found."""
+    text = lexicon.SINCE.sub("", expand_contractions(sentence)).strip().rstrip(".!")
+    text = re.sub(r"\bcan not stand\b", "dislike", text)
+    negation = _NOT.search(text)
+    before, text = (
+        (text[: negation.start()], f"{text[: negation.start()]} {text[negation.end() :]}") if negation else ("", text)
+    )
+    words = text.split()
+    who = _subject(words) or " ".join(before.split())
+    rest = _ADVERBS.sub("", " ".join(words[len(who.split()) :]))
+    holder = parse_holder(who) if who else None
+    subject = _holder_name(holder) if holder is not None else who[:1].upper() + who[1:]
+    form = next(((*kind, rest[match.end() :]) for *kind, verb in _VERBS if (match := verb.match(rest))), None)
+    verb, _, what = rest.partition(" ")
+    if not who or not (what or form) or not verb.isalpha():
+        return _fact("note", USER, SAYS, sentence)
+    category, predicate, value = form or ("note", _present(verb).upper(), what)
+    if predicate == "IS" and re.match(r"[a-z]+ing\b", value):
+        doing, _, value = value.partition(" ")
+        predicate = f"IS_{doing.upper()}"
+    if category in ("preference", "goal") and _VAGUE.match(value):
+        return None
+    if predicate == "IS" and holder and len(who.split()) > 1 and who.split()[0].lower() in ("my", "our"):
+        if lexicon.LIVING.isdisjoint(holder):
+            subject, (category, predicate) = USER, _property(" ".join(holder))
+        else:
+            category = "relationship"
+    return _fact(category, subject, f"{DENIED}{predicate}" if negation else predicate, value)
+
+
+def _subject(words: Sequence[str]) -> str:
+    """Return the words before the verb of a statement, empty where no verb is found."""
+    first = words[0].lower() if words else ""
+    if first in ("i", "we"):
+        return words[0]
+    is_owned = first in ("my", "our", "the")
+    for at in range(2 if is_owned else 1, min(len(words), 6)):
+        before, word = words[at - 1], words[at].lower()
+        is_plural = at == 2 and is_owned and singular_form(before) != before  # noqa: PLR2004  (my parents live)
+        if is_plural or word in _VERB_WORDS or word in lexicon.PASTS or re.fullmatch(r"[a-z]+(?:[^s']s|ed)", words[at]):
+            return " ".join(words[:at])
+    return ""
+
+
+_VERB_WORDS = lexicon.wordset("verbs")
+
+
+def _present(verb: str) -> str:
+    """Return a verb as it is said of a third person.
+
+    >>> [_present(verb) for verb in ("play", "study", "teach", "have", "am", "studied", "grew", "can")]
+    ['plays', 'studies', 'teaches', 'has', 'is', 'studied', 'grew', 'can']
+    """
+    verb = verb.lower()
+    if verb in _FORMS:
+        return _FORMS[verb]
+    if verb in lexicon.PASTS or (verb.endswith(("ed", "s")) and not verb.endswith("ss")):
+        return verb
+    if verb.endswith("y") and verb[-2:-1] not in "aeiou":
+        return f"{verb[:-1]}ies"
+    return f"{verb}es" if verb.endswith(("ch", "sh", "x", "ss", "z", "o")) else f"{verb}s"
+
+
+_FORMS = {
+    "am": "is", "are": "is", "were": "was", "have": "has", "do": "does",
+    **{one: one for one in ("can", "had", "been", "did", "will", "must", "got", "went", "beat")},
+}  # fmt: skip
+
+
+def _holder_name(holder: Holder) -> str:
+    if not holder:
+        return USER
+    if holder[0] == WE[0]:
+        return " ".join([f"{USER}'s team", *holder[1:]])
+    return " ".join(holder) if is_name(holder[0]) else f"{USER}'s {' '.join(holder)}"
+
+
+def _fact(category: str, subject: str, predicate: str, value: str) -> Fact | None:
+    value = _TRAILING.sub("", value.strip()).strip(",.!:\"' ")
     return (
-        Fact(category=category, subject=subject, predicate=predicate, object=value, evidence_quote=quote)
+        Fact(category=category, subject=subject, predicate=predicate, object=value, evidence_quote="")
         if value
         else None
     )
-
-
-def _trimmed(text: str) -> str:
-    return _TRAILING.sub("", text.strip()).strip(",:\"' ")
 
 
 def _imperative(text: str) -> str:

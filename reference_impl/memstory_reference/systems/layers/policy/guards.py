@@ -72,7 +72,8 @@ def normal_content(content: Fact | Rule, *, longest: int = MAX_PART) -> Fact | R
         rule, quote = one_line(content.rule), one_line(content.evidence_quote)
         is_fit = _has_words(rule) and len(rule) <= MAX_PART and len(quote) <= MAX_QUOTE and is_storable(rule + quote)
         return replace(content, rule=rule, evidence_quote=quote) if is_fit else None
-    fact = Fact(
+    fact = replace(
+        content,
         category=normal_category(content.category),
         subject=one_line(content.subject),
         predicate=re.sub(r"[\s-]+", "_", content.predicate.strip()).upper(),

@@ -37,13 +37,17 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A triple about the world, with the words of the user that it rests on."""
+    """A triple about the world, with the words of the user that it rests on.
+
+    `corrects` is the object that stood in its place until the user corrected it.
+    """
 
     category: str
     subject: str
     predicate: str
     object: str
     evidence_quote: str
+    corrects: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,9 @@ Content: TypeAlias = Fact | Arc | Rule
 
 NOTE = "NOTED"
 """The predicate of a text that was stored as it was given, and is not a triple of anything."""
+
+DENIED, ONE_VALUE = "NOT_", "_IS"
+"""How a predicate begins that says what is not so, and how one ends of which a thing has one value."""
 
 TYPES: Mapping[Layer, type[Any]] = {
     Layer.SEMANTIC: Fact,
@@ -138,7 +145,9 @@ def text_of(content: Content) -> str:
 def content_data(content: Content) -> dict[str, Json]:
     """Return the content as JSON."""
     data = asdict(content)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
+    # As rows were written before a fact could correct another.
+    named = {name: value for name, value in data.items() if name != "corrects" or value}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
 
 
 def content_of(layer: Layer, data: Mapping[str, Json]) -> Content:

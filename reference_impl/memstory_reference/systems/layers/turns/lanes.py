@@ -15,7 +15,7 @@ from memstory_reference.ports import NewId
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import is_same, share_a_slot
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
-from memstory_reference.systems.layers.operations.reconciliation import SINGLE_VALUED
+from memstory_reference.systems.layers.operations.reconciliation import is_single_valued
 from memstory_reference.systems.layers.policy.guards import (
     MALFORMED,
     hold_reason,
@@ -118,7 +118,7 @@ class Lanes:
 
     async def _lane(self, lane: Lane, turn: SpokenTurn, around: Sequence[str]) -> LaneReport:
         try:
-            found = await extract(self._model, lane, turn)
+            found = await extract(self._model, lane, turn, around[:-1])
         except NoDecisionError as error:
             return LaneReport(lane=lane, decided=(), failed=True, report={"error": str(error)})
         except Exception as error:
@@ -185,7 +185,7 @@ class Lanes:
 
     async def _is_outdated(self, seen: SessionMemoryBuffer, content: Fact | Rule) -> bool:
         """Say whether the end has extracted it too, or a newer value of a single-valued property is stored."""
-        is_single = isinstance(content, Fact) and content.predicate in SINGLE_VALUED
+        is_single = isinstance(content, Fact) and is_single_valued(content.predicate)
         stored = await self._store.alist(seen.owner, layer_of(content), tuple(Standing))
         return any(
             is_same(content, row.content, self._config.duplicate)
