@@ -17,7 +17,7 @@ from memstory_reference.systems.layers.operations.forget_requests import (
 )
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.records.candidates import Candidate, SpokenTurn
-from memstory_reference.systems.layers.records.record import Arc, Layer, MemoryRecord, Standing, text_of
+from memstory_reference.systems.layers.records.record import IS_NAMED, Arc, Fact, Layer, MemoryRecord, Standing, text_of
 from memstory_reference.systems.layers.records_desk import RecordsDesk, texts_of
 from memstory_reference.systems.layers.stores.store import LayersStore
 
@@ -53,7 +53,7 @@ class Forgetting:
         by_id = [one for one in every if one.id == what or (len(what) >= SHORT_ID and one.id.startswith(what))]
         if by_id:
             return await self.forget_records(owner, [one.id for one in by_id])
-        records = _with_replaced(matching_records(what, every), every)
+        records = _with_namesakes(_with_replaced(matching_records(what, every), every), every)
         return await self._forget(owner, records, [telling_words(what)] if len(telling_words(what)) > 1 else [])
 
     async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
@@ -117,6 +117,13 @@ def _with_replaced(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord
     while more := {one.id: one for one in every if one.superseded_by in found and one.id not in found}:
         found |= more
     return list(found.values())
+
+
+def _with_namesakes(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Return the records, and where a name is forgotten all facts and rules that tell it."""
+    names = values_of(one for one in records if isinstance(one.content, Fact) and one.content.predicate == IS_NAMED)
+    told = (one for one in every if not isinstance(one.content, Arc) and holds_value(text_of(one.content), names))
+    return list({one.id: one for one in (*records, *told)}.values())
 
 
 _ONE: Final = ("memory", "summary of a session", "turn of an open session")

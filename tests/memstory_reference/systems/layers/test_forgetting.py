@@ -75,7 +75,7 @@ async def test_what_waits_for_the_end_is_forgotten_too(open_layers):
     who = await service.who("ann", "t")
     await say(service, who, "Today I like rhubarb.", "Maybe I like rhubarb.", "Forget that I like rhubarb.")
     assert (await service.status(who.owner))["held"] == 0
-    await say(service, who, "Rhubarb is on the table.")
+    await say(service, who, "There is rhubarb on the table.")
     await service.end_session(who, EndReason.EXPLICIT)
     assert await service.records.listed(who.owner) == []
 

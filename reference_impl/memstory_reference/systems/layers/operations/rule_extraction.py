@@ -81,7 +81,9 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 """A sentence with one of these may not be so, or somebody else says it."""
-_UNREAL = re.compile(r"\b(?:might|would|could)\b", re.IGNORECASE)
+_UNREAL = re.compile(r"\b(?:might|would|could|will|shall)\b", re.IGNORECASE)
+_OF_THE_MOMENT = ("mood", "goal")
+"""What the reader takes for passing, and the policy decides about: it may be said again."""
 _VAGUE = re.compile(r"(?:to say|it|this|that|these|those|him|her|them|you)\b", re.IGNORECASE)
 _TRAILING = re.compile(rf"(?:,?\s+{lexicon.phrase_pattern('trailing')}|,? (?:but|and) not .+)+$", re.IGNORECASE)
 _EXPLICIT = re.compile(
@@ -160,6 +162,8 @@ class _Listener:
         for clause, quote in [(correction, sentence)] if correction else _clauses(sentence):
             reading, last = read_message(sentence if correction else clause, self.context), self.context.last
             self.context = next_context(self.context, clause, reading)
+            passing = (_whole(one) for one in reading.unsaved)
+            yield from (replace(one, evidence_quote=quote) for one in passing if one and one.category in _OF_THE_MOMENT)
             has_values = any(not one.is_quote for one in reading.facts)
             for one in reading.facts:
                 is_rest = has_values and one.is_quote and not one.ends

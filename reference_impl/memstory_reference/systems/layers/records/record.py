@@ -72,6 +72,7 @@ class Rule:
 
 Content: TypeAlias = Fact | Arc | Rule
 
+IS_NAMED = "IS_NAMED"
 NOTE = "NOTED"
 """The predicate of a text that was stored as it was given, and is not a triple of anything."""
 
