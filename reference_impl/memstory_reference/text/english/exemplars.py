@@ -38,11 +38,17 @@ class Fit:
 
 def exemplar_fits(table: str, clause: str) -> Iterator[Fit]:
     """Yield how `clause` follows exemplars of `table`, those with the most fixed words first."""
-    for label, kind, pattern in _patterns(table):
+    said_words = clause.casefold()
+    for label, kind, pattern, fixed in _patterns(table):
+        # Most exemplars share no word with a clause: to look for their words is cheaper than to match.
+        if not all(any(one in said_words for one in forms) for forms in fixed):
+            continue
         match = pattern.fullmatch(clause)
-        said = {"who": "I", "thing": "", "value": "", **(match.groupdict() if match else {})}
+        if match is None:
+            continue
+        said = {"who": "I", "thing": "", "value": "", **match.groupdict()}
         holder = parse_holder("I" if said["who"].casefold() == "the" else said["who"])
-        if match and holder is not None:
+        if holder is not None:
             attribute = label.replace("{thing}", said["thing"])
             yield Fit(attribute=attribute, holder=holder, who=said["who"], value=said["value"], kind=kind)
 
@@ -66,10 +72,10 @@ def _pairs(text: str) -> frozenset[str]:
 
 
 @cache
-def _patterns(table: str) -> Sequence[tuple[str, str, re.Pattern[str]]]:
+def _patterns(table: str) -> Sequence[tuple[str, str, re.Pattern[str], Sequence[Sequence[str]]]]:
     rows = [(label, form) for label, text in lexicon.exemplar_table(table) for form in (text, *_indirect(text))]
     made = [(label, *_compiled(text)) for label, text in rows]
-    return [(label, kind, pattern) for label, kind, pattern, _ in sorted(made, key=lambda one: -one[3])]
+    return sorted(made, key=lambda one: -len(one[3]))
 
 
 def _indirect(question: str) -> Iterator[str]:
@@ -80,9 +86,9 @@ def _indirect(question: str) -> Iterator[str]:
     yield from [f"{turned[1]} {turned[3]} {turned[2]}{turned[4]}"] if turned else []
 
 
-def _compiled(text: str) -> tuple[str, re.Pattern[str], int]:
-    """Return the kind of the slot, the pattern, and how many fixed words it has."""
-    kind, parts, weight, before = "", list[str](), 0, ""
+def _compiled(text: str) -> tuple[str, re.Pattern[str], Sequence[Sequence[str]]]:
+    """Return the kind of the slot, the pattern, and its fixed words, each as the forms of which one has to be said."""
+    kind, parts, fixed, before = "", list[str](), list[Sequence[str]](), ""
     for token in re.findall(r"\[[^\]]+\]|\{\w+\}|\S+", text):
         head = token[0] if token[0] in "[{" else token.split("|")[0]
         if head == "[":
@@ -95,6 +101,10 @@ def _compiled(text: str) -> tuple[str, re.Pattern[str], int]:
             # After a subject a verb has all forms of the present.
             ending = "(?:s|es)?" if before in {"I", "we"} else ""
             parts.append(f"(?:{'|'.join(_VERBS.get(one, re.escape(one) + ending) for one in token.split('|'))})")
-            weight += 1
+            fixed.append([form for one in token.casefold().split("|") for form in _forms(one)])
         before = token
-    return kind, re.compile(" ".join(parts) + ("" if kind else _ANSWERED), re.IGNORECASE), weight
+    return kind, re.compile(" ".join(parts) + ("" if kind else _ANSWERED), re.IGNORECASE), fixed
+
+
+def _forms(word: str) -> Sequence[str]:
+    return _VERBS.get(word, word).strip("(?:)").split("|")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from memstory_reference.text.english.utterances import Context, read_message
+from memstory_reference.text.english.wording import expand_contractions
 from memstory_reference.text.sentences import sentences
 
 _VERBS = """
@@ -38,6 +40,7 @@ _NO_SUBJECT = re.compile(
     r"(?:it|this|that|there|here|these|those|what|who|which|how|why|where|when|if|he|she|they|you|yes|no|so|then)\b",
     re.IGNORECASE,
 )
+_DENIAL = re.compile(r"(?:\b(?:do|does) )?\b(?:not|never|no longer)\b", re.IGNORECASE)
 _BULLET = re.compile(r"[-*\u2022]\s+")
 
 
@@ -55,5 +58,11 @@ def holds_facts(text: str) -> bool:
 
 
 def _states_a_fact(sentence: str) -> bool:
-    is_question = sentence.rstrip("\"')").endswith("?")
-    return not is_question and not _NO_SUBJECT.match(sentence) and bool(_STATED.match(sentence))
+    meant = read_message(sentence, Context())
+    if meant.talk or meant.question or meant.lists or meant.forget:
+        return False
+    if any(not one.is_quote for one in meant.facts):
+        return True
+    # What somebody asks to remember, or how something is not, is stated all the same.
+    said = " ".join(_DENIAL.sub("", expand_contractions(meant.facts[0].said if meant.facts else sentence)).split())
+    return not _NO_SUBJECT.match(said) and bool(_STATED.match(said))
