@@ -17,9 +17,9 @@ from memstory_reference.text.english.wording import expand_contractions, is_name
 class StatedFact:
     """Something to keep: the `attribute` of a `holder`, by its key `topic`.
 
-    `value` is what a slot held, or the sentence `said`; then `is_quote` holds, and there may be no attribute. `ends` is a
-    value that is over: the quote goes under `topic` only if that value is stored there. `correction` is the value of a
-    fact that corrects an earlier one. `aliases` are the keys that it has where its holder is named in another way.
+    `value` is what a slot held, or the sentence `said`; then `is_quote` holds, and there may be no attribute. `ends` is
+    a value that is over: the quote goes under `topic` only if that value is stored there. `correction` is the value of
+    a fact that corrects an earlier one. `aliases` are the keys that it has where its holder is named in another way.
     `of_the_world` is what nobody has: `The capital of …`.
     """
 

@@ -126,3 +126,25 @@ async def test_forgetting_an_owner_forgets_the_switch(open_layers):
     await service.set_recall(OWNER, on=False)
     await service.forget_owner(OWNER)
     assert (await service.status(OWNER))["recall"] is True
+
+
+SAID = [
+    (["I live in Utrecht.", "I don't live in Utrecht any more."], {("NOT_LIVES_IN", "Utrecht")}),
+    (["I prefer tea.", "I live in Oslo.", "Sorry, I got it wrong: I prefer coffee."],
+     {("PREFERS", "coffee"), ("LIVES_IN", "Oslo")}),
+    (["I prefer tea.", "I prefer window seats."], {("PREFERS", "tea"), ("PREFERS", "window seats")}),
+    (["My desk number is D-31.", "My desk number is E-12."], {("DESK_NUMBER_IS", "E-12")}),
+    (["My desk number is D-31.", "Thanks a lot!", "It's E-12 now."], {("DESK_NUMBER_IS", "E-12")}),
+    (["I don't eat fish.", "I eat fish."], {("EATS", "fish")}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turns", "expected"), SAID)
+async def test_without_a_model_denials_and_corrections_replace_what_they_speak_of_alone(open_layers, turns, expected):
+    service = await open_layers()
+    who = await service.who("ann", "t")
+    for said in turns:
+        await service.turn(said, who)
+        await service.settle()
+    active = await service.records.listed(OWNER, [Layer.SEMANTIC])
+    assert {(one.content.predicate, one.content.object) for one in active} == expected

@@ -19,7 +19,8 @@ FORGOTTEN = "[forgotten]"
 _POLITE = rf"(?:(?:{lexicon.phrase_pattern('openings')}|{lexicon.phrase_pattern('wanting')}|then|actually)[, ]+)*"
 _FORGET = re.compile(
     rf"{_POLITE}(?:forget\s+(?P<a>.+)"
-    r"|(?:delete|erase|remove|wipe)\s+(?P<b>.+?)(?P<memory>\s+from (?:your |the )?memory)?(?:,? (?:please|thanks))?[\s.!?]*)",
+    r"|(?:delete|erase|remove|wipe)\s+(?P<b>.+?)(?P<memory>\s+from (?:your |the )?memory)?"
+    r"(?:,? (?:please|thanks))?[\s.!?]*)",
     re.IGNORECASE,
 )
 _HEAD = re.compile(

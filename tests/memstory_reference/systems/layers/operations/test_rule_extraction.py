@@ -69,7 +69,13 @@ NOTHING = [
 ]
 CORRECTED = [
     (["My desk number is D-31."], "It's E-12 now.", "DESK_NUMBER_IS", "E-12", "D-31"),
-    (["My office is in room B-110."], "Sorry, I got it wrong: it is room B-112.", "OFFICE_IS", "room B-112", "in room B-110"),
+    (
+        ["My office is in room B-110."],
+        "Sorry, my mistake: it is room B-112.",
+        "OFFICE_IS",
+        "room B-112",
+        "in room B-110",
+    ),
     (["I prefer tea.", "I live in Oslo."], "Wait, I said that wrong: I prefer coffee.", "PREFERS", "coffee", "tea"),
     (["I live in Rotterdam."], "Correction: I live in Delft.", "LIVES_IN", "Delft", "Rotterdam"),
 ]
@@ -86,7 +92,7 @@ def test_what_is_not_so_is_kept_as_a_denial(sentence):
 
 
 @pytest.mark.parametrize(("before", "said", "predicate", "value", "old"), CORRECTED)
-def test_a_correction_has_the_predicate_of_what_it_corrects_and_names_the_old_value(before, said, predicate, value, old):
+def test_a_correction_has_the_predicate_of_the_old_value_and_names_it(before, said, predicate, value, old):
     (fact,) = facts_by_rules(said, before)
     assert (fact.predicate, fact.object, fact.corrects, fact.evidence_quote) == (predicate, value, old, said)
 
