@@ -43,7 +43,7 @@ async def archive_and_centroid(memory, owner):
     assert stood_for == {row["id"] for row in rows if row["compression_source"]}
 
 
-async def compressed(memory, owner):
+async def compress(memory, owner):
     await memory.run("compress", owner)
 
 
@@ -87,7 +87,7 @@ MEMORIES = {
         system="pipeline",
         kind="episodic",
         settings={"store_threshold": 0, "min_chunk_tokens": 1, "compression_threshold": 3, "auto_compress": False},
-        also=compressed,
+        also=compress,
         sound=archive_and_centroid,
     ),
     "topics": Entry(system="topics"),
@@ -237,7 +237,8 @@ WRONG = {
     "list": [((), {"kind": one}) for one in ("gossip", 5, [])],
     "update": [(("unknown", "Bees."), {}), *((("kept", text), {}) for text in NO_TEXTS)],
     **{method: [((one,), {}) for one in (None, 5, {"$ne": ""})] for method in ("get", "delete", "forget")},
-    "context": [*(((query,), {}) for query in NO_QUERIES), *((("bees",), {"tokens": one}) for one in (-1, "5"))],
+    # A question of any length is one: it is cut.
+    "context": [*(((query,), {}) for query in NO_QUERIES[:-1]), *((("bees",), {"tokens": one}) for one in (-1, "5"))],
     "say": [((text,), {}) for text in NO_TEXTS],
     "call_tool": [((one, {}), {}) for one in (None, 5, {})],
 }
@@ -502,7 +503,7 @@ NAME, PLACE = "name", "place"
 """The files that say which memory is written, and where it is."""
 
 
-async def reopened(folder):
+async def reopen(folder):
     entry, place = MEMORIES[(folder / NAME).read_text()], (folder / PLACE).read_text()
     if entry.engine == "postgres":
         await the_end_of_the_others(place)
@@ -522,7 +523,7 @@ async def the_end_of_the_others(url):
 KEY = "user.k"
 
 
-def said_in(step):
+def texts_of(step):
     """What a step adds, and what the second of them becomes."""
     return f"First {step} of town{step}.", f"Second {step} of town{step}.", f"Third {step} of town{step}."
 
@@ -533,11 +534,11 @@ def replaces_keys(memory):
 
 async def write(folder, done, acknowledge):
     """Write until killed: two texts a step, then the second anew, and a key; every third step forgets the first one."""
-    entry, memory = await reopened(folder)
+    entry, memory = await reopen(folder)
     for later in count():
         for owner in OWNERS:
             step = done[owner] + later
-            first, second, third = said_in(step)
+            first, second, third = texts_of(step)
             if not later:  # what a killed writer began
                 for hit in await memory.list(owner):
                     if hit.text in (first, second, third):
@@ -558,14 +559,14 @@ async def write(folder, done, acknowledge):
 
 async def verify(folder, done):
     """Compare all texts with what was acknowledged; of the step under way there may be a part, but of a batch none."""
-    entry, memory = await reopened(folder)
+    entry, memory = await reopen(folder)
     await memory.settle()
     changed = 2 if can(memory, "update") else 1
     for owner, steps in done.items():
-        first, second, third = said_in(steps)
+        first, second, third = texts_of(steps)
         found = [hit.text for hit in await memory.list(owner) if hit.text.endswith(".") and " of town" in hit.text]
         under_way = {text for text in found if text in (first, second, third)}
-        kept = {said_in(step)[place] for step in range(steps) for place in (0, changed) if place or step % 3 != 2}
+        kept = {texts_of(step)[place] for step in range(steps) for place in (0, changed) if place or step % 3 != 2}
         assert Counter(text for text in found if text not in under_way) == Counter(kept), owner
         assert len(under_way & {second, third}) <= 1
         if can(memory, "add.batch_atomic") and steps % 3 != 2:
