@@ -73,14 +73,14 @@ class Entry:
         return AsyncMemory(memory=await system.open(system.settings(None, given, "test"), models), owner="ann")
 
 
-NOON_NOW = f"Etc/GMT{datetime.now(UTC).hour - 12:+}"
-"""Where it is about noon: what is kept for a day is there to the end of the tests."""
+AT_NOON = {"timezone": f"Etc/GMT{datetime.now(UTC).hour - 12:+}"}
+"""What is kept for a day is there to the end of the tests."""
 
 MEMORIES = {
     "layers": Entry(system="layers"),
     "layers-postgres": Entry(system="layers", engine="postgres"),
-    "manager": Entry(system="manager", settings={"timezone": NOON_NOW}),
-    "manager-chroma": Entry(system="manager", engine="chroma"),
+    "manager": Entry(system="manager", settings=AT_NOON),
+    "manager-chroma": Entry(system="manager", engine="chroma", settings=AT_NOON),
     "observations": Entry(system="observations", sound=vectors_of_all),
     "observations-chroma": Entry(system="observations", engine="chroma"),
     "pipeline": Entry(
@@ -244,11 +244,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("method", WRONG)
-async def test_a_wrong_argument_is_refused_by_name_and_neither_embedded_nor_stored(memory, entry, embedder, method):
+async def test_a_wrong_argument_is_refused_by_name_and_neither_embedded_nor_stored(memory, entry, embedder):
     (kept,) = await memory.add("Wasps sting.", kind=entry.kind)
     asked = len(embedder.asked)
-    for arguments, named in WRONG[method]:
+    for method, arguments, named in ((method, *one) for method, calls in WRONG.items() for one in calls):
         given = [kept if one == "kept" else one for one in arguments]
         try:
             answer = await getattr(memory, method)(*given, **named)
@@ -259,9 +258,8 @@ async def test_a_wrong_argument_is_refused_by_name_and_neither_embedded_nor_stor
     assert (await texts(memory), len(embedder.asked)) == (["Wasps sting."], asked)
 
 
-@pytest.mark.parametrize("wrong", [" ", "x" * 1_000_001], ids=["blank", "long"])
-async def test_one_wrong_text_among_others_is_refused_with_all_or_says_so(memory, entry, wrong):
-    items = [Item(text=one, kind=entry.kind) for one in ("Wasps sting.", wrong)]
+async def test_one_wrong_text_among_others_is_refused_with_all_or_says_so(memory, entry):
+    items = [Item(text=one, kind=entry.kind) for one in ("Wasps sting.", " ")]
     try:
         receipt = await memory.memory.add(items, Scope(user="ann"))
     except InputError:
@@ -352,10 +350,8 @@ async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(memory
             refused += 1
             str(error).encode()
         else:
-            ids = [
-                kept,
-                *([*ids, *answer] if isinstance(answer, list) and answer and isinstance(answer[0], str) else ids)[-3:],
-            ]
+            made = [one for one in answer if isinstance(one, str)] if isinstance(answer, list) else []
+            ids = [kept, *[*ids, *made][-3:]]
     await memory.settle()
     assert fuzzed // 10 < refused < fuzzed * 3 // 4
     assert await memory.list() == before
@@ -365,11 +361,11 @@ async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(memory
 # --- Two owners never meet, and what is done side by side is not lost.
 
 
-async def live(memory, entry, owner, chance, *, kept, foreign, is_over):
+async def live(memory, entry, owner, chance, *, kept, end):
     """Do what callers do until it is over: each answer is the owner's own."""
     other = {"ann": "bob", "bob": "ann"}[owner]
     for step in count():
-        if step and is_over():
+        if step and time.monotonic() > end:
             return
         await asyncio.sleep(0)
         number = chance.randrange(10**9)
@@ -386,7 +382,6 @@ async def live(memory, entry, owner, chance, *, kept, foreign, is_over):
             assert f"by {other}" not in await memory.context(own, owner)
         assert not [hit for hit in found if hit is None or f"by {other}" in hit.text]
         for one in [*kept[other].values()][:2]:
-            foreign.add(one)
             assert await memory.get(one, owner) is None
             assert await memory.delete(one, owner) is False
             assert [*await memory.forget(one, owner)] == []
@@ -403,23 +398,10 @@ async def live(memory, entry, owner, chance, *, kept, foreign, is_over):
 
 @pytest.mark.doses("seconds", 0, 30)
 async def test_fifty_tasks_of_two_owners_with_the_same_texts_never_meet_and_lose_nothing(memory, entry, seconds):
-    kept, foreign, end = {"ann": {}, "bob": {}}, set(), time.monotonic() + seconds
-    chances = [random.Random(number) for number in range(50)]  # noqa: S311  (chance, no secrets)
-    await asyncio.gather(
-        *(
-            live(
-                memory,
-                entry,
-                ("ann", "bob")[number % 2],
-                chance,
-                kept=kept,
-                foreign=foreign,
-                is_over=lambda: time.monotonic() > end,
-            )
-            for number, chance in enumerate(chances)
-        )
-    )
-    assert foreign
+    kept, end = {"ann": {}, "bob": {}}, time.monotonic() + seconds
+    chances = [(("ann", "bob")[number % 2], random.Random(number)) for number in range(50)]  # noqa: S311  (no secrets)
+    await asyncio.gather(*(live(memory, entry, *one, kept=kept, end=end) for one in chances))
+    assert all(kept.values())
     for owner, own in kept.items():
         told = Counter(text for text in await texts(memory, owner) if "is told by" in text)
         assert told - Counter([f"This key is told by {owner}."]) == Counter([*own])
@@ -437,22 +419,21 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("answer", BAD)
-async def test_an_embedder_that_is_down_or_gives_garbage_leaves_nothing_half_written(opening, entry, embedder, answer):
-    memory = await opening()
-    (kept,) = await memory.add("The ferry leaves at nine.", kind=entry.kind)
+async def test_an_embedder_that_is_down_or_gives_garbage_leaves_nothing_half_written(opening, entry, embedder):
+    memory, whole = await opening(), ["The ferry leaves at nine."]
+    (kept,) = await memory.add(*whole, kind=entry.kind)
     await memory.add("The ferry leaves at ten.", "bob", kind=entry.kind)
-    embedder.answer = BAD[answer]
-    whole = ["The ferry leaves at nine."]
-    if entry.system == "layers":  # keeps what has no vector, and finds it by its words
-        (new,) = await memory.add("The kettle sings.", kind=entry.kind)
-        assert new in [hit.id for hit in await memory.search("kettle sings")]
-        whole.append("The kettle sings.")
-    else:
+    for name, answer in BAD.items():
+        embedder.answer, text = answer, f"The kettle sings {name}."
+        if entry.system == "layers":  # keeps what has no vector, and finds it by its words
+            (new,) = await memory.add(text, kind=entry.kind)
+            assert new in [hit.id for hit in await memory.search(text)]
+            whole.append(text)
+            continue
         with pytest.raises((UnavailableError, StoreConflictError)):
-            await memory.add("The kettle sings.", kind=entry.kind)
+            await memory.add(text, kind=entry.kind)
         with pytest.raises((UnavailableError, StoreConflictError)):
-            await memory.search("kettle sings")
+            await memory.search(text)
         with pytest.raises((UnavailableError, StoreConflictError, NotSupported)):
             await memory.update(kept, "The ferry leaves at once.")
     embedder.answer = None
@@ -539,10 +520,6 @@ async def write(folder, done, acknowledge):
         for owner in OWNERS:
             step = done[owner] + later
             first, second, third = texts_of(step)
-            if not later:  # what a killed writer began
-                for hit in await memory.list(owner):
-                    if hit.text in (first, second, third):
-                        await memory.delete(hit.id, owner)
             scope = Scope(user=owner, session=f"s{step:06}")
             items = [Item(text=text, kind=entry.kind) for text in (first, second)]
             receipt = await memory.memory.add(items, scope)
@@ -558,13 +535,17 @@ async def write(folder, done, acknowledge):
 
 
 async def verify(folder, done):
-    """Compare all texts with what was acknowledged; of the step under way there may be a part, but of a batch none."""
+    """Compare all texts with what was acknowledged; of the step under way there may be a part, but none of a batch.
+
+    That part is deleted, for the next writer begins the step anew.
+    """
     entry, memory = await reopen(folder)
     await memory.settle()
     changed = 2 if can(memory, "update") else 1
     for owner, steps in done.items():
         first, second, third = texts_of(steps)
-        found = [hit.text for hit in await memory.list(owner) if hit.text.endswith(".") and " of town" in hit.text]
+        every = [hit.text for hit in await memory.list(owner) if entry.kind in (None, hit.kind)]  # no summaries
+        found = [text for text in every if not text.startswith("Key ")]
         under_way = {text for text in found if text in (first, second, third)}
         kept = {texts_of(step)[place] for step in range(steps) for place in (0, changed) if place or step % 3 != 2}
         assert Counter(text for text in found if text not in under_way) == Counter(kept), owner
@@ -572,13 +553,16 @@ async def verify(folder, done):
         if can(memory, "add.batch_atomic") and steps % 3 != 2:
             assert len(under_way) in (0, 2), (owner, under_way)
         if replaces_keys(memory):
-            keys = [hit.text for hit in await memory.list(owner) if hit.text.startswith("Key ")]
+            keys = [text for text in every if text.startswith("Key ")]
             assert keys in [[f"Key {one}."] if one >= 0 else [] for one in (steps - 1, steps)], owner
             of_key = await memory.memory.get(Ref(key=KEY), Scope(user=owner, session="k"))
             assert [of_key.text] == keys if keys else of_key is None
         await entry.sound(memory, owner)
         for text in found[-3:]:
             assert (await memory.search(text, owner))[0].text == text, owner
+        for hit in await memory.list(owner):
+            if hit.text in under_way:
+                await memory.delete(hit.id, owner)
     await memory.close()
 
 
