@@ -16,7 +16,13 @@ from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema
 from memstory.contract.values import Json, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import DEFAULT_OWNER, checked_owner
+from memstory_reference.input_checks import (
+    DEFAULT_OWNER,
+    checked_count,
+    checked_mapping,
+    checked_number,
+    checked_owner,
+)
 
 if TYPE_CHECKING:
     from memstory_reference.system_memory import SystemMemory
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 DEFAULT_SESSION = "default"
+MOST_TOKENS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +55,17 @@ class AsyncMemory:
         metadata: Mapping[str, Json] | None = None,
     ) -> list[str]:
         """Remember a text; return the ids of what was made of it. InputError says why nothing was."""
-        item = Item(text=text, key=key, kind=kind, metadata=metadata or {})
+        item = Item(
+            text=_text(text, "text"),
+            key=key if key is None else _text(key, "key"),
+            kind=kind if kind is None else _text(kind, "kind"),
+            metadata={} if metadata is None else checked_mapping(metadata, "metadata"),
+        )
         receipt = await self.memory.add([item], self._scope(user, session))
         ids = [one.id for one in receipt.items if one.id is not None]
         reasons = [one.reason for one in receipt.items if one.reason]
-        if not ids and reasons:
-            raise InputError(f"this is not stored: {'; '.join(reasons)}")
+        if not ids:
+            raise InputError(f"this is not stored: {'; '.join(reasons) or 'it says nothing'}")
         return ids
 
     async def search(
@@ -67,27 +79,33 @@ class AsyncMemory:
         where: Mapping[str, Json] | None = None,
     ) -> list[Hit]:
         """Return at most `limit` memories, best first; a hit has `text`, `score`, `id`, `kind`, `metadata`."""
-        asked = Query(text=query, top_k=limit, min_score=min_score, where=where or {})
+        asked = Query(
+            text=query,
+            top_k=limit if limit is None else checked_count(limit, "limit"),
+            min_score=min_score if min_score is None else checked_number(min_score, "min_score", -1, 1),
+            where={} if where is None else checked_mapping(where, "where"),
+        )
         return list(await self.memory.search(asked, self._scope(user, session)))
 
     async def get(self, id: str, user: str | None = None) -> Hit | None:  # noqa: A002  (the word for it)
         """Return the memory of an id, or None."""
-        return await self.memory.get(Ref(id=id), self._scope(user))
+        return await self.memory.get(Ref(id=_text(id, "id")), self._scope(user))
 
     async def list(self, user: str | None = None, *, session: str | None = None, kind: str | None = None) -> list[Hit]:
         """Return all memories, of one kind or of all."""
-        return [*await self.memory.list(self._scope(user, session), [kind] if kind else [])]
+        kinds = [] if kind is None else [_text(kind, "kind")]
+        return [*await self.memory.list(self._scope(user, session), kinds)]
 
     async def update(self, id: str, text: str, user: str | None = None) -> None:  # noqa: A002  (the word for it)
         """Replace the text of a memory; InputError if there is none of this id."""
         try:
-            await self.memory.update(Ref(id=id), Item(text=text), self._scope(user))
+            await self.memory.update(Ref(id=_text(id, "id")), Item(text=text), self._scope(user))
         except Refused as error:
             raise InputError(str(error)) from error
 
     async def delete(self, id: str, user: str | None = None) -> bool:  # noqa: A002  (the word for it)
         """Delete one memory; False if there is none of this id."""
-        return await self.memory.delete(Ref(id=id), self._scope(user))
+        return await self.memory.delete(Ref(id=_text(id, "id")), self._scope(user))
 
     async def delete_all(self, user: str | None = None, *, session: str | None = None) -> None:
         """Delete everything of a user, or of one session."""
@@ -95,11 +113,12 @@ class AsyncMemory:
 
     async def forget(self, id: str, user: str | None = None) -> Sequence[Hit]:  # noqa: A002  (the word for it)
         """Delete a memory with those that repeat what it says, in running talks too; return what went."""
-        return (await self.memory.forget(id, self._scope(user))).gone
+        return (await self.memory.forget(_text(id, "id"), self._scope(user))).gone
 
     async def context(self, query: str, user: str | None = None, *, tokens: int | None = None) -> str:
         """Return the text that goes before a model's prompt, where the memory makes one."""
-        return await self.memory.context(Query(text=query, token_budget=tokens), self._scope(user))
+        budget = tokens if tokens is None else checked_count(tokens, "tokens", high=MOST_TOKENS)
+        return await self.memory.context(Query(text=query, token_budget=budget), self._scope(user))
 
     async def say(self, text: str, user: str | None = None, *, session: str = DEFAULT_SESSION) -> str:
         """Take one turn with the memory's own agent; return the answer."""
@@ -113,7 +132,7 @@ class AsyncMemory:
         self, name: str, arguments: Mapping[str, Json], user: str | None = None, *, session: str | None = None
     ) -> ToolCall:
         """Call one of `tools`, as a model asked for it; what is wrong with the call is in its `error`."""
-        return await self.memory.tool(name, arguments, self._scope(user, session), "Program")
+        return await self.memory.tool(_text(name, "name"), arguments, self._scope(user, session), "Program")
 
     async def run(self, /, job: str, user: str | None = None, **arguments: Tree) -> Tree:
         """Run a job of the memory, such as `compress` or `reindex`; return what it reports."""
@@ -128,7 +147,14 @@ class AsyncMemory:
         await self.memory.close()
 
     def _scope(self, user: str | None, session: str | None = None) -> Scope:
-        return Scope(user=self.owner if user is None else user, session=session)
+        owner = checked_owner(self.owner if user is None else user)
+        return Scope(user=owner, session=session if session is None else checked_owner(session, "session"))
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{what} must be text, not {type(value).__name__}")
+    return value
 
 
 def _blocking(

@@ -215,6 +215,8 @@ def exported_row(hit: Hit) -> dict[str, Tree]:
 
 def read_rows(rows: Sequence[Mapping[str, Tree]], make: Callable[[Mapping[str, Tree]], R]) -> list[R]:
     """Return what `make` makes of each row; InputError says which row is wrong, and why."""
+    if isinstance(rows, str) or not isinstance(rows, Sequence):
+        raise InputError(f"rows must be a list of objects, not {type(rows).__name__}")
     made = []
     for number, row in enumerate(rows, start=1):
         try:

@@ -35,6 +35,7 @@ class VectorMatrix:
 
     def put(self, identifier: str, vector: NDArray[np.float32], moment: int = 0) -> None:
         """Add or replace a row; of equal ones the row with the higher `moment` comes first."""
+        self._check(vector)
         if identifier not in self._places:
             self._grow(len(vector))
             self._places[identifier] = len(self._ids)
@@ -73,8 +74,10 @@ class VectorMatrix:
     ) -> list[tuple[str, float]]:
         """Return the k nearest of all rows, or of those at the places `among`: best first, ties by newer, then id.
 
-        Each id comes with its cosine; `since` leaves out rows of an earlier moment.
+        Each id comes with its cosine; `since` leaves out rows of an earlier moment. StoreConflictError for a vector of
+        another dimension.
         """
+        self._check(vector)
         count = len(self._ids)
         places = np.arange(count) if among is None else among
         if since is not None:
@@ -91,6 +94,13 @@ class VectorMatrix:
             for place, score in zip(places, scores, strict=True)
         )
         return [(identifier, -negative) for negative, _, identifier in ranked[:k]]
+
+    def _check(self, vector: NDArray[np.float32]) -> None:
+        if self._ids and len(vector) != self._rows.shape[1]:
+            raise StoreConflictError(
+                f"the store holds vectors of {self._rows.shape[1]} numbers, this one has {len(vector)}: use the model "
+                "that the store was made with, or another folder"
+            )
 
     def _grow(self, dimension: int) -> None:
         capacity, count = len(self._rows), len(self._ids)

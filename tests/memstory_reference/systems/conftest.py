@@ -57,6 +57,10 @@ class Mutant:
         """The id of the story that notices."""
         return self.name.partition(":")[0]
 
+    def __post_init__(self) -> None:
+        private = [name for _, name, _ in self.patches if name.startswith("_")]
+        assert not private, f"{self.name}: {private} are private; change a port or a public function"
+
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Have the bug, in this process: a crash of the story would run a healthy child."""

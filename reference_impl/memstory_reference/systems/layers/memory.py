@@ -163,7 +163,8 @@ class LayersMemory(CorrectingInWords):
         contents = read_rows(active, content_of_row)
         done = await self._service.records.remember((await self._who(scope)).owner, None, contents)
         left_out = [f"{row.get('id')}: it is {row['standing']}" for row in rows if row not in active]
-        return [*left_out, *(f"{one.content}: {one.reason}" for one in done if one.outcome == "dropped")]
+        dropped = [(row, one) for row, one in zip(active, done, strict=True) if one.outcome == "dropped"]
+        return [*left_out, *(f"{row.get('id')}: {one.reason}" for row, one in dropped)]
 
     async def tools(self) -> Sequence[ToolSchema]:
         return TOOLS

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
-from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, ReceiptItem, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.recall.retrieval import RankedRecord
@@ -34,7 +33,7 @@ def layers_of(kinds: Sequence[str]) -> tuple[Layer, ...]:
     """Return the layers of these kinds, all of them for none."""
     unknown = set(kinds) - set(KINDS)
     if unknown:
-        raise Refused(f"kind {min(unknown)!r} is unknown; allowed: {', '.join(KINDS)}")
+        raise InputError(f"kind {min(unknown)!r} is unknown; allowed: {', '.join(KINDS)}")
     return tuple(Layer(kind) for kind in kinds) or tuple(Layer)
 
 

@@ -130,6 +130,8 @@ class ManagerMemory(CorrectingInWords):
         return {"deleted": await self._system.housekeeping.clean_up()}
 
     async def _job_migrate(self, scope: Scope, *, rows: Tree = None) -> Tree:
+        if not isinstance(rows, list | None):
+            raise InputError(f"migrate: rows must be a list of objects, not {type(rows).__name__}")
         migration = migrate_rows(rows or ())
         await self._manager.put(scope.user, migration.memories)
         return {

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import Refused, StoryError
+from memstory.contract.errors import StoryError
 from memstory.contract.models import ChatModel
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
@@ -140,7 +140,7 @@ class ObservationsMemory(ForgettingInWords):
         task_type: str = "research",
         final_score: float | None = None,
     ) -> Tree:
-        passages = LocalCorpus(Passage(id=one["id"], text=one["text"]) for one in corpus)
+        passages = LocalCorpus(read_rows(corpus, lambda one: Passage(id=str(one["id"]), text=str(one["text"]))))
         loop = ResearchLoop(self._service, passages, self._chat)
         run = await loop.run(task, scope.user, run_id=run_id, task_type=task_type, final_score=final_score)
         return {
@@ -189,7 +189,7 @@ class ObservationsMemory(ForgettingInWords):
 def _check_kinds(kinds: Sequence[str]) -> None:
     unknown = set(kinds) - {KIND}
     if unknown:
-        raise Refused(f"kind {min(unknown)!r} is unknown; allowed: {KIND}")
+        raise InputError(f"kind {min(unknown)!r} is unknown; allowed: {KIND}")
 
 
 def _id(ref: Ref) -> str:

@@ -26,7 +26,6 @@ from memstory_reference.input_checks import (
 )
 from memstory_reference.ports import (
     Embedder,
-    EmbedderUnavailableError,
     NewId,
     Primitive,
     Purpose,
@@ -34,6 +33,7 @@ from memstory_reference.ports import (
     VectorIndex,
     VectorStore,
 )
+from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.engrams import (
@@ -93,7 +93,7 @@ class MemoryService:
         self.config = config
         self._tombstones = tombstones or NoTombstones()
         self._store = store
-        self._embedder = embedder
+        self._embedder = CheckedEmbedder(embedder)
         self._clock = clock
         self._new_id = new_id
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -173,7 +173,7 @@ class MemoryService:
         wanted = checked_count(self.config.top_k if top_k is None else top_k, "top_k", 1)
         threshold = self.config.min_score if min_score is None else checked_number(min_score, "min_score", -1, 1)
         index = await self._index(owner)
-        (vector,) = await self._embed([text], Purpose.QUERY)
+        (vector,) = await self._embedder.embed([text], Purpose.QUERY)
         condition = {**check_metadata({} if where is None else where), "type": EPISODIC}
         plain = await self.nearest(index, vector, wanted, condition, bonus=0.0, threshold=threshold)
         praised = await self.nearest(
@@ -389,16 +389,9 @@ class MemoryService:
         if not (records := list({record.id: record for record in records}.values())):
             return
         self._tombstones.refuse(owner, *(record.text for record in records))
-        vectors = await self._embed([record.text for record in records], Purpose.DOCUMENT)
+        vectors = await self._embedder.embed([record.text for record in records], Purpose.DOCUMENT)
         index = await self._index(owner)
         await index.upsert([replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)])
-
-    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> NDArray[np.float32]:
-        vectors = await self._embedder.embed(texts, purpose)
-        # A vector of NaN would be stored, and then found by nothing or by everything.
-        if len(vectors) != len(texts) or not np.isfinite(vectors).all():
-            raise EmbedderUnavailableError(f"the embedder '{self._embedder.model}' returned garbage; check its server")
-        return vectors
 
 
 _MAX_DAYS = 365_000

@@ -1,14 +1,11 @@
 """Random calls with random arguments: only typed errors, and never anything of another owner."""
 
-import asyncio
 import random
-import time
-from itertools import count
 
 import pytest
 
 from memstory.contract.errors import MemstoryError
-from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Rule, Standing
+from memstory_reference.systems.layers.records.record import Arc, Fact, Rule, Standing
 from memstory_reference.systems.layers.service import OwnerSession
 from memstory_reference.systems.layers.turns.session_end import EndReason
 
@@ -125,39 +122,3 @@ async def test_random_calls_raise_only_what_callers_know(open_layers, seed, call
         assert {one.owner for one in every} <= {owner}
         pointed = {one.superseded_by for one in every} - {None}
         assert pointed <= {one.id for one in every}, "a pointer to what is not there"
-
-
-@pytest.mark.doses("seconds", 0, 60)
-async def test_fifty_tasks_of_two_owners_with_the_same_words_never_meet(open_layers, seconds):
-    service = await open_layers()
-    whose, liked = ({"ann": set(), "bob": set()} for _ in range(2))
-    end = time.monotonic() + seconds
-
-    async def work(number):
-        user = ("ann", "bob")[number % 2]
-        who = await service.who(user, f"t{number % 5}")
-        for turn in count():
-            if turn > 1 and time.monotonic() > end:
-                break
-            await service.turn(f"I like thing{number // 2}x{turn}.", who)
-            liked[user].add(f"thing{number // 2}x{turn}")
-            note = Fact(
-                category="note", subject="User", predicate="NOTED", object=f"n{number // 2} {turn}", evidence_quote=""
-            )
-            (done,) = await service.records.remember(who.owner, None, [note])
-            whose[user].add(done.id)
-            found = await service.records.search(who.owner, f"n{number // 2} {turn} thing")
-            assert {one.record.owner for one in found} <= {who.owner}
-            if turn % 5 == 4:
-                await service.end_session(who, EndReason.EXPLICIT)
-
-    await asyncio.gather(*(work(number) for number in range(50)))
-    await service.settle()
-    assert not whose["ann"] & whose["bob"]
-    for user, ids in whose.items():
-        other = "user:bob" if user == "ann" else "user:ann"
-        assert [await service.records.get(other, one) for one in list(ids)[:50]] == [None] * min(50, len(ids))
-        mine = await service.records.listed(f"user:{user}", [Layer.SEMANTIC], tuple(Standing))
-        likes = {one.content.object for one in mine if one.content.predicate == "LIKES"}
-        assert likes == liked[user]
-        assert ids <= {one.id for one in mine}

@@ -8,7 +8,7 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError
 from memstory_reference.adapters.faults import FaultSwitch
-from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.identity import OwnerMissingError, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Rule
@@ -229,12 +229,6 @@ async def test_the_embedder_is_never_asked_in_incognito(open_layers, tmp_path):
     await service.end_session(who, EndReason.EXPLICIT)
     assert len(await service.records.search(who.owner, "pilot")) == 2
     assert not (tmp_path / "layers").exists()
-
-
-async def test_one_process_owns_the_folder(open_layers):
-    await open_layers()
-    with pytest.raises(StoreConflictError):
-        await open_layers()
 
 
 async def test_parallel_turns_of_one_session_are_all_kept(open_layers):

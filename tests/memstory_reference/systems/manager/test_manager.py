@@ -5,7 +5,7 @@ import pytest
 
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.ports import EmbedderUnavailableError, Record
+from memstory_reference.ports import Record
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memories.rows import NewMemory
@@ -94,14 +94,6 @@ async def test_content_that_cannot_be_kept_is_refused_before_anything_is_embedde
     assert world.embedder.calls == 0
 
 
-async def test_a_batch_with_one_wrong_entry_stores_nothing(manager):
-    with pytest.raises(InputError, match="reserved"):
-        await manager.store_many(
-            "ann", [NewMemory(content="bees"), NewMemory(content="wasps", metadata={"created_at": "2001-01-01"})]
-        )
-    assert await manager.count("ann") == 0
-
-
 async def test_a_batch_is_embedded_at_once(manager, world):
     await manager.store_many("ann", [NewMemory(content=f"bee {number}") for number in range(20)])
     assert (world.embedder.calls, await manager.count("ann")) == (1, 20)
@@ -141,12 +133,6 @@ async def test_what_has_expired_is_unknown_to_forget_and_gone_afterwards(manager
     clock.moment += DAY
     assert not await manager.forget("ann", memory.id)
     assert await manager.count("ann") == 0
-
-
-async def test_forget_of_another_owners_memory_does_nothing(manager):
-    memory = await manager.store("ann", "bees", FACT)
-    assert not await manager.forget("bob", memory.id)
-    assert await manager.get("ann", memory.id) == memory
 
 
 async def test_an_update_keeps_type_age_and_what_binds_a_context_to_its_key(manager, clock):
@@ -315,12 +301,3 @@ async def test_concurrent_writes_lose_nothing_and_a_key_keeps_one_row(manager):
         *(manager.store("ann", "the same fact", FACT) for _ in range(50)),
     )
     assert await manager.count("ann") == 52
-
-
-async def test_an_embedder_that_is_down_changes_nothing_and_is_not_hidden(manager, world):
-    world.embedder.is_down = True
-    for work in (manager.store("ann", "bees", FACT), manager.search("ann", "bees")):
-        with pytest.raises(EmbedderUnavailableError):
-            await work
-    assert await manager.count("ann") == 0
-    assert await manager.get_context("ann", "s1", "k") is None

@@ -3,12 +3,12 @@
 import random
 import shutil
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 
-from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
 from memstory_reference.systems.observations.config import ObservationsConfig
 
@@ -86,17 +86,6 @@ async def test_a_vector_that_was_changed_is_made_again(open_folder, folder):
         rows.execute("UPDATE rows SET vector = zeroblob(7) WHERE id = 'r4'")
         rows.execute("DELETE FROM rows WHERE id = 'r5'")
     assert await all_found(open_folder)
-
-
-@pytest.mark.parametrize("seed", range(12))
-async def test_damaged_rows_are_told_in_words(open_folder, folder, seed):
-    damage(folder / OBSERVATIONS_FILE, seed)
-    with suppress(MemstoryError):
-        service = await open_folder()
-        for call in (lambda: service.recent("ann"), lambda: service.search("Covered subject3", "ann")):
-            with suppress(MemstoryError):
-                await call()
-        await service.close()
 
 
 @pytest.mark.parametrize("damage", ["facts = '['", "narrative = x'00'", "task_type = x'00'", "rating = 'good'"])

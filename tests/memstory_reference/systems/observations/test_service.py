@@ -7,7 +7,7 @@ import pytest
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.watched import WatchedEmbedder
-from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.service import ObservationService
@@ -101,15 +101,6 @@ async def test_one_batch_is_one_embedding_call_and_its_repeats_are_skipped(servi
     assert embedder.data()["calls"] == 1
 
 
-async def test_owners_with_the_same_run_never_meet(service):
-    await service.store([observation("run", "Near and poor.", 5.0)], "ann")
-    await service.store([observation("run", "Less near and excellent.", 9.0)], "bob")
-    assert [await ids(service, owner=owner) for owner in ("ann", "bob", "eve")] == [["run"], ["run"], []]
-    assert await service.rate("run", 2, "eve") is False
-    assert await service.delete(["run"], "ann") == ["run"]
-    assert await ids(service, owner="bob") == ["run"]
-
-
 async def test_a_specific_word_finds_what_is_far(service):
     await service.store([observation("run", "Near and poor.", facts=("It ran glm4:9b.",))], "ann")
     found = await service.search("tune glm4:9b", "ann", min_sim=0.99)
@@ -142,21 +133,6 @@ async def test_reindex_fills_an_empty_vector_index_and_drops_strays(make_service
     assert await service.reindex("ann") == 1
     assert await ids(service) == ["run"]
     assert await index.count() == 1
-
-
-async def test_another_model_is_refused(make_service, tmp_path):
-    make_service()
-    other = FixedVectors({"task": [1, 0, 0]})
-    with pytest.raises(StoreConflictError, match="made with model 'fixed-2', not 'fixed-3'"):
-        ObservationService(
-            file=tmp_path / "observations.sqlite3",
-            vectors=ExactStore(model="fixed-3"),
-            embedder=other,
-            chat=None,
-            clock=Noon(),
-            new_id=str,
-            config=ObservationsConfig(),
-        )
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), -0.1, 10.1, True, "9"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.errors import InputError
 from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, Utterance
 
 EAST, NORTH, WEST = (1, 0), (0, 1), (-1, 0)
@@ -203,30 +203,11 @@ async def test_a_setting_lets_secrets_in(make_service):
     assert len(await service.ingest(CARD, "ann", "s")) == 1
 
 
-async def test_a_failing_embedder_leaves_nothing(make_service):
-    class Broken:
-        model, dimension = "hashed-16", 16
-
-        async def embed(self, texts, purpose):
-            raise InputError("broken")
-
-    service = make_service(embedder=Broken())
-    with pytest.raises(InputError, match="broken"):
-        await service.ingest("the east", "ann", "s")
-    assert await service.memories("ann") == []
-
-
 async def test_the_same_text_said_at_once_by_many_is_one_memory(make_service):
     service = make_service()
     await asyncio.gather(*(service.ingest("the east", "ann", "s") for _ in range(20)))
     (kept,) = await service.memories("ann")
     assert kept.times_seen == 20
-
-
-async def test_another_model_is_refused(make_service, hashed_vectors):
-    make_service()
-    with pytest.raises(StoreConflictError, match="made with model 'hashed-16', not 'other'"):
-        make_service(embedder=hashed_vectors(model="other"))
 
 
 CHANGES = st.lists(

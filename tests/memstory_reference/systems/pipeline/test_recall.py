@@ -235,18 +235,6 @@ async def test_working_memories_belong_to_their_session_and_to_a_day(make_servic
     assert await texts(service, session_id="b") == ["there"]
 
 
-async def test_users_never_meet(make_service):
-    service = make_service(ASK)
-    for user in ("ann", "bob"):
-        await service.import_rows([row("the twin", id="same"), {"text": f"I hate {user}", "kind": "procedural"}], user)
-    await service.update("same", "changed", "bob")
-    assert await texts(service) == ["I hate ann", "the twin"]
-    assert await service.delete(["same"], "eve") == []
-    assert await service.get("same", "eve") is None
-    assert await service.forget("bob") == 2
-    assert await texts(service) == ["I hate ann", "the twin"]
-
-
 async def test_tokens_are_counted_by_whoever_is_given(make_service):
     service = make_service(
         ASK, counter=TokenCounter(name="letters", count=len), max_chunk_tokens=10, min_chunk_tokens=1

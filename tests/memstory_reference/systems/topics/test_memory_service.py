@@ -3,7 +3,6 @@ import asyncio
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.ports import EmbedderUnavailableError
 
 
 async def test_a_topic_is_recalled_exactly_as_it_was_written(memory):
@@ -148,44 +147,6 @@ async def test_metadata_of_a_caller_cannot_make_a_topic_of_an_engram(memory):
     assert await memory.service.recall_topic("ann", "user.name") is None
 
 
-async def test_nothing_of_one_owner_is_reached_by_another(memory):
-    topic = await memory.service.write_topic("ann", "user.name", "Elixir")
-    engram = await memory.service.write_episodic("ann", "near", {})
-    await memory.service.write_topic("bob", "user.name", "Rust")
-    for entry in (topic, engram):
-        assert await memory.service.entry("bob", entry) is None
-        assert await memory.service.reward("bob", entry, 1) is False
-        assert await memory.service.rewrite("bob", entry, "Eve") is False
-        assert await memory.service.forget("bob", entry) is False
-    assert await memory.service.search_episodic("bob", "query") == []
-    assert await memory.service.list_engrams("bob") == []
-    assert await memory.service.forget_all("bob") == 1
-    assert await memory.service.recall_topic("ann", "user.name") == "Elixir"
-    assert len(await memory.service.search_episodic("ann", "query")) == 1
-
-
-@pytest.mark.parametrize("owner", ["", " ", None, {"$ne": ""}])
-async def test_a_missing_owner_is_refused_by_every_operation(memory, owner):
-    service = memory.service
-    for call in (
-        service.write_topic(owner, "user.name", "Elixir"),
-        service.recall_topic(owner, "user.name"),
-        service.write_episodic(owner, "near", {}),
-        service.search_episodic(owner, "query"),
-        service.list_topics(owner),
-        service.list_engrams(owner),
-        service.entry(owner, "x"),
-        service.rewrite(owner, "x", "Eve"),
-        service.reward(owner, "x", 1),
-        service.forget(owner, "x"),
-        service.forget_all(owner),
-        service.purge(owner, 1),
-        service.count(owner, "topic"),
-    ):
-        with pytest.raises(InputError, match="owner"):
-            await call
-
-
 async def test_topics_are_listed_by_name_and_by_prefix(memory):
     for topic in ("user.name", "project.stack.db", "user.language", "project.stack.web"):
         await memory.service.write_topic("ann", topic, "Elixir")
@@ -246,27 +207,6 @@ async def test_a_purge_without_a_retention_is_refused(memory):
     for days in (None, -1, float("nan"), True, "30"):
         with pytest.raises(InputError, match="retention_days"):
             await memory.service.purge("ann", days)
-
-
-async def test_while_the_embedder_is_down_nothing_is_half_written(memory):
-    await memory.service.write_topic("ann", "user.name", "Elixir")
-    memory.switch.mode = "down"
-    for call in (
-        memory.service.write_topic("ann", "user.name", "Rust"),
-        memory.service.write_episodic("ann", "near", {}),
-        memory.service.search_episodic("ann", "query"),
-    ):
-        with pytest.raises(EmbedderUnavailableError):
-            await call
-    assert await memory.service.recall_topic("ann", "user.name") == "Elixir"
-    assert await memory.service.count("ann", "episodic") == 0
-
-
-async def test_a_vector_of_garbage_is_never_stored(memory):
-    memory.switch.mode = "garbage"
-    with pytest.raises(EmbedderUnavailableError, match="garbage"):
-        await memory.service.write_episodic("ann", "near", {})
-    assert await memory.service.count("ann", "episodic") == 0
 
 
 async def test_the_later_of_two_concurrent_writes_of_a_topic_stays(memory):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.ports import Embedder, EmbedderUnavailableError, Purpose
-from memstory_reference.storage.vector_matrix import normalized_or_none
+from memstory_reference.storage.checked_embedder import CheckedEmbedder
 
 Vector = NDArray[np.float32] | None
 
@@ -19,7 +19,7 @@ class Embeddings:
     """An embedding provider that may be null; what has no vector is found by its words, and embedded later."""
 
     def __init__(self, embedder: Embedder | None) -> None:
-        self._embedder = embedder
+        self._embedder = None if embedder is None else CheckedEmbedder(embedder)
         self.failures = 0
 
     @property
@@ -39,7 +39,7 @@ class Embeddings:
         if self._embedder is None or not texts:
             return [None] * len(texts)
         try:
-            return [normalized_or_none(row) for row in await self._embedder.embed(texts, purpose)]
+            return [*await self._embedder.embed(texts, purpose)]
         except EmbedderUnavailableError:
             self.failures += 1
             return [None] * len(texts)

@@ -168,7 +168,10 @@ class PostgresTurns:
         self, owner: str, vector: NDArray[np.float32], stems: Sequence[str], size: int, conditions: Conditions
     ) -> Pool:
         among = None if conditions.is_open else [number for number, _ in await self._meeting(owner, conditions)]
-        return await self._call(_pool, owner, vector, list(stems), size=size, among=among)
+        async with postgres_errors(), self._connections.one() as connection, connection.transaction():
+            # All its statements see the same rows, whatever others delete meanwhile.
+            await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return await _pool(connection, owner, vector, list(stems), size=size, among=among)
 
     async def speakers(self, owner: str) -> Collection[str]:
         sql = f"SELECT DISTINCT speaker FROM turns WHERE owner = {_OWNER} AND speaker IS NOT NULL"  # noqa: S608

@@ -1,10 +1,8 @@
 """Files of the layers that a disk, a copy or a hand has changed: the rest is usable, and the damage is reported."""
 
 import json
-import logging
-import random
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime
 
 import numpy as np
@@ -179,38 +177,6 @@ async def test_a_damaged_record_of_a_log_is_left_out(tmp_path, caplog):
     assert [one.id for one in await log.alist("ann")] == ["d"]
     assert len(caplog.messages) == 3
     await log.aclose()
-
-
-ASKS = (
-    lambda store: store.alist("ann", None, tuple(Standing)),
-    lambda store: store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5),
-    lambda store: store.asearch_similar("ann", Layer.SEMANTIC, EAST, 5),
-    lambda store: store.aload("ann", "s"),
-    lambda store: store.aactive(),
-    lambda store: store.asession_key(),
-    lambda store: store.acounts("ann"),
-    lambda store: store.adamaged("ann"),
-    lambda store: store.aput(record("new", "pie")),
-    lambda store: store.adelete_owner("ann"),
-)
-
-
-@pytest.mark.usefixtures("filled")
-@pytest.mark.parametrize("seed", range(60))
-async def test_a_file_of_random_damage_raises_only_what_callers_know(tmp_path, file, caplog, seed):
-    caplog.set_level(logging.CRITICAL)
-    damaged, chance = bytearray(file.read_bytes()), random.Random(seed)  # noqa: S311  (damage, no secret)
-    for _ in range(chance.choice([1, 20, 400])):
-        damaged[chance.randrange(len(damaged))] = chance.randrange(256)
-    for leftover in tmp_path.glob(f"{FILE}-*"):
-        leftover.unlink()
-    file.write_bytes(damaged[: chance.choice([len(damaged), chance.randrange(len(damaged))])])
-    with suppress(MemstoryError):
-        store = SqliteStore(file, model="fixed-2")
-        for ask in ASKS:
-            with suppress(MemstoryError):
-                await ask(store)
-        await store.aclose()
 
 
 FIRST_SCHEMA = """

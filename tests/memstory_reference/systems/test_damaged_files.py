@@ -1,4 +1,4 @@
-"""Files of the six memories with flipped bytes: they answer with what is whole, or name the file and what to do."""
+"""Damaged files of the six memories: they answer with what is whole, or name the file and what to do."""
 
 from __future__ import annotations
 
@@ -53,17 +53,37 @@ async def filled(factories, tmp_path, system):
     return tmp_path / "filled", factories[system]
 
 
-def flipped(folder, to, seed, number):
-    """Copy a folder, with bits flipped in one of its files; return that file's name."""
+def flip(content, random):
+    for _ in range(FLIPS):
+        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+
+
+def overwrite(content, random):
+    place = random.randrange(max(1, len(content) - 400))
+    content[place : place + 400] = random.randbytes(min(400, len(content) - place))
+
+
+def cut(content, random):
+    del content[random.randrange(len(content)) :]
+
+
+def fill(content, random):
+    content[:] = random.choice([b"", b"no database", b"SQLite format 3\x00" + b"\xff" * 5000])
+
+
+DAMAGES = (flip, overwrite, cut, fill)
+
+
+def damage(folder, to, seed, number):
+    """Copy a folder, with one of its files damaged; return how, and that file's name."""
     random = Random(f"{seed}-{number}")  # noqa: S311  (no secret)
     shutil.rmtree(to, ignore_errors=True)
     shutil.copytree(folder, to)
     file = random.choice(sorted(one for one in to.rglob("*") if one.suffix in (".sqlite3", ".f32")))
-    content = bytearray(file.read_bytes())
-    for _ in range(FLIPS):
-        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+    content, kind = bytearray(file.read_bytes()), DAMAGES[number % len(DAMAGES)]
+    kind(content, random)
     file.write_bytes(content)
-    return file.name
+    return f"{kind.__name__} {file.name}"
 
 
 async def used(factory, folder):
@@ -99,10 +119,10 @@ async def used(factory, folder):
     return said
 
 
-async def use_flipped(filled, folder, seed, folders):
+async def use_damaged(filled, folder, seed, folders):
     whole, factory = filled
     for number in range(folders):
-        file = flipped(whole, folder, seed, number)
+        file = damage(whole, folder, seed, number)
         try:
             said = await used(factory, folder)
         except Exception as error:
@@ -117,10 +137,43 @@ def _quiet(caplog):
     caplog.set_level(logging.CRITICAL)
 
 
-@pytest.mark.doses("folders", 5, 2_000)
+@pytest.mark.doses("folders", 8, 2_000)
 @pytest.mark.parametrize("system", SYSTEMS)
-async def test_a_memory_with_flipped_bytes_answers_or_names_the_file_and_what_to_do(filled, tmp_path, seed, folders):
-    await use_flipped(filled, tmp_path / "flipped", seed, folders)
+async def test_a_memory_with_a_damaged_file_answers_or_names_the_file_and_what_to_do(filled, tmp_path, seed, folders):
+    await use_damaged(filled, tmp_path / "damaged", seed, folders)
+
+
+def spoil(folder, text):
+    """Make every cell that holds `text` unreadable, in all rows of all files; return how many."""
+    cells = 0
+    for file in folder.rglob("*.sqlite3"):
+        with closing(sqlite3.connect(file)) as connection, connection:
+            tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+            virtual = [f"{name}_" for name, sql in tables if sql.startswith("CREATE VIRTUAL")]
+            for name, sql in tables:
+                if sql.startswith("CREATE VIRTUAL") or name.startswith(tuple(virtual)):
+                    continue
+                for _, column, *_ in connection.execute(f"PRAGMA table_info({name})").fetchall():
+                    change = f"UPDATE {name} SET {column} = CAST(x'66ff' AS TEXT) WHERE instr({column}, ?)"  # noqa: S608
+                    cells += connection.execute(change, (text,)).rowcount
+    return cells
+
+
+@pytest.mark.parametrize("system", ["layers", "pipeline", "turns"])
+async def test_a_row_that_cannot_be_read_stops_itself_alone(filled):
+    folder, factory = filled
+    texts = [told(ANN, number).text.strip() for number in range(TOLD)]
+    assert spoil(folder, texts.pop(3))
+    target = await opened(factory, folder)
+    assert sorted(hit.text.strip() for hit in await target.list(ANN)) == sorted(texts)
+    assert await target.search(Query(text=texts[4]), ANN)
+    assert len(await target.list(BOB)) == TOLD - 1
+    await target.delete(Ref(), ANN)
+    assert await target.list(ANN) == []
+    await target.add([Item(text="A new thing, number 99.")], ANN)
+    assert [hit.text for hit in await target.list(ANN)] == ["A new thing, number 99."]
+    assert len(await target.list(BOB)) == TOLD - 1
+    await target.close()
 
 
 INDEXES = {
