@@ -182,15 +182,20 @@ FACTORIES = {
 TALKS = [
     *(("topics", story) for story in ("S5", "S5b", "S5c", "S5d", "S5e", "S6", "S6b", "S6c", "S6d", "S6e")),
     *((system, story) for system in FACTORIES for story in ("HON1", "HON2", "HON4", "HON5")),
+    *(
+        ("topics", story)
+        for story in ("L4", "L17e-sentence", "L17e-name", "L17e-place", "X4", "X6-value", "X6-question")
+    ),
+    *(("manager", story) for story in ("M10c", "M11")),
+    *(("turns", story) for story in ("T48", "T50", "X6-question")),
 ]
 
 
 @pytest.fixture(scope="module")
 def stories():
     folder = Path(__file__).parents[3] / "stories"
-    files = ("s5_memory_recall.yaml", "s6_memory_save.yaml", "honest/honest.yaml")
-    read = [story for file in files for story in load_stories(folder / file, file)]
-    return {story.id: story for story in read if isinstance(story, Story)}
+    read = [story for file in sorted(folder.rglob("*.yaml")) for story in load_stories(file, file.name)]
+    return {f"{story.id}-{story.row}" if story.row else story.id: story for story in read if isinstance(story, Story)}
 
 
 @pytest.fixture
