@@ -70,7 +70,8 @@ class SystemMemory(Memory):
         """Return what people read of a status."""
         counts = ", ".join(f"{name} {status[name]}" for name in self.counted if name in status)
         unreadable = f", unreadable {status['unreadable']}" if status.get("unreadable") else ""
-        return f"{counts}{unreadable}"
+        waiting = f", waiting for the model {status['waiting']}" if status.get("waiting") else ""
+        return f"{counts}{waiting}{unreadable}"
 
     async def lost(self) -> int:
         """Return how many rows cannot be read since a file was damaged, where that is known."""

@@ -311,10 +311,29 @@ async def test_a_session_keeps_the_words_of_its_last_turns_alone(store, monkeypa
     await store.asave(buffer())
     for number in range(2, 6):
         one = await store.aload("ann", "s", last=1)
-        await store.asave(one.spoken(str(number), "", NOON))
+        await store.asave(one.with_extracted(one.turn_count).spoken(str(number), "", NOON))
     found = await store.aload("ann", "s")
     assert [turn.number for turn in found.turns] == [3, 4, 5]
     assert found.turn_count == 5
+
+
+async def test_a_session_keeps_the_words_of_turns_that_nobody_has_looked_at(store, monkeypatch):
+    for module in (candidates, sqlite_sessions_store, sessions_store):
+        monkeypatch.setattr(module, "MAX_TURNS", 3)
+    await store.asave(buffer())
+    for number in range(2, 6):
+        one = await store.aload("ann", "s", last=1)
+        await store.asave((one if number == 2 else one.with_extracted(number - 1)).spoken(str(number), "", NOON))
+    assert [turn.number for turn in (await store.aload("ann", "s")).turns] == [1, 3, 4, 5]
+
+
+async def test_a_session_knows_the_turns_at_which_a_model_failed(store):
+    await store.asave(buffer().with_missed(1, ["semantic"]))
+    assert (await store.aload("ann", "s", last=0)).missed == {1: ("semantic",)}
+    (active,) = await store.aactive("ann")
+    assert active.missed == {1: ("semantic",)}
+    await store.asave((await store.aload("ann", "s")).with_extracted(1))
+    assert (await store.aload("ann", "s")).missed == {}
 
 
 async def test_a_session_that_ends_takes_its_turns_along(store):

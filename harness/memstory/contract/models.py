@@ -61,6 +61,10 @@ class ChatModelUnavailableError(UnavailableError):
     """A chat model that cannot answer now; the message says what to do."""
 
 
+class BrokenReplyError(ChatModelUnavailableError):
+    """A reply that began and did not come to its end: the model is there, and asked the same may do the same."""
+
+
 class ChatModel(Protocol):
     """A language model that may call tools. `name` says 'stand-in' if there is no model behind it.
 

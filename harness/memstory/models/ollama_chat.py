@@ -11,6 +11,7 @@ import ollama
 
 from memstory.contract.models import (
     REPLY,
+    BrokenReplyError,
     ChatModelUnavailableError,
     ChatRequest,
     Message,
@@ -122,14 +123,16 @@ class OllamaChat:
 
     def _silent(self, answer: _Answer) -> ChatModelUnavailableError:
         what = "stopped in the middle of its answer" if answer.begun else "gave no answer"
-        return ChatModelUnavailableError(
+        error = BrokenReplyError if answer.begun else ChatModelUnavailableError
+        return error(
             f"{self._model} at {self._host} {what} and was silent for {self._timeout_seconds:g} s. It may still be "
             "loading: see 'ollama ps', then try again, raise the time limit or choose a smaller model."
         )
 
     def _broken_off(self, why: str, answer: _Answer) -> ChatModelUnavailableError:
         got = f" after {len(answer.content)} characters" if answer.begun else ""
-        return ChatModelUnavailableError(
+        error = BrokenReplyError if answer.begun else ChatModelUnavailableError
+        return error(
             f"Ollama at {self._host} broke off the answer of {self._model}{got}; {why}. "
             "Try again; if it stays, look at 'ollama ps' and restart with: ollama serve"
         )

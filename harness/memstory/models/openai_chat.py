@@ -12,6 +12,7 @@ from openai.types.chat import ChatCompletionChunk
 
 from memstory.contract.models import (
     REPLY,
+    BrokenReplyError,
     ChatModelUnavailableError,
     ChatRequest,
     Message,
@@ -71,8 +72,8 @@ class OpenAiChat:
             raise self._wrong("reached its length limit before the JSON was complete")
         return answer.reply(self._wrong)
 
-    def _wrong(self, what: str) -> ChatModelUnavailableError:
-        return ChatModelUnavailableError(f"{self._model} at {self._server.url} {what}. Try again, or another model.")
+    def _wrong(self, what: str) -> BrokenReplyError:
+        return BrokenReplyError(f"{self._model} at {self._server.url} {what}. Try again, or another model.")
 
 
 async def _parts(response: Any) -> AsyncIterator[ChatCompletionChunk]:

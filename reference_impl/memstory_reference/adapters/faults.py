@@ -6,16 +6,27 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
+from memstory.models.spoiled_replies import REPLIES, STATUSES
 from memstory_reference.ports import Match, Primitive, VectorStore
 
+CHAT_MODEL: Final = "chat model"
 MODES = ("ok", "down", "slow", "garbage")
 """How a part behaves; `garbage` answers in the right form with wrong content."""
+
+SPOILED = tuple(mode for mode in REPLIES if mode not in STATUSES)
+"""How a chat model may reply beside that."""
+
+
+def modes_of(part: str) -> Sequence[str]:
+    """Return how a part can behave."""
+    return (*MODES, *REPLIES) if part == CHAT_MODEL else MODES
+
 
 SLOW_SECONDS = 0.2
 
@@ -34,11 +45,20 @@ class FaultSwitch:
         self.landed += self.mode == "garbage"
         return self.mode == "garbage"
 
+    def spoiling(self) -> str | None:
+        """Return in which way a reply has to be spoiled now, if at all, which then counts."""
+        self.landed += self.mode in SPOILED
+        return self.mode if self.mode in SPOILED else None
+
     async def pass_or_fail(self, error: type[UnavailableError] = UnavailableError) -> None:
         """Wait or raise as the mode says, before the part is asked."""
         self.landed += self.mode in ("down", "slow")
         if self.mode == "down":
             raise error(f"the story has taken the {self.part} down")
+        if self.mode in STATUSES:
+            status, self.mode = STATUSES[self.mode], "ok"
+            self.landed += 1
+            raise error(f"the story has had the {self.part} fail once with {status}")
         if self.mode == "slow":
             await asyncio.sleep(self.slow_seconds)
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from memstory.contract.errors import MemstoryError, UnavailableError
-from memstory.contract.models import REPLY, ChatModel, ChatModelUnavailableError, ChatRequest, Reply
+from memstory.contract.models import (
+    REPLY,
+    BrokenReplyError,
+    ChatModel,
+    ChatModelUnavailableError,
+    ChatRequest,
+    Reply,
+    ToolRequest,
+)
 from memstory.contract.values import Tree
+from memstory.models.spoiled_replies import spoil
 from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder, sent_texts
-from memstory_reference.adapters.faults import FaultSwitch
+from memstory_reference.adapters.faults import CHAT_MODEL, FaultSwitch
 from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 KEPT_TEXTS = 10_000
@@ -96,7 +106,7 @@ class WatchedModel:
         self.name = inner.name
         self.failures: list[MemstoryError] = []
         self._inner = inner
-        self._switch = switch or FaultSwitch("chat model")
+        self._switch = switch or FaultSwitch(CHAT_MODEL)
         self._after_reply = after_reply or self._switch
         self._calls = 0
         self._log: deque[dict[str, Tree]] = deque(maxlen=KEPT_CALLS)
@@ -123,6 +133,8 @@ class WatchedModel:
             except MemstoryError as error:
                 self.failures.append(error)
                 raise
+            if mode := switch.spoiling():
+                reply = spoiled_reply(mode, reply)
         entry["reply"] = asdict(reply)
         return reply
 
@@ -132,3 +144,26 @@ class WatchedModel:
             "calls": max(0, self._calls - max(since, 0)),
             "log": [entry for entry in self._log if entry["call"] > since],
         }
+
+
+def spoiled_reply(mode: str, reply: Reply) -> Reply:
+    """Return a reply as a model gives it that does badly; arguments that are no JSON break it off."""
+    calls = [
+        {"function": {"name": one.name, "arguments": json.dumps(dict(one.arguments))}} for one in reply.tool_requests
+    ]
+    spoiled = spoil(mode, {"role": "assistant", "content": reply.content, **({"tool_calls": calls} if calls else {})})
+    requests = []
+    for call in spoiled.get("tool_calls") or ():
+        name, arguments = call["function"]["name"], _arguments(call["function"]["arguments"])
+        if arguments is None:
+            raise BrokenReplyError(f"the story has spoiled the arguments of the call of {name}")
+        requests.append(ToolRequest(name=name, arguments=arguments))
+    return replace(reply, content=spoiled["content"], tool_requests=tuple(requests))
+
+
+def _arguments(text: str) -> dict[str, Tree] | None:
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        return None
+    return arguments if isinstance(arguments, dict) else None

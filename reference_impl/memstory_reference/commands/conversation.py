@@ -185,6 +185,11 @@ class Conversation:
         if report["ended"]:
             kept = "its summary is kept" if report["summary"] else "it was too short for a summary"
             self.speech.aside(f"The session is ended: {kept}. Held memories that are kept now: {report['kept']}.")
+        elif report["waiting"]:
+            turns = f"{report['waiting']} turn{'s' if report['waiting'] > 1 else ''}"
+            self.speech.aside(
+                f"! The session is not ended: the model is not there to read {turns}. They are kept and wait for it."
+            )
         elif reason == EXPLICIT:
             self.speech.aside("There is no session to end.")
 

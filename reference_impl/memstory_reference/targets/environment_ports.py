@@ -16,7 +16,7 @@ from memstory.models.ollama_address import ollama_host
 from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
-from memstory_reference.adapters.faults import MODES, FaultSwitch, faulty_vector_store
+from memstory_reference.adapters.faults import CHAT_MODEL, FaultSwitch, faulty_vector_store, modes_of
 from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
 from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_embedder
 from memstory_reference.composition.embedders import MINILM
@@ -55,8 +55,9 @@ class EnvironmentPorts:
         """Make `part` behave as `mode` from now on."""
         if part not in self.switches:
             raise NotSupported(f"fault.{part}")
-        if mode not in MODES:
-            raise StoryError(f"fault: {part} has no mode {mode!r}; allowed: {', '.join(MODES)}")
+        allowed = modes_of(self.switches[part].part)
+        if mode not in allowed:
+            raise StoryError(f"fault: {part} has no mode {mode!r}; allowed: {', '.join(allowed)}")
         self.switches[part].mode = mode
 
     @property
@@ -103,9 +104,9 @@ def environment_ports(
     )
     if env.other_embedder:
         inner = OtherModel(inner)
-    switches = {"embedder": FaultSwitch("embedder"), "model": FaultSwitch("chat model"), "store": FaultSwitch("store")}
+    switches = {"embedder": FaultSwitch("embedder"), "model": FaultSwitch(CHAT_MODEL), "store": FaultSwitch("store")}
     if after_reply is not None:
-        switches[after_reply] = FaultSwitch("chat model")
+        switches[after_reply] = FaultSwitch(CHAT_MODEL)
     embedding = Stopwatch()
     embedder = WatchedEmbedder(inner, switches["embedder"], timed=embedding.running)
 

@@ -34,6 +34,7 @@ COMMON: Final[frozenset[Capability]] = frozenset(
         *("restart", "restart.embedder", "crash", "clock", "persistent", "scope.user", "scope.required"),
         *("embedder.fixed", "llm.scripted"),
         *("inspect.embedder", "inspect.model", "inspect.log", "fault.embedder", "fault.model", "fault.store"),
+        "fault.replies",
     }
 )
 _OWN: Final = frozenset({"about", "run", "inspect"})

@@ -3,13 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message, Reply
+from memstory.contract.models import BrokenReplyError, ChatModelUnavailableError, ChatRequest, Message, Reply
 from memstory.contract.values import ToolSchema
 from memstory.models.scripted_chat import ScriptedChat
+from memstory.models.spoiled_replies import STATUSES
 from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import profile_of
-from memstory_reference.adapters.faults import FaultSwitch
+from memstory_reference.adapters.faults import CHAT_MODEL, SPOILED, FaultSwitch
 from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
 from memstory_reference.errors import UnknownTextError
 from memstory_reference.ports import EmbedderUnavailableError, Purpose
@@ -175,3 +176,31 @@ async def test_what_is_asked_after_the_reply_may_have_a_switch_of_its_own(switch
     assert (await chat.chat(ChatRequest(ASK))).content == "fine"
     with pytest.raises(ChatModelUnavailableError):
         await chat.chat(ChatRequest(ASK, purpose="extract"))
+
+
+async def said_with(mode: str, reply: object) -> Reply:
+    model = WatchedModel(ScriptedChat([{"reply": reply}]), FaultSwitch(CHAT_MODEL, mode))
+    return await model.chat(ChatRequest([Message(role="user", content="?")]))
+
+
+@pytest.mark.parametrize("mode", SPOILED)
+async def test_a_story_spoils_what_a_model_says(mode):
+    said = '{"place": "Bergen"}'
+    assert (await said_with(mode, said)).content != said
+
+
+async def test_a_spoiled_call_of_a_tool_breaks_the_reply_off():
+    call = {"tool_calls": [{"name": "search", "args": {"query": "Bergen"}}]}
+    with pytest.raises(BrokenReplyError, match="search"):
+        await said_with("cut", call)
+    assert (await said_with("fenced", call)).tool_requests[0].arguments == {"query": "Bergen"}
+    assert (await said_with("refusal", call)).tool_requests == ()
+
+
+@pytest.mark.parametrize("mode", STATUSES)
+async def test_a_model_that_fails_once_answers_the_next_time(mode):
+    model = WatchedModel(ScriptedChat([{"reply": "Yes."}]), FaultSwitch(CHAT_MODEL, mode))
+    request = ChatRequest([Message(role="user", content="?")])
+    with pytest.raises(ChatModelUnavailableError, match=str(STATUSES[mode])):
+        await model.chat(request)
+    assert (await model.chat(request)).content == "Yes."

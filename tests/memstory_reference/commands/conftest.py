@@ -1,12 +1,14 @@
-"""The commands over a real store, with an embedder of a few lines and typed input."""
+"""The commands over a real store, with an embedder of a few lines, typed input, and a model that streams."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -64,3 +66,63 @@ def typed(monkeypatch, capsys, tmp_path) -> Callable[..., Ran]:
         return Ran(code, *capsys.readouterr())
 
     return run
+
+
+class StreamingModel:
+    """What a model says, whatever the protocol: it looks into the memory before each reply, and says so first.
+
+    It is asked for more than replies: what to keep of a turn, how a session is summed up. It counts what it was asked.
+    """
+
+    preface, reply, internal, summary = "Let me look.", "Right, noted {}.", "not for the screen", "They spoke of bees."
+
+    def __init__(self, name: str, search: str | None) -> None:
+        self.name = name
+        self.search = search
+        self.replies = self.asides = 0
+
+    def say(self, messages: list[Mapping[str, Any]], *, is_structured: bool) -> tuple[str, str | None]:
+        """Return words, and the tool that is called with them."""
+        asked = messages[-1]
+        if is_structured:
+            self.asides += 1
+            return json.dumps({"facts": [], "rules": [], "why": self.internal}), None
+        if "Summarize the following conversation" in asked["content"]:
+            self.asides += 1
+            return self.summary, None
+        if self.search and asked["role"] == "user":
+            return self.preface, self.search
+        self.replies += 1
+        return self.reply.format(self.replies), None
+
+    def said(self) -> list[str]:
+        return [self.reply.format(number) for number in range(1, self.replies + 1)]
+
+
+@pytest.fixture(params=["ollama", "openai"])
+def streaming(request, monkeypatch) -> Callable[[str | None], StreamingModel]:
+    """Make a model that streams over one of the protocols and calls the tool `search`; commands find its server."""
+    pytest.importorskip(request.param, reason=f"the extra {request.param} is not installed")
+    is_ollama = request.param == "ollama"
+    fake = request.getfixturevalue("ollama_fake" if is_ollama else "openai_fake")
+    server = request.getfixturevalue("ollama_server" if is_ollama else "openai_endpoint")
+
+    def make(search: str | None) -> StreamingModel:
+        model = StreamingModel("ollama:qwen3:4b" if is_ollama else "openai:tiny", search)
+
+        def by_ollama(body: Any) -> Any:
+            words, tool = model.say(body["messages"], is_structured=bool(body.get("format")))
+            return {**(fake.tool_call(tool, query="hives") if tool else {}), "content": words}
+
+        def by_openai(body: Any) -> Any:
+            words, tool = model.say(body["messages"], is_structured="response_format" in body)
+            pieces = [{"content": words[:4]}, {"content": words[4:]}]
+            return pieces + (fake.tool_deltas(tool, json.dumps({"query": "hives"})) if tool else [])
+
+        server.reply = by_ollama if is_ollama else by_openai
+        # After what other fixtures unset.
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        return model
+
+    return make

@@ -209,7 +209,7 @@ class LayersMemory(CorrectingInWords):
         return await self._service.records.restore(await self._owner(scope), id)
 
     async def _job_end(self, scope: Scope, *, reason: str = EndReason.EXPLICIT) -> Tree:
-        """End a session; return whether there was one, whether its summary is kept, and how many memories it held."""
+        """End a session; return whether it ended, with a summary, what it held, and how many turns wait."""
         return end_data(await self._service.end_session(await self._who(scope), parse_reason(reason)))
 
     async def _job_forget(self, scope: Scope, *, what: str) -> Tree:
@@ -233,7 +233,8 @@ class LayersMemory(CorrectingInWords):
         if not isinstance(turns, list) or not all(isinstance(one, dict) and "user" in one for one in turns):
             raise InputError("turns must be a list of objects with user and assistant")
         spoken = [(turn["user"], str(turn.get("assistant", ""))) for turn in turns]
-        return {"ended": await self._service.finalise_voice(spoken, await self._who(scope)) is not None}
+        report = end_data(await self._service.finalise_voice(spoken, await self._who(scope)))
+        return {name: report[name] for name in ("ended", "waiting")}
 
     async def _look_status(self, scope: Scope) -> Tree:
         return await self._service.status(await self._owner(scope))

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from memstory.contract.errors import UnavailableError
-from memstory.contract.models import ChatRequest
+from memstory.contract.models import ChatModelUnavailableError, ChatRequest
 from memstory.contract.values import Json
+from memstory.models.conversation import NO_ANSWER
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, short_repr
 from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLogRecord
@@ -119,6 +120,9 @@ class LayersService:
         """
         await self._watch.look()
         await self._watch.settle()
+        missed = [(one.owner, one.session, number) for one in await self._store.aactive() for number in one.missed]
+        if missed:
+            self._background.schedule(NO_SESSION, lambda: self._lanes.look_again(missed))
         if self._ports.stores.shared:
             self._watch.keep_looking()
         self._purging = asyncio.create_task(self._purge_daily())
@@ -154,7 +158,7 @@ class LayersService:
         return OwnerSession(owner=owner, session=NO_SESSION if session is None else hash_session_id(session, key))
 
     async def turn(self, said: str, who: OwnerSession) -> TurnAnswer:
-        """Answer `said`; a model that fails raises, and nothing is kept of the turn but a crisis record.
+        """Answer `said`; a model that fails raises, and the turn is kept without an answer.
 
         A store that is down costs the memory of this turn, not its answer; `diagnostics` says so.
         """
@@ -169,7 +173,16 @@ class LayersService:
             await self._background.settle(_key(who))
         buffer = await self._buffer(who, trouble)
         memory = await self._remembered(said, who, trouble, is_first_turn=buffer is None or not buffer.turn_count)
-        answer = await self._reply(memory, buffer.turns if buffer else (), said)
+        if buffer is not None and buffer.missed:
+            trouble["model"] = {
+                "error": f"earlier turns that it did not read, and that wait for it: {len(buffer.missed)}"
+            }
+        try:
+            answer = await self._reply(memory, buffer.turns if buffer else (), said)
+        except ChatModelUnavailableError as error:
+            await self._keep(who, said, "", trouble)
+            kept = "What you said is not kept" if "store" in trouble else "What you said is kept"
+            raise type(error)(f"{error} {kept}.") from error
         await self._keep(who, said, answer, trouble)
         return TurnAnswer(answer=answer, memory=memory, diagnostics=trouble)
 
@@ -219,16 +232,20 @@ class LayersService:
         """End a session by the one path that all triggers share; None if it had ended before."""
         await self._background.settle(_key(who))
         report = await self._ends.end(who.owner, who.session, reason)
-        if report is not None:
+        if report is None:
+            return None
+        if report.waiting:
+            self._watch.touched(who.owner, who.session, self._ports.clock.now())
+        else:
             self._watch.ended(who.owner, who.session)
-            self._diagnostics.report(who.owner, who.session, 0, report.data())
+        self._diagnostics.report(who.owner, who.session, 0, report.data())
         return report
 
     async def end_all(self, reason: EndReason, owner: str | None = None) -> int:
         """End the active sessions of an owner, or of all; return how many ended."""
         active = await self._store.aactive(owner)
         ended = [await self.end_session(OwnerSession(owner=one.owner, session=one.session), reason) for one in active]
-        return sum(report is not None for report in ended)
+        return sum(report is not None and not report.waiting for report in ended)
 
     async def finalise_voice(self, transcript: Sequence[tuple[str, str]], who: OwnerSession) -> EndReport | None:
         """Take a finished voice session, turn by turn, and end it as any other."""
@@ -307,6 +324,7 @@ class LayersService:
         return {
             **await self.records.counts(owner),
             "held": sum(len(buffer.held) for buffer in active),
+            "waiting": sum(len(buffer.missed) for buffer in active),
             "active_sessions": len(active),
             "mode": str(self.mode),
             "sync": self.mode.sync,
@@ -372,11 +390,11 @@ class LayersService:
             return reply_by_rules(memory, said)
         prompt = turn_prompt(memory, past, said, self.config.max_window_characters)
         reply = await self._ports.model.chat(ChatRequest(prompt))
-        return reply.content.strip()
+        return reply.content.strip() or NO_ANSWER
 
     async def _keep(self, who: OwnerSession, said: str, answer: str, trouble: dict[str, Json]) -> None:
         try:
-            number = await self._save_turn(who, said, answer)
+            number = await self._save_turn(who, said, answer, is_talk=True)
         except UnavailableError as error:
             LOG.warning("a turn was not kept: %s", type(error).__name__)
             trouble["store"] = {"error": str(error)}
@@ -389,18 +407,22 @@ class LayersService:
 
         self._background.schedule(_key(who), extract)
 
-    async def _save_turn(self, who: OwnerSession, said: str, answer: str) -> int:
+    async def _save_turn(self, who: OwnerSession, said: str, answer: str, *, is_talk: bool = False) -> int:
         now = self._ports.clock.now()
         # What must not be kept is not kept until the session ends either.
         known = self._ports.stores.tombstones.reason
         said, answer = (FORGOTTEN if known(who.owner, one) else drop_secret_sentences(one) for one in (said, answer))
         async with self._store.lock(f"session/{who.owner}/{who.session}"):
-            buffer = await self._store.aload(who.owner, who.session, last=0) or SessionMemoryBuffer(
+            buffer = await self._store.aload(who.owner, who.session, last=1) or SessionMemoryBuffer(
                 owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now
             )
-            buffer = buffer.spoken(said, answer, now)
-            await self._store.asave(buffer)
-        if buffer.turn_count == 1:
+            is_again = is_talk and buffer.is_said_again(said)
+            if is_again and (whole := await self._store.aload(who.owner, who.session)):
+                buffer = whole.answered(answer, now)
+            else:
+                buffer = buffer.spoken(said, answer, now)
+            await self._store.asave(buffer, rewrite=is_again)
+        if buffer.turn_count == 1 and not is_again:
             # An ended session may be spoken in again: its reports are not reports of this one.
             self._diagnostics.forget(who.owner, who.session)
         self._watch.touched(who.owner, who.session, buffer.last_at)

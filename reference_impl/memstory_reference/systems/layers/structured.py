@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from memstory.contract.errors import MemstoryError
-from memstory.contract.models import ChatModel, ChatModelUnavailableError, ChatRequest, Message
+from memstory.contract.models import BrokenReplyError, ChatModel, ChatModelUnavailableError, ChatRequest, Message
 from memstory.contract.values import Json
 
 ATTEMPTS = 2
@@ -18,7 +18,11 @@ T = TypeVar("T")
 
 
 class NoDecisionError(MemstoryError):
-    """The model could not be asked, or gave nothing usable; the message says which, without any content."""
+    """The model could not be asked (`is_down`), or gave nothing usable; the message says which, without any content."""
+
+    def __init__(self, message: str, *, is_down: bool = False) -> None:
+        super().__init__(message)
+        self.is_down = is_down
 
 
 async def ask_for_json(
@@ -39,8 +43,10 @@ async def ask_for_json(
     for _ in range(ATTEMPTS):
         try:
             reply = await model.chat(request)
+        except BrokenReplyError:
+            continue
         except ChatModelUnavailableError as error:
-            raise NoDecisionError(f"{purpose}: the model is unavailable") from error
+            raise NoDecisionError(f"{purpose}: the model is unavailable", is_down=True) from error
         answer = first_object(reply.content)
         usable = None if answer is None else read(answer)
         if usable is not None:

@@ -127,7 +127,8 @@ def status_line(status: Mapping[str, Tree]) -> str:
     sync = f", sync {status['sync']}" if status["mode"] == "synced" else ""
     moved = "".join(f", {name} {status[name]}" for name in ("archived", "superseded") if status[name])
     damage = "".join(f"; {name} {status[name]}" for name in ("damaged", "unreadable") if status[name])
-    how = f"held {status['held']}; mode {status['mode']}{sync}; embedder {status['embedder']}"
+    waiting = f", waiting for the model {status['waiting']}" if status.get("waiting") else ""
+    how = f"held {status['held']}{waiting}; mode {status['mode']}{sync}; embedder {status['embedder']}"
     return f"{remembered}{moved}; {how}{damage}"
 
 

@@ -171,11 +171,11 @@ class Compressor:
             longest = self._config.max_prompt_characters
             prompt = [Message(role="user", content=summary_prompt([one[:longest] for one in contents]))]
             reply = await self._chat.chat(ChatRequest(prompt, purpose=PURPOSE, temperature=TEMPERATURE))
-            summary = usable_summary(reply.content, max_tokens=most, count=count)
+            summary = usable_summary(reply.content, contents, max_tokens=most, count=count)
         if not summary:
             by = self._chat.name if self._chat else BY_RULES
             raise NoSummaryError(
-                f"session {session!r}: {by} gave no summary. Nothing was marked; the next compression tries again"
+                f"session {session!r}: {by} gave no summary of it. Nothing was marked; the next compression tries again"
             )
         return summary
 

@@ -364,12 +364,17 @@ class PipelineService:
         return self._database.lost("memories", "preferences")
 
     async def status(self, user_id: str) -> dict[str, int]:
-        """Return counts: rows by type, what is archived, sessions to compress, and what is found by its vector."""
+        """Return counts: rows by type, what is archived, uncompressed sessions, and what is found by its vector.
+
+        `waiting` are sessions beyond the threshold: their summaries are late, and the next compression tries again.
+        """
         user = checked_owner(user_id, "user_id")
         counts = await self._lane.run(self._store.count, user)
         # A write is found at once: nothing is ever pending.
         aside = await self._vectors.set_aside(user) + await self._preferences.set_aside(user)
-        return {**counts, "vectors": await self._vectors.count(user), "set_aside": aside, "pending": 0}
+        waiting = max(0, counts["sessions"] - self._config.compression_threshold)
+        vectors = await self._vectors.count(user)
+        return {**counts, "waiting": waiting, "vectors": vectors, "set_aside": aside, "pending": 0}
 
     async def centroid_drift(self, user_id: str) -> float:
         """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""

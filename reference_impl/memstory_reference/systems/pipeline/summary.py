@@ -9,11 +9,14 @@ from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.detectors import has_entity, has_number
 from memstory_reference.text.chunks import split_chunks
 from memstory_reference.text.fences import prose
-from memstory_reference.text.keywords import extract_keywords
+from memstory_reference.text.keywords import STOP_WORDS, extract_keywords, plain_words
 from memstory_reference.text.sentences import sentences
+from memstory_reference.text.stems import stem, stems
 
 PURPOSE = "summarise"
 SENTENCES = 3
+_ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
+_CLOSING = "\"'*_`)]}\u201d\u2019\u00bb \n"
 
 _PROMPT = """\
 Summarize the following conversation into 2-3 sentences capturing key facts,
@@ -28,10 +31,19 @@ def summary_prompt(contents: Sequence[str]) -> str:
     return _PROMPT.replace("{session_content}", "\n".join(contents))
 
 
-def usable_summary(reply: str, *, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Return a model's reply cleaned and cut to the size of a chunk; empty where the reply says nothing."""
+def usable_summary(reply: str, contents: Sequence[str], *, max_tokens: int, count: Callable[[str], int]) -> str:
+    """Return a model's reply cleaned and cut to the size of a chunk; empty where it is no summary of `contents`.
+
+    A summary hides what it sums up. One that breaks off, or has no word of it, as a refusal has none, must not.
+    """
     text = clean(reply)
-    return _cut(text, max_tokens, count) if any(sign.isalnum() for sign in text) else ""
+    is_whole = text.rstrip(_CLOSING).endswith(_ENDS)
+    return _cut(text, max_tokens, count) if is_whole and _telling(text) & _telling(" ".join(contents)) else ""
+
+
+def _telling(text: str) -> set[str]:
+    """Return the stems of the words that carry meaning; of a text that has none, of all its words."""
+    return {stem(word) for word in plain_words(text) if word not in STOP_WORDS} or set(stems(text))
 
 
 def summary_by_rules(contents: Sequence[str], *, max_tokens: int, count: Callable[[str], int]) -> str:

@@ -66,7 +66,7 @@ def test_the_switch_and_what_was_said_outlive_the_process_and_its_sessions_end_w
 
 def test_voice_feedback_and_forgetting_have_their_ways_in(server):
     turns = [{"user": text, "assistant": "I see."} for text in LONG]
-    assert server.ask("POST", "/voice", session_id="call", turns=turns) == {"ended": True}
+    assert server.ask("POST", "/voice", session_id="call", turns=turns) == {"ended": True, "waiting": 0}
     assert server.ask("GET", "/status")["counts"]["episodic"] == 1
     assert server.ask("POST", "/feedback", session_id="call", label="helpful", comment="Thanks.")["id"]
     assert "allowed: helpful" in server.ask("POST", "/feedback", session_id="call", label="fine", status=400)["error"]

@@ -166,7 +166,7 @@ MUTANTS = [
     ),
     (
         "C8: a failing policy loses the candidate",
-        "'semantic' has no 'hold'",
+        "'semantic' has no 'undecided'",
         (
             lanes,
             "decide",

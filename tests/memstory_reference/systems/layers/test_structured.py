@@ -61,10 +61,10 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("reply", MALFORMED)
-async def test_a_malformed_decision_holds_the_candidate(reply):
+async def test_a_malformed_decision_leaves_the_candidate_undecided(reply):
     model = Replies(reply)
     verdict = await decide(model, FACT, "I bake")
-    assert (verdict.decision, verdict.by) == (Decision.HOLD, "fallback")
+    assert (verdict.decision, verdict.by) == (Decision.UNDECIDED, "fallback")
     assert model.calls == 2
 
 
@@ -72,8 +72,8 @@ async def test_the_second_answer_may_still_decide():
     assert (await decide(Replies("no", 'Sure: {"decision": "Commit"}'), FACT, "")).decision is Decision.COMMIT
 
 
-async def test_a_model_that_is_down_holds_the_candidate():
-    assert (await decide(Replies(None), FACT, "")).decision is Decision.HOLD
+async def test_a_model_that_is_down_leaves_the_candidate_undecided():
+    assert (await decide(Replies(None), FACT, "")).decision is Decision.UNDECIDED
 
 
 @pytest.mark.parametrize("reply", ["", "prose", "{}", '{"facts": {}}', '{"facts": "many"}', '{"rules": 3}'])

@@ -63,7 +63,8 @@ class Summariser:
         self.prompts.append(request.messages[0].content)
         if self.fails:
             raise ChatModelUnavailableError("down")
-        return Reply(content=f"Summary {len(self.prompts)}." if self.says is None else self.says)
+        first = self.prompts[-1].partition("Conversation:")[2].split()[0]
+        return Reply(content=f"Summary {len(self.prompts)} of {first}." if self.says is None else self.says)
 
 
 @pytest.fixture

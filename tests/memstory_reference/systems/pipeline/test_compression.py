@@ -58,7 +58,7 @@ async def test_a_summary_is_semantic_and_says_where_it_came_from(make_service, f
     await service.compress("ann")
     (summary,) = await service.memories("ann", ["semantic"])
     assert (summary.source_session_id, summary.compression_source, summary.compressed) == ("s0000", True, False)
-    assert (summary.content, summary.importance) == ("Summary 1.", 0.3)
+    assert (summary.content, summary.importance) == ("Summary 1 of event.", 0.3)
     originals = await service.memories("ann", ["episodic"])
     assert {(one.session_id, one.compressed, one.summary_id) for one in originals} == {
         ("s0000", True, summary.id),
@@ -84,8 +84,8 @@ async def test_originals_are_hidden_and_can_be_asked_for(make_service, fill, sum
     async def found(**given):
         return {one.memory.content for one in (await service.recall("event 0", "ann", **given)).memories}
 
-    assert await found() == {"Summary 1.", "event 1"}
-    assert await found(include_compressed=True) == {"Summary 1.", "event 1", "event 0"}
+    assert await found() == {"Summary 1 of event.", "event 1"}
+    assert await found(include_compressed=True) == {"Summary 1 of event.", "event 1", "event 0"}
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def saying_so(plain):
         try:
             return await plain(*args, **named)
         except MemstoryError:
-            return Reply(content="The session could not be summarised.")
+            return Reply(content="The walk could not be summed up.")
 
     return chat
 

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,12 +44,32 @@ def test_a_summary_has_three_sentences_at_most():
 
 def test_a_reply_that_says_nothing_is_no_summary():
     assert [
-        usable_summary(reply, max_tokens=9, count=count_tokens) for reply in ("", " \n", "...", '{"": [[[ ...')
+        usable_summary(reply, ["We met Ilse."], max_tokens=9, count=count_tokens)
+        for reply in ("", " \n", "...", '{"": [[[ ...')
     ] == [""] * 4
 
 
+@pytest.mark.parametrize(
+    ("reply", "is_one"),
+    [
+        ("Ilse moved to Graz on 3 May.", True),
+        ("**They spoke of moving to Graz.**", True),
+        ('The user said: "I will move."', True),
+        ("Ilse moved to Gr", False),
+        ("I'm sorry, but I can't help with that.", False),
+        ("Nat\u00fcrlich! Das merke ich mir gern, danke f\u00fcr den Hinweis.", False),
+    ],
+)
+def test_a_summary_is_whole_and_has_something_of_what_it_hides(reply, is_one):
+    contents = ["Ilse moves to Graz on 3 May.", "How nice!"]
+    assert bool(usable_summary(reply, contents, max_tokens=99, count=count_tokens)) is is_one
+
+
 def test_a_reply_that_is_too_long_is_cut_at_a_sentence():
-    assert usable_summary("One two. Three four. Five six.", max_tokens=6, count=count_tokens) == "One two. Three four."
+    assert (
+        usable_summary("One two. Three four. Five six.", ["Four."], max_tokens=6, count=count_tokens)
+        == "One two. Three four."
+    )
 
 
 @given(st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=5), st.integers(8, 50))

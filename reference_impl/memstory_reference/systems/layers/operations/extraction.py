@@ -85,7 +85,7 @@ _ENDS: Mapping[Lane, str] = {
 async def extract(
     model: ChatModel | None, lane: Lane, turn: SpokenTurn, before: Sequence[str] = ()
 ) -> Sequence[Fact | Rule]:
-    """Return what a lane finds in a turn; malformed entries are left out, the others count.
+    """Return what a lane finds in a turn; malformed entries are left out, the others count, if there are any.
 
     Without a model the turns `before` it tell what it corrects.
 
@@ -107,18 +107,19 @@ def _read_facts(answer: Mapping[str, Json]) -> Sequence[Fact | Rule] | None:
     if not isinstance(entries, list):
         return None
     names = ("category", "subject", "predicate", "object", "evidence_quote")
-    return [
+    facts = [
         Fact(**{name: text_in(entry, name) for name in names})
         for entry in entries
         if isinstance(entry, dict) and all(text_in(entry, name).strip() for name in names)
     ]
+    return _unless_all_malformed(facts, entries)
 
 
 def _read_rules(answer: Mapping[str, Json]) -> Sequence[Fact | Rule] | None:
     entries = answer.get("rules")
     if not isinstance(entries, list):
         return None
-    return [
+    rules = [
         # What is not clearly an instruction is not taken for one.
         Rule(
             rule=text_in(one, "rule"),
@@ -128,3 +129,9 @@ def _read_rules(answer: Mapping[str, Json]) -> Sequence[Fact | Rule] | None:
         for one in entries
         if isinstance(one, dict) and text_in(one, "rule").strip() and text_in(one, "evidence_quote").strip()
     ]
+    return _unless_all_malformed(rules, entries)
+
+
+def _unless_all_malformed(found: Sequence[Fact | Rule], entries: Sequence[Json]) -> Sequence[Fact | Rule] | None:
+    # That nothing was found is an answer; that nothing of it can be read is none.
+    return found if found or not entries else None

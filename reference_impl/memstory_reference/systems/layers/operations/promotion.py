@@ -22,6 +22,7 @@ from memstory_reference.text.token_sets import token_set
 class Path(StrEnum):
     """What speaks for a candidate."""
 
+    POLICY = "policy"
     REPETITION = "repetition"
     TRANSCRIPT = "transcript"
     SUMMARY = "summary"
@@ -56,7 +57,8 @@ def token_coverage(wanted: str, text: str) -> float:
 def _judged(
     candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig, said: Sequence[str]
 ) -> Promotion:
-    why_not = refusal_reason(candidate.content, said) or session_only_reason(candidate.content)
+    dropped = candidate.reason if candidate.decision is Decision.DROP else None
+    why_not = dropped or refusal_reason(candidate.content, said) or session_only_reason(candidate.content)
     if why_not:
         return Promotion(candidate=candidate, path=None, reason=why_not)
     path = _path(candidate, turns, arc, config)
@@ -64,6 +66,8 @@ def _judged(
 
 
 def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig) -> Path | None:
+    if candidate.decision is Decision.COMMIT:
+        return Path.POLICY
     if len(candidate.turns) >= config.repetitions:
         return Path.REPETITION
     # A rule, and whatever must be repeated, has no other way.

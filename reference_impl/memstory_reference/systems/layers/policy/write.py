@@ -14,10 +14,11 @@ from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, text_in
 
 PURPOSE = "write_policy"
+CHOICES = (Decision.COMMIT, Decision.HOLD, Decision.REPEAT, Decision.DROP)
 SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
-        "decision": {"type": "string", "enum": [str(decision) for decision in Decision]},
+        "decision": {"type": "string", "enum": [str(decision) for decision in CHOICES]},
         "safety_conflict": {"type": "boolean"},
         "reason": {"type": "string"},
     },
@@ -56,13 +57,13 @@ class Verdict:
 
 
 async def decide(model: ChatModel | None, content: Fact | Rule, said: str) -> Verdict:
-    """Return what becomes of a candidate; a model that fails loses nothing: the candidate is held (CF-14)."""
+    """Return what becomes of a candidate; where the model fails it is undecided, and held until the end (CF-14)."""
     if model is None:
         return decision_by_rules(content)
     try:
         return await ask_for_json(model, _prompt(content, said), purpose=PURPOSE, schema=SCHEMA, read=_read)
     except NoDecisionError as error:
-        return Verdict(decision=Decision.HOLD, reason=str(error), by="fallback")
+        return Verdict(decision=Decision.UNDECIDED, reason=str(error), by="fallback")
 
 
 def decision_by_rules(content: Fact | Rule) -> Verdict:
@@ -102,7 +103,7 @@ def _inside_marks(text: str) -> str:
 def _read(answer: Mapping[str, Json]) -> Verdict | None:
     decision = text_in(answer, "decision").strip().lower()
     conflict = answer.get("safety_conflict", False)
-    if decision not in set(Decision) or not isinstance(conflict, bool):
+    if decision not in CHOICES or not isinstance(conflict, bool):
         return None
     # The model may be more careful than the guards, never less.
     chosen = Decision.DROP if conflict else Decision(decision)

@@ -11,26 +11,28 @@ from memstory.contract.values import Tree
 from memstory_reference.systems.layers.records.record import Fact, Layer, Rule, content_data, content_of, layer_of
 
 MAX_TURNS = 400
-"""Turns whose words are kept for the session's end; the counts go on beyond."""
+"""Turns whose words are kept for the session's end, beside those that nobody has looked at; the counts go on beyond."""
 
 MAX_HELD = 200
 """Candidates that wait for the session's end; of more, those that were heard longest ago go."""
 
 
 class Decision(StrEnum):
-    """What becomes of a candidate at its turn (C-10)."""
+    """What becomes of a candidate at its turn (C-10); `undecided` where the model was asked in vain."""
 
     COMMIT = "commit"
     HOLD = "hold"
     REPEAT = "repeat"
     DROP = "drop"
+    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """Something that may become a fact or a rule. `turns` are the numbers of the turns in which it was heard.
 
-    `decision` is hold or repeat while it waits; `reason` says who decided so.
+    While it waits, `decision` is hold or repeat; undecided; or commit, where the model that should compare it with what
+    is stored failed. `reason` says who decided so.
     """
 
     id: str
@@ -62,7 +64,8 @@ class SpokenTurn:
 class SessionMemoryBuffer:
     """An active session as it is persisted: its transcript, or the end of it, and what waits for its end.
 
-    `arc_id` is the id that the session's summary will have, so that ending twice writes once.
+    `arc_id` is the id that the session's summary will have, so that ending twice writes once. `missed` are the turns at
+    which a model was asked in vain, each with the lanes that have still to look at it.
     """
 
     owner: str
@@ -73,18 +76,34 @@ class SessionMemoryBuffer:
     turn_count: int = 0
     turns: Sequence[SpokenTurn] = ()
     held: Sequence[Candidate] = field(default=())
+    missed: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     def spoken(self, user: str, assistant: str, at: datetime) -> SessionMemoryBuffer:
         """Return the buffer with one more turn."""
         turn = SpokenTurn(number=self.turn_count + 1, user=user, assistant=assistant)
         return replace(
-            self, turn_count=turn.number, turns=(*self.turns, turn)[-MAX_TURNS:], last_at=max(at, self.started_at)
+            self, turn_count=turn.number, turns=_kept_turns((*self.turns, turn)), last_at=max(at, self.started_at)
         )
+
+    def is_said_again(self, user: str) -> bool:
+        """Say whether the last turn said the same and had no answer: then it is one turn, not two."""
+        last = self.turns[-1] if self.turns else None
+        return last is not None and last.number == self.turn_count and (last.user, last.assistant) == (user, "")
+
+    def answered(self, assistant: str, at: datetime) -> SessionMemoryBuffer:
+        """Return the buffer with the answer that the last turn did not have."""
+        turns = (*self.turns[:-1], replace(self.turns[-1], assistant=assistant))
+        return replace(self, turns=turns, last_at=max(at, self.started_at))
 
     def with_extracted(self, number: int) -> SessionMemoryBuffer:
         """Return the buffer with this turn marked as looked at."""
         turns = tuple(replace(turn, extracted=True) if turn.number == number else turn for turn in self.turns)
-        return replace(self, turns=turns)
+        missed = {turn: lanes for turn, lanes in self.missed.items() if turn != number}
+        return replace(self, turns=turns, missed=missed)
+
+    def with_missed(self, number: int, lanes: Sequence[str]) -> SessionMemoryBuffer:
+        """Return the buffer with a turn that these lanes have still to look at."""
+        return replace(self, missed={**self.missed, number: tuple(lanes)})
 
     def with_held(self, held: Sequence[Candidate]) -> SessionMemoryBuffer:
         """Return the buffer with other candidates."""
@@ -93,8 +112,12 @@ class SessionMemoryBuffer:
     def over(self, stored: SessionMemoryBuffer | None) -> SessionMemoryBuffer:
         """Return the whole session where this one, read with its last turns alone, is written over a stored one."""
         turns = {turn.number: turn for turn in (*(stored.turns if stored else ()), *self.turns)}
-        kept = [turns[number] for number in sorted(turns)][-MAX_TURNS:]
-        return replace(self, turns=tuple(kept))
+        return replace(self, turns=_kept_turns([turns[number] for number in sorted(turns)]))
+
+
+def _kept_turns(turns: Sequence[SpokenTurn]) -> tuple[SpokenTurn, ...]:
+    last = turns[-1].number if turns else 0
+    return tuple(turn for turn in turns if turn.number > last - MAX_TURNS or not turn.extracted)
 
 
 def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Tree]:
@@ -113,6 +136,7 @@ def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Tree]:
             }
             for one in buffer.held
         ],
+        "missed": {str(number): list(lanes) for number, lanes in buffer.missed.items()},
     }
 
 
@@ -144,6 +168,8 @@ def buffer_of(  # noqa: PLR0917  (the columns of a session, then its turns)
         turn_count=data["turn_count"],
         turns=tuple(turns),
         held=tuple(_candidate_of(one) for one in data["held"]),
+        # A session of an older version has none.
+        missed={int(number): tuple(lanes) for number, lanes in data.get("missed", {}).items()},
     )
 
 

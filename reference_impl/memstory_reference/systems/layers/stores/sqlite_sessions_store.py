@@ -66,7 +66,7 @@ class SqliteSessions:
                 [(turn.extracted, *key, turn.number) for turn in changed],
             )
             self._db.execute(
-                "DELETE FROM turns WHERE owner = ? AND session = ? AND number <= ?",
+                "DELETE FROM turns WHERE owner = ? AND session = ? AND number <= ? AND extracted",
                 (*key, buffer.turn_count - MAX_TURNS),
             )
         if rewrite:

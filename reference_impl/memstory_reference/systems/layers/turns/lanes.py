@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
@@ -43,6 +44,17 @@ AROUND = 4
 
 INVENTED = "guard: the quote is not what the user said"
 
+Place = tuple[str, str, int]
+"""A turn: its owner, its session and its number."""
+
+
+class RulesLook(StrEnum):
+    """When rules look at a turn in the place of the model: never, if it gives nothing usable, or if it is down, too."""
+
+    NEVER = "never"
+    UNUSABLE = "unusable"
+    DOWN = "down"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateDecision:
@@ -55,11 +67,12 @@ class CandidateDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneReport:
-    """What a lane found; `failed` if it could not look."""
+    """What a lane found; `failed` if it could not look, `is_down` if that is because the model is not there."""
 
     lane: Lane
-    decided: Sequence[CandidateDecision]
-    failed: bool
+    decided: Sequence[CandidateDecision] = ()
+    failed: bool = False
+    is_down: bool = False
     report: dict[str, Json]
 
 
@@ -84,30 +97,52 @@ class Lanes:
         self._new_id = new_id
         self._config = config
         self._diagnostics = diagnostics
+        self._waiting = dict[Place, None]()
 
-    async def extract(self, owner: str, session: str, number: int) -> None:
-        """Look at one turn; one that is ended, unknown or looked at already is left alone.
+    async def extract(self, owner: str, session: str, number: int, *, rules: RulesLook = RulesLook.NEVER) -> bool:
+        """Look at one turn; one that is ended, unknown or looked at already is left alone. False if the model is down.
 
-        A lane that could not ask its model leaves the turn to be looked at again when the session ends.
+        A lane that could not ask its model leaves the turn to be looked at again: when the model answers, when the
+        memory is opened, and when the session ends.
         """
+        is_there = await self._tried((owner, session, number), rules)
+        if is_there and self._waiting:
+            await self.look_again(tuple(self._waiting))
+        return is_there
+
+    async def look_again(self, places: Sequence[Place]) -> None:
+        """Look at turns for which the model was not there; the rest go on waiting where it is still not."""
+        self._waiting |= dict.fromkeys(places)
+        for place in places:
+            if not await self._tried(place, RulesLook.NEVER):
+                return
+
+    async def _tried(self, place: Place, rules: RulesLook) -> bool:
+        self._waiting.pop(place, None)
         try:
-            await self._extract(owner, session, number)
+            is_there = await self._extract(*place, rules)
         except UnavailableError as error:
             LOG.warning("a turn was not extracted: %s", type(error).__name__)
-            self._diagnostics.report(owner, session, number, {"store": {"error": str(error)}})
+            self._diagnostics.report(*place, {"store": {"error": str(error)}})
+            return True
+        if not is_there:
+            self._waiting[place] = None
+        return is_there
 
-    async def _extract(self, owner: str, session: str, number: int) -> None:
+    async def _extract(self, owner: str, session: str, number: int, rules: RulesLook) -> bool:
         buffer = await self._loaded(owner, session, number)
         turn = next((one for one in buffer.turns if one.number == number), None) if buffer else None
         if buffer is None or turn is None or turn.extracted:
-            return
+            return True
         around = [one.user for one in buffer.turns if number - AROUND < one.number <= number]
-        reports = await asyncio.gather(*(self._lane(lane, turn, around) for lane in Lane))
+        lanes = [lane for lane in Lane if lane in buffer.missed.get(number, tuple(Lane))]
+        reports = await asyncio.gather(*(self._lane(lane, turn, around, rules) for lane in lanes))
         for report in reports:
             self._diagnostics.report(owner, session, number, {str(report.lane): report.report})
         decided = [one for report in reports for one in report.decided]
-        written = await self._apply(buffer, number, decided, complete=not any(report.failed for report in reports))
+        written = await self._apply(buffer, number, decided, [str(one.lane) for one in reports if one.failed])
         self._diagnostics.report(owner, session, number, {"writes": written} if written else {})
+        return not any(report.is_down for report in reports)
 
     async def _loaded(self, owner: str, session: str, number: int) -> SessionMemoryBuffer | None:
         """Return a session with this turn and those around it: most often they are its last."""
@@ -116,36 +151,45 @@ class Lanes:
             return buffer
         return await self._store.aload(owner, session)
 
-    async def _lane(self, lane: Lane, turn: SpokenTurn, around: Sequence[str]) -> LaneReport:
+    async def _lane(self, lane: Lane, turn: SpokenTurn, around: Sequence[str], rules: RulesLook) -> LaneReport:
+        model, counts = self._model, dict[str, Json]()
         try:
-            found = await extract(self._model, lane, turn, around[:-1])
-        except NoDecisionError as error:
-            return LaneReport(lane=lane, decided=(), failed=True, report={"error": str(error)})
+            found = await extract(model, lane, turn, around[:-1])
         except Exception as error:
             # One lane that breaks must not take the other with it.
-            LOG.exception("the %s lane failed", lane)
-            return LaneReport(lane=lane, decided=(), failed=True, report={"error": type(error).__name__})
-        decided = [await self._decided(content, turn, around) for content in found]
-        counts: dict[str, Json] = {"candidates": len(decided)}
+            is_down = isinstance(error, NoDecisionError) and error.is_down
+            if isinstance(error, NoDecisionError):
+                counts = {"error": str(error)}
+            else:
+                LOG.exception("the %s lane failed", lane)
+                counts = {"error": type(error).__name__}
+            if rules is RulesLook.NEVER or (is_down and rules is not RulesLook.DOWN):
+                return LaneReport(lane=lane, failed=True, is_down=is_down, report=counts)
+            model, counts = None, {**counts, "by": "rules"}
+            found = await extract(None, lane, turn, around[:-1])
+        decided = [await self._decided(model, content, turn, around) for content in found]
+        counts |= {"candidates": len(decided)}
         for one in decided:
             counts = merge_dicts(counts, {str(one.decision): 1, "reasons": [one.reason]})
-        return LaneReport(lane=lane, decided=decided, failed=False, report=counts)
+        return LaneReport(lane=lane, decided=decided, report=counts)
 
-    async def _decided(self, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]) -> CandidateDecision:
+    async def _decided(
+        self, model: ChatModel | None, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]
+    ) -> CandidateDecision:
         fit = normal_content(content)
         if fit is None:
             return CandidateDecision(content=content, decision=Decision.DROP, reason=MALFORMED)
         why_not = refusal_reason(fit, around) or (None if is_quoted(fit.evidence_quote, [turn.user]) else INVENTED)
         if why_not:
             return CandidateDecision(content=fit, decision=Decision.DROP, reason=why_not)
-        verdict = await decide(self._model, fit, turn.user)
+        verdict = await decide(model, fit, turn.user)
         wait = hold_reason(fit) if verdict.decision is Decision.COMMIT else None
         if wait:
             return CandidateDecision(content=fit, decision=Decision.HOLD, reason=wait)
         return CandidateDecision(content=fit, decision=verdict.decision, reason=f"{verdict.by}: {verdict.decision}")
 
     async def _apply(
-        self, seen: SessionMemoryBuffer, number: int, decided: Sequence[CandidateDecision], *, complete: bool
+        self, seen: SessionMemoryBuffer, number: int, decided: Sequence[CandidateDecision], missed: Sequence[str]
     ) -> dict[str, Json]:
         """Write what is committed, hold the rest; memory first, then the buffer, each whole."""
         owner, session = seen.owner, seen.session
@@ -168,7 +212,7 @@ class Lanes:
                 await self._store.aput_batch(await self._writer.with_vectors(plan))
             buffer = buffer.with_held(held)
             # The latest turn may have been spoken meanwhile: only what was read here is marked.
-            await self._store.asave(buffer.with_extracted(number) if complete else buffer)
+            await self._store.asave(buffer.with_missed(number, missed) if missed else buffer.with_extracted(number))
         return report
 
     async def _write_late(
@@ -200,14 +244,16 @@ class Lanes:
             id=self._new_id(), content=one.content, turns=(number,), decision=one.decision, reason=one.reason
         )
         candidate = candidate.heard_again(number)
+        if candidate.decision is Decision.UNDECIDED:
+            candidate = replace(candidate, decision=one.decision, reason=one.reason)
         if self._is_due(candidate, one):
             try:
                 outcome = await self._writer.plan(
                     plan, NewRecord(id=candidate.id, content=candidate.content, count=len(candidate.turns))
                 )
             except NoDecisionError as error:
-                # The model that should reconcile failed: held, not lost (CF-14).
-                candidate = replace(candidate, decision=Decision.HOLD, reason=str(error))
+                # The model that should reconcile failed: held, and stored at the end (CF-14).
+                candidate = replace(candidate, decision=Decision.COMMIT, reason=str(error))
             else:
                 held[:] = [old for old in held if old.id != candidate.id]
                 return outcome.outcome

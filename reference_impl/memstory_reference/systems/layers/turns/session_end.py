@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
 
 from memstory.contract.clock import Clock
@@ -14,12 +15,18 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import short_repr
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
+from memstory_reference.systems.layers.operations.extraction import Lane
 from memstory_reference.systems.layers.operations.promotion import promotions
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.policy.guards import hold_reason
+from memstory_reference.systems.layers.policy.write import decide, decision_by_rules
+from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc, MemoryRecord
 from memstory_reference.systems.layers.stores.store import LayersStore
-from memstory_reference.systems.layers.turns.lanes import Lanes
+from memstory_reference.systems.layers.turns.lanes import Lanes, RulesLook
 from memstory_reference.systems.layers.turns.writing import NewRecord, WritePlan, Writer
+
+PATIENCE = timedelta(days=7)
+"""How long a silent session waits for a model that is down, before rules look at its turns."""
 
 
 class EndReason(StrEnum):
@@ -34,12 +41,16 @@ class EndReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndReport:
-    """What the end of a session wrote; `dropped` are reasons, without anybody's words."""
+    """What the end of a session wrote; `dropped` are reasons, without anybody's words.
+
+    With turns `waiting` for a model that is down, the session has not ended: it is tried again.
+    """
 
     reason: EndReason
     arc: str | None = None
     promoted: Sequence[str] = field(default=())
     dropped: Sequence[str] = field(default=())
+    waiting: int = 0
 
     def data(self) -> dict[str, Json]:
         """Return what diagnostics tell of it."""
@@ -48,6 +59,7 @@ class EndReport:
             "arc": self.arc is not None,
             "promoted": list(self.promoted),
             "dropped": list(self.dropped),
+            "waiting": self.waiting,
         }
 
 
@@ -72,13 +84,20 @@ class SessionEnds:
         self._config = config
 
     async def end(self, owner: str, session: str, reason: EndReason) -> EndReport | None:
-        """End a session; None if it is not active, or has been spoken in since it was taken for idle."""
+        """End a session; None if it is not active, or has been spoken in since it was taken for idle.
+
+        What a model gives nothing usable for, rules look at. While it is down, nothing ends.
+        """
         tried = set[tuple[str, int]]()
         buffer = await self._store.aload(owner, session)
         while buffer is not None and not self._goes_on(buffer, reason):
             # A crash, or a model that was down, may have left turns that nobody looked at.
+            is_over = self._clock.now() - buffer.last_at >= PATIENCE
+            rules = RulesLook.DOWN if is_over else RulesLook.UNUSABLE
+            is_there = True
             for number in unextracted_turns(buffer, tried):
-                await self._lanes.extract(owner, session, number)
+                # Each answer of a model that is down may take its whole time limit.
+                is_there = is_there and await self._lanes.extract(owner, session, number, rules=rules)
                 tried.add((buffer.arc_id, number))
             async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
                 buffer = await self._store.aload(owner, session)
@@ -86,8 +105,15 @@ class SessionEnds:
                     return None
                 # A turn may have been spoken meanwhile: it is looked at before the session ends, too.
                 if not unextracted_turns(buffer, tried):
-                    return await self._finish(buffer, reason)
+                    waiting = unextracted_turns(buffer, set())
+                    return await (self._put_off(buffer, waiting, reason) if waiting else self._finish(buffer, reason))
         return None
+
+    async def _put_off(self, buffer: SessionMemoryBuffer, waiting: Sequence[int], reason: EndReason) -> EndReport:
+        for number in waiting:
+            buffer = buffer.with_missed(number, buffer.missed.get(number, tuple(map(str, Lane))))
+        await self._store.asave(buffer)
+        return EndReport(reason=reason, waiting=len(waiting))
 
     def is_idle(self, buffer: SessionMemoryBuffer) -> bool:
         """Say whether a session has been silent for the whole time that ends it."""
@@ -102,7 +128,19 @@ class SessionEnds:
             return None
         return await summarise(self._model, buffer, self._config.max_prompt_characters)
 
+    async def _decided(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with the decision that is due: the model's, or the rules' where it fails again."""
+        if candidate.decision is not Decision.UNDECIDED:
+            return candidate
+        verdict = await decide(self._model, candidate.content, candidate.content.evidence_quote)
+        if verdict.decision is Decision.UNDECIDED:
+            verdict = decision_by_rules(candidate.content)
+        must_wait = verdict.decision is Decision.COMMIT and hold_reason(candidate.content)
+        decision = Decision.HOLD if must_wait else verdict.decision
+        return replace(candidate, decision=decision, reason=f"{verdict.by}: {decision}")
+
     async def _finish(self, buffer: SessionMemoryBuffer, reason: EndReason) -> EndReport | None:
+        buffer = buffer.with_held([await self._decided(one) for one in buffer.held])
         arc = await self._arc(buffer)
         plan = WritePlan(owner=buffer.owner, session=buffer.session, now=self._clock.now())
         promoted, dropped = [], []
@@ -122,10 +160,12 @@ class SessionEnds:
 
 
 def end_data(report: EndReport | None) -> dict[str, Json]:
-    """Return what a person hears of an end: whether there was a session, a summary, and what is kept of it."""
+    """Return what a person hears of an end: whether a session ended, with a summary, what is kept of it, what waits."""
     if report is None:
-        return {"ended": False}
-    return {"ended": True, "summary": report.arc is not None, "kept": len(report.promoted)}
+        return {"ended": False, "waiting": 0}
+    if report.waiting:
+        return {"ended": False, "waiting": report.waiting}
+    return {"ended": True, "summary": report.arc is not None, "kept": len(report.promoted), "waiting": 0}
 
 
 def parse_reason(text: object) -> EndReason:

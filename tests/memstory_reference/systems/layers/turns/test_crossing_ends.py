@@ -92,7 +92,8 @@ async def test_a_lane_that_comes_after_the_end_writes_what_the_end_could_not_ext
     gates = Gates(penicillin=[fact("penicillin"), None, None])
     one, other = await open_twins(by_purpose(extract_semantic=gates))
     who = await one.who("ann", "t")
-    await one.turn("I am allergic to penicillin.", who)
+    # No rule reads these words.
+    await one.turn("Then there was penicillin.", who)
     await gates.asked["penicillin"].wait()
     assert await other.end_session(who, EndReason.EXPLICIT) is not None
     gates.gates["penicillin"].set()

@@ -49,7 +49,7 @@ async def save_session(connection: Connection, buffer: SessionMemoryBuffer, *, r
             [(turn.extracted, *key, turn.number) for turn in changed],
         )
         await cursor.execute(
-            "DELETE FROM turns WHERE owner = %s AND session = %s AND number <= %s",
+            "DELETE FROM turns WHERE owner = %s AND session = %s AND number <= %s AND extracted",
             (*key, buffer.turn_count - MAX_TURNS),
         )
 
