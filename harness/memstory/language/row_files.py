@@ -141,6 +141,7 @@ def read_row_file(document: StoryDocument, name: str, lines: OpenLines, errors: 
     mark, short = document.at((KEY, "file")), Path(name).name
     names, digest, count = _Names(), blake2b(digest_size=16), 0
     wrong: list[str] = []
+    found: RowFile | None = None
     is_valid = _row_validator(grammar_version()).is_valid
     try:
         for number, raw in _numbered(lines(name, mark)):
@@ -157,9 +158,9 @@ def read_row_file(document: StoryDocument, name: str, lines: OpenLines, errors: 
                 names.add(values)
         if not count:
             wrong.append(f'{name} holds no row: allowed is one JSON object per line, such as {{"drink": "tea"}}')
-        found = RowFile(name=name, mark=mark, count=count, digest=digest.hexdigest(), is_numbered=True, lines=lines)
         if not wrong:
-            found = replace(found, is_numbered=names.are_numbers(found))
+            file = RowFile(name=name, mark=mark, count=count, digest=digest.hexdigest(), is_numbered=True, lines=lines)
+            found = replace(file, is_numbered=names.are_numbers(file))
             wrong += (
                 f"{short}:{line}: the row '{twice}' is in line {first} already; give each its own 'row'"
                 for line, twice, first in names.repeated(found)

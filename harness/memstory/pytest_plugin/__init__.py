@@ -66,6 +66,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "story: a story of memstory; its tags are markers too")
     point_to_models(config)
     budget_of(config, report_folder(config))
+    if config.getoption("memstory_shard_by") is not None:
+        from memstory.pytest_plugin.selection import read_times  # noqa: PLC0415  (see the module's docstring)
+
+        read_times(config)
     if is_typed(config) or config.getini("memstory_target"):
         from memstory.pytest_plugin.targets import check_chosen  # noqa: PLC0415  (see the module's docstring)
 

@@ -44,6 +44,8 @@ class StoryItem(pytest.Function, BracketedItem):
     """A story on a target; it is a function so that the fixtures that a project wants everywhere work here too."""
 
     nofuncargs = True
+    is_dealt = False
+    """Whether `--shard` had its story's rows dealt out before they were items, and this is one of the shard's own."""
     case: Case
     result: CaseResult | None
     state: SessionState
@@ -133,10 +135,11 @@ def _properties(result: CaseResult) -> list[tuple[str, object]]:
     return [*((name, value) for name, value in said.items() if value), *scores]
 
 
-class InvalidItem(pytest.Function):
+class InvalidItem(pytest.Function, BracketedItem):
     """An invalid story: it fails with its errors, and does not affect other tests."""
 
     nofuncargs = True
+    is_dealt = False
     invalid: InvalidStory
     state: SessionState
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memstory.cli import main
 from memstory.pytest_plugin.items import StoryItem
 from memstory.pytest_plugin.selection import part_of, places_in
-from memstory.pytest_plugin.shards import Shard, parse_shard, shard_of_job
+from memstory.pytest_plugin.shards import Deal, Shard, parse_shard, shard_of_job
 
 pytest_plugins = ["pytester"]
 
@@ -23,7 +23,7 @@ KEYS = st.lists(st.tuples(st.sampled_from(["retrieval", "steps"]), st.text(max_s
 
 @given(KEYS, st.integers(1, 60))
 def test_every_case_is_in_exactly_one_shard_and_shards_are_even(keys, count):
-    parts = [places_in(Shard(number=number, count=count), keys) for number in range(1, count + 1)]
+    parts = [places_in(Deal(Shard(number=number, count=count)), keys) for number in range(1, count + 1)]
     assert Counter(place for part in parts for place in part) == Counter(range(len(keys)))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
@@ -33,22 +33,22 @@ def test_who_does_what_does_not_depend_on_the_order_of_collection(names, count, 
     keys = [(name,) for name in names]
     shuffled = random.sample(keys, len(keys))
     shard = Shard(number=count, count=count)
-    assert {keys[place] for place in places_in(shard, keys)} == {
-        shuffled[place] for place in places_in(shard, shuffled)
+    assert {keys[place] for place in places_in(Deal(shard), keys)} == {
+        shuffled[place] for place in places_in(Deal(shard), shuffled)
     }
-    assert part_of(shard, keys) == part_of(shard, shuffled)
+    assert part_of(Deal(shard), keys, 1) == part_of(Deal(shard), shuffled, 1)
 
 
 def test_what_is_alike_is_spread_over_all_shards():
     keys = [(kind, str(number)) for kind in ("retrieval", "steps") for number in range(6)]
     for number in (1, 2, 3):
-        own = [keys[place][0] for place in places_in(Shard(number=number, count=3), keys)]
+        own = [keys[place][0] for place in places_in(Deal(Shard(number=number, count=3)), keys)]
         assert Counter(own) == {"retrieval": 2, "steps": 2}
 
 
 def test_another_selection_has_another_digest():
-    shard = Shard(number=1, count=2)
-    assert part_of(shard, [("a",), ("b",)]).digest != part_of(shard, [("a",), ("c",)]).digest
+    deal = Deal(Shard(number=1, count=2))
+    assert part_of(deal, [("a",), ("b",)], 1).digest != part_of(deal, [("a",), ("c",)], 1).digest
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/0", "a/b", "-1/2", "1/2/3", "", " 1/2", "\u0661/\u0662"])
