@@ -162,8 +162,8 @@ def add_options(parser: pytest.Parser) -> None:
         "--memstory-shard-by",
         metavar="RUN",
         help=(
-            "share cases out by the times of an earlier run, its folder or results.json, so that all shards end at about"
-            " the same time; give every shard the same RUN; a case that is not in it counts for the median of those"
+            "share cases out by the times of an earlier run, its folder or results.json, so that all shards end at"
+            " about the same time; give every shard the same RUN; a case that it does not have counts for its median"
         ),
     )
     add(

@@ -80,6 +80,11 @@ def deselect_others(config: pytest.Config, items: list[pytest.Item], deal: Deal)
     keys = [_key(item) for item in ours]
     own = places_in(deal, keys, [item.case.id if isinstance(item, StoryItem) else item.name for item in ours])
     part = part_of(deal, keys, len(own))
+    if deal.times is not None:
+        state = state_of(config)
+        rest = ", the others count for the median" if deal.timed < part.of else ""
+        said = f"--shard-by {deal.times.name}: {deal.timed} of {quantity(part.of, 'case')} have a time there{rest}"
+        state.remarks = "\n".join(filter(None, [state.remarks, said]))
     if is_worker(config):
         config.workeroutput[_SHARD] = encode(part)  # type: ignore[attr-defined]  # of xdist
     else:
