@@ -178,6 +178,17 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Forget what a story came to once nothing of it is to be said any more: it is written down."""
+    said = yield
+    if SESSION in item.config.stash:
+        from memstory.pytest_plugin.items import forget_result  # noqa: PLC0415  (see the module's docstring)
+
+        forget_result(item)
+    return said
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
     """Stop what was started and write the reports, also when stories failed or the run was interrupted, even twice."""

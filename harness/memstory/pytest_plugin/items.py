@@ -203,6 +203,12 @@ def note_foreign_end(item: pytest.Item, report: pytest.TestReport) -> None:
         item.end(broken(item.case, SetupError(f"pytest could not set it up: {lines[-1]}")))
 
 
+def forget_result(item: pytest.Item) -> None:
+    """Let go of what a case came to, with all of its steps: a run of many cases would hold them to its end."""
+    if isinstance(item, StoryItem):
+        item.result = None
+
+
 def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:
     """Take what must not be shown out of what a story's target printed or logged, and tell a failure in one sentence.
 
