@@ -28,19 +28,24 @@ class Case:
     @property
     def id(self) -> str:
         """`S5[topics]`, or `S5[topics-row]`."""
-        row = f"-{self.story.row}" if self.story.row else ""
-        return f"{self.story.id}[{self.target}{row}]"
+        return case_id(self.story.id, self.target, self.story.row)
+
+
+def case_id(story: str, target: str, row: str | None) -> str:
+    """Return the id of a case, which is known before its story is."""
+    return f"{story}[{target}-{row}]" if row else f"{story}[{target}]"
 
 
 def cases_of(stories: Sequence[Story], targets: Sequence[str]) -> Iterator[Case]:
     """Yield a case for every story and every chosen target that the story does not exclude, in order."""
     for story in stories:
         for target in targets:
-            if _is_for(story, target):
+            if is_for(story, target):
                 yield Case(story=story, target=target)
 
 
-def _is_for(story: Story, target: str) -> bool:
+def is_for(story: Story, target: str) -> bool:
+    """Whether a story runs on a target that was chosen."""
     # There are many narrow faults: each gets the stories that are written against it.
     control = target.removeprefix(CONTROL)
     if target.startswith(CONTROL) and control in FAULTS:

@@ -10,7 +10,7 @@ from memstory.commands.output import with_progress
 from memstory.commands.story_files import FoundFile
 from memstory.contract.errors import Mark, StoryError
 from memstory.controls import CONTROLS
-from memstory.language.stories import InvalidStory, load_stories
+from memstory.language.stories import InvalidStory, load_stories, second_use
 from memstory.language.story import Story
 
 
@@ -37,13 +37,8 @@ def load(files: Sequence[FoundFile]) -> LoadedStories:
         for story in load_stories(file.path, file.display, CONTROLS):
             if isinstance(story, InvalidStory):
                 invalid.append(story)
-            elif (first := first_places.setdefault(story.id, story.mark)) != story.mark:
-                invalid.append(_duplicate(story, first))
+            elif error := second_use(story, first_places):
+                invalid.append(InvalidStory(id=story.id, mark=story.mark, errors=(error,)))
             else:
                 stories.append(story)
     return LoadedStories(stories=stories, invalid=invalid, files={file.display: file.path for file in files})
-
-
-def _duplicate(story: Story, first: Mark) -> InvalidStory:
-    message = f"duplicate story id '{story.id}'; it was first used at {first}. Ids name results: choose another"
-    return InvalidStory(id=story.id, mark=story.mark, errors=(StoryError(message, story.mark),))

@@ -5,10 +5,8 @@ Loaders read and check; they never guess a label.
 
 from memstory.datasets.loading import load_distractors, load_task, place_of, read_set
 from memstory.datasets.set_copies import SetCopy, add_set, checked_copy, fetch_set, set_copy, sets_folder
-from memstory.datasets.story_paths import Bounds
 
 __all__ = [
-    "Bounds",
     "SetCopy",
     "add_set",
     "checked_copy",

@@ -13,7 +13,8 @@ from typing import Final
 
 from memstory.contract.errors import Mark, SetupError
 from memstory.contract.target import Tree
-from memstory.datasets.jsonl import numbered_lines, raise_line_error, usable_questions
+from memstory.datasets.jsonl import usable_questions
+from memstory.language.json_lines import numbered_lines, raise_line_error
 from memstory.language.story import Retrieval
 from memstory.tasks.retrieval import Collection, Document, FileValues, Question, RetrievalTask, digest_of
 

@@ -14,11 +14,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, NoReturn, TypeVar
+from typing import Final, TypeVar
 
 from memstory.contract.errors import Mark, StoryError
 from memstory.contract.target import Tree
 from memstory.contract.texts import did_you_mean
+from memstory.language.json_lines import parse_line, raise_line_error
 from memstory.tasks.retrieval import Collection, Document, FileValues, Question, RetrievalTask, digest_of
 
 FIELDS: Final = ("category", "wording", "kind", "key")
@@ -177,7 +178,7 @@ def _rows(make: type[Row], path: Path, mark: Mark) -> Iterator[tuple[int, Row]]:
             if trees is not None:
                 yield from ((number, make(**tree)) for (number, _), tree in zip(batch, trees, strict=True))
             else:
-                parsed = ((number, _parse(raw, name, number, mark)) for number, raw in batch)
+                parsed = ((number, parse_line(raw, name, number, mark)) for number, raw in batch)
                 yield from ((number, _row(make, tree, name, number, mark)) for number, tree in parsed)
 
 
@@ -217,7 +218,7 @@ def _faults(make: type[Row], path: Path, mark: Mark) -> Iterator[str]:
         for number, raw in enumerate(file, start=1):
             if raw.strip():
                 try:
-                    row = _row(make, _parse(raw, path.name, number, mark), path.name, number, mark)
+                    row = _row(make, parse_line(raw, path.name, number, mark), path.name, number, mark)
                     _note_id(row.id, first, path.name, number, mark)
                 except StoryError as error:
                     yield error.message
@@ -227,29 +228,6 @@ def _note_id(row: str, first: dict[str, int], file: str, number: int, mark: Mark
     if row in first:
         raise_line_error(file, number, f"the id {row!r} was used in line {first[row]} already", mark)
     first[row] = number
-
-
-def numbered_lines(path: Path, mark: Mark) -> Iterator[tuple[int, Tree]]:
-    """Yield the number and the value of each line of a file; `mark` is the story that named the file."""
-    # Bytes are split, since the line ends that str.splitlines knows are legal inside a JSON text.
-    name = path.name
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
-            if raw.strip():
-                yield number, _parse(raw, name, number, mark)
-
-
-def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Tree:
-    try:
-        text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r\n")
-        tree, end = _DECODER.raw_decode(text)
-        return tree if end == len(text) else _DECODER.decode(text)
-    except UnicodeDecodeError as error:
-        raise_line_error(file, number, f"byte {error.start + 1} is not UTF-8", mark)
-    except RecursionError:
-        raise_line_error(file, number, "the values are nested too deep", mark)
-    except ValueError as error:
-        raise_line_error(file, number, f"not a JSON object: {error}", mark)
 
 
 def _problem(tree: Tree, fields: Mapping[str, str], required: Sequence[str]) -> str | None:
@@ -275,23 +253,3 @@ def _problem(tree: Tree, fields: Mapping[str, str], required: Sequence[str]) -> 
 def _kind(value: Tree) -> str:
     kind = _KINDS.get(type(value), "null")
     return "list of texts" if kind == "list" and value and all(isinstance(inner, str) for inner in value) else kind
-
-
-def _no_duplicates(pairs: Sequence[tuple[str, Tree]]) -> dict[str, Tree]:
-    tree = dict(pairs)
-    if len(tree) < len(pairs):
-        raise ValueError("a field is given twice")
-    return tree
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-"""Made once: a corpus has thousands of lines."""
-
-
-def raise_line_error(file: str, number: int, problem: str, mark: Mark) -> NoReturn:
-    """Raise what is wrong with one line of a file, at the place of the story that named the file."""
-    raise StoryError(f"{file}:{number}: {problem}", mark)

@@ -19,8 +19,8 @@ from memstory.datasets.jsonl import read_documents, read_task
 from memstory.datasets.locomo import read_audit, read_locomo
 from memstory.datasets.longmemeval import read_longmemeval
 from memstory.datasets.set_copies import SetCopy, checked_copy, hash_of, pin_of, set_copy
-from memstory.datasets.story_paths import OPTION, Bounds, root_around
 from memstory.language.story import Retrieval
+from memstory.language.story_paths import OPTION, Bounds, root_around
 from memstory.tasks.retrieval import Document, RetrievalTask
 
 

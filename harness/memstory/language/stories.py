@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,16 @@ from memstory.language.matchers.check import read_fields, read_group
 from memstory.language.reading import Reading, StoryDocument, TreePath, internal_error
 from memstory.language.references import REFERENCE, unmark
 from memstory.language.registry import unknown_name_message
+from memstory.language.row_files import (
+    KEY,
+    FileRow,
+    OpenLines,
+    RowFile,
+    lines_beside,
+    named_by_first,
+    no_lines,
+    read_row_file,
+)
 from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.text import documents
 from memstory.language.violations import violations
@@ -33,8 +43,6 @@ _UNFILLED = frozenset({"vars", "defaults", "parametrize", "story", "tags", "cove
 _FILLED_IN_RUNS = frozenset({"steps", "expect"})
 """Where names are looked up again when the story runs."""
 
-_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.]+")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryRow:
@@ -44,39 +52,47 @@ class StoryRow:
         name: The name of the row; None without `parametrize`.
         tree: The tree, with the values of names.
         origins: The names that have a value -> the key that gives it, such as `vars`.
+        written: The row as its file has it; empty where the document has it.
     """
 
     name: str | None
     tree: Tree
     origins: Mapping[str, str]
+    written: str = ""
 
 
 def expand_rows(document: StoryDocument, errors: list[StoryError]) -> Iterator[StoryRow]:
     """Yield the rows of a document, and add its faults of names and values to `errors`."""
     tree = document.tree
-    constants, defaults = _mapping(tree.get("vars")), _mapping(tree.get("defaults"))
-    listed = tree.get("parametrize")
-    errors += _check_names(document, "defaults", defaults, constants)
-    origins = dict.fromkeys(defaults, "defaults") | dict.fromkeys(constants, "vars")
+    listed = tree.get(KEY)
+    errors += _check_names(document, "defaults", _mapping(tree.get("defaults")))
     if not isinstance(listed, list) or not listed:
-        yield StoryRow(name=None, tree=_fill_tree(document, {**defaults, **constants}, errors), origins=origins)
+        yield _row(document, None, {}, errors)
         return
     names = _row_names(document, listed, errors)
     for index, values in enumerate(listed):
-        own = {name: value for name, value in _mapping(values).items() if name != "row"}
-        errors += _check_names(document, ("parametrize", index), own, constants)
-        tree_of_row = _fill_tree(document, {**defaults, **constants, **own}, errors)
-        yield StoryRow(name=names[index], tree=tree_of_row, origins=origins | dict.fromkeys(own, "parametrize"))
+        own = _own_values(_mapping(values))
+        errors += _check_names(document, (KEY, index), own)
+        yield _row(document, names[index], own, errors)
+
+
+def _row(document: StoryDocument, name: str | None, own: Mapping[str, Tree], errors: list[StoryError]) -> StoryRow:
+    constants, defaults = _mapping(document.tree.get("vars")), _mapping(document.tree.get("defaults"))
+    origins = {**dict.fromkeys(defaults, "defaults"), **dict.fromkeys(constants, "vars"), **dict.fromkeys(own, KEY)}
+    return StoryRow(name=name, tree=_fill_tree(document, {**defaults, **constants, **own}, errors), origins=origins)
+
+
+def _own_values(row: Mapping[str, Tree]) -> Mapping[str, Tree]:
+    return {name: value for name, value in row.items() if name != "row"}
 
 
 def _mapping(value: Tree) -> Mapping[str, Tree]:
     return value if isinstance(value, dict) else {}
 
 
-def _check_names(
-    document: StoryDocument, where: str | TreePath, values: Mapping[str, Tree], constants: Mapping[str, Tree]
-) -> list[StoryError]:
+def _check_names(document: StoryDocument, where: str | TreePath, values: Mapping[str, Tree]) -> list[StoryError]:
     path = (where,) if isinstance(where, str) else where
+    constants = _mapping(document.tree.get("vars"))
     return [
         StoryError(f"'{name}' is under `vars` already; put it under `defaults` if rows may change it",
                    document.at_key((*path, name)))
@@ -86,7 +102,7 @@ def _check_names(
 
 def _row_names(document: StoryDocument, listed: list[Tree], errors: list[StoryError]) -> list[str]:
     """Return the names of rows: `row`, else the first value if no two are equal, else the number."""
-    first = [_NOT_IN_IDS.sub("_", str(next(iter(_mapping(row).values()), ""))).strip("_.")[:40] for row in listed]
+    first = [named_by_first(_mapping(row)) for row in listed]
     is_distinct = all(first) and len(set(first)) == len(first)
     names: list[str] = []
     for index, row in enumerate(listed):
@@ -182,7 +198,7 @@ def story_of(
 
 def _story(reading: Reading, row: StoryRow, steps: Sequence[Step], parts: Mapping[str, Any]) -> Story:
     tree, document = row.tree, reading.document
-    text = document.text.strip() + (f"\n# row {row.name}" if row.name else "")
+    text = document.text.strip() + (f"\n# row {row.name}" if row.name else "") + row.written
     return Story(
         id=tree["story"],
         title=tree["title"],
@@ -328,6 +344,68 @@ class InvalidStory:
     errors: Sequence[StoryError]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryTable:
+    """A document whose rows are in a file: its stories are made one by one, and only those that are asked for.
+
+    Attributes:
+        rows: The file, of which every line is sound.
+        first: The story of the first row.
+    """
+
+    document: StoryDocument
+    rows: RowFile
+    first: Story
+    controls: Collection[str] | None
+
+    @property
+    def id(self) -> str:
+        """The id that all of its stories have."""
+        return self.first.id
+
+    @property
+    def mark(self) -> Mark:
+        """The place that all of them have."""
+        return self.first.mark
+
+    @property
+    def digest(self) -> str:
+        """A hash of the document and of all of its rows."""
+        return hashlib.sha256(f"{self.document.text.strip()}\n{self.rows.digest}".encode()).hexdigest()[:16]
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether no row can change for which targets its story is, nor whether it measures."""
+        return not any("${" in json.dumps(self.document.tree.get(key)) for key in ("targets", "control", "measure"))
+
+    def stories(self, wanted: Container[int] | None = None) -> Iterator[tuple[int, Story | InvalidStory]]:
+        """Yield the place of each row and its story, or of those at the wanted places.
+
+        A row that does not make a valid story is an `InvalidStory` by itself; its id is `ID[row]`.
+        """
+        for row in self.rows.rows(wanted):
+            yield row.place, _story_of_file_row(self.document, row, self.rows, self.controls)
+
+
+def _story_of_file_row(
+    document: StoryDocument, row: FileRow, file: RowFile, controls: Collection[str] | None
+) -> Story | InvalidStory:
+    errors: list[StoryError] = []
+    place = f"{Path(file.name).name}:{row.line}"
+    try:
+        own = _own_values(row.values)
+        errors += [StoryError(f"{place}: {error.message}", file.mark) for error in _check_names(document, KEY, own)]
+        made = replace(_row(document, row.name, own, errors), written=json.dumps(row.values, sort_keys=True))
+        story, faults = story_of(document, made, controls)
+        errors += faults
+    except Exception as error:  # noqa: BLE001  (the other rows can be read)
+        story, errors = None, [internal_error(error, document.mark)]
+    if story is not None and not errors:
+        return story
+    said = [StoryError(f"{error.message} (with the row '{row.name}', {place})", error.mark) for error in errors]
+    return InvalidStory(id=f"{_id(document)}[{row.name}]", mark=document.mark, errors=_sort(said))
+
+
 def load_stories(
     path: Path, display: str | None = None, controls: Collection[str] | None = None
 ) -> Sequence[Story | InvalidStory]:
@@ -338,67 +416,98 @@ def load_stories(
         display: The name of the file in messages, `path` if it is None.
         controls: The names that `control:` can have; None for any.
     """
+    return tuple(_one_by_one(read_story_file(path, display, controls)))
+
+
+def read_story_file(
+    path: Path, display: str | None = None, controls: Collection[str] | None = None, *, anywhere: bool = False
+) -> Iterator[Story | InvalidStory | StoryTable]:
+    """Yield what `load_stories` returns, except that a document whose rows are in a file is a `StoryTable`.
+
+    `anywhere` lets it name files of rows outside the stories' root.
+    """
     display = display or path.as_posix()
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         mark = Mark(display, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
-        return (_invalid(StoryError("this is not UTF-8; save the file as UTF-8", mark), mark),)
+        yield _invalid(StoryError("this is not UTF-8; save the file as UTF-8", mark), mark)
     except OSError as error:
         mark = Mark(display, 1, 1)
-        return (_invalid(StoryError(f"the file cannot be read: {error.strerror}", mark), mark),)
-    return parse_stories(text, display, controls)
+        yield _invalid(StoryError(f"the file cannot be read: {error.strerror}", mark), mark)
+    else:
+        yield from _read_text(text, display, controls, lines_beside(path.parent, anywhere=anywhere))
 
 
-def parse_stories(text: str, display: str, controls: Collection[str] | None = None) -> Sequence[Story | InvalidStory]:
-    """Return the stories in the text of a file, as `load_stories` does; a second story with the same id is invalid."""
-    loaded = [story for document in documents(text, display) for story in _read_document(document, controls)]
-    if not loaded:
+def parse_stories(
+    text: str, display: str, controls: Collection[str] | None = None, lines: OpenLines = no_lines
+) -> Sequence[Story | InvalidStory]:
+    """Return the stories in the text of a file, as `load_stories` does; a second story with the same id is invalid.
+
+    `lines` gives the lines of a file of rows that a story names: a text by itself is beside none.
+    """
+    return tuple(_one_by_one(_read_text(text, display, controls, lines)))
+
+
+def _one_by_one(found: Iterable[Story | InvalidStory | StoryTable]) -> Iterator[Story | InvalidStory]:
+    for one in found:
+        if isinstance(one, StoryTable):
+            yield from (story for _, story in one.stories())
+        else:
+            yield one
+
+
+def _read_text(
+    text: str, display: str, controls: Collection[str] | None, lines: OpenLines
+) -> Iterator[Story | InvalidStory | StoryTable]:
+    first_places: dict[str, Mark] = {}
+    is_empty = True
+    for document in documents(text, display):
+        for one in _read_document(document, controls, lines):
+            is_empty = False
+            twice = None if isinstance(one, InvalidStory) else second_use(one, first_places)
+            yield InvalidStory(id=one.id, mark=one.mark, errors=(twice,)) if twice else one
+    if is_empty:
         mark = Mark(display, 1, 1)
-        return (
-            _invalid(StoryError("no story in this file; a story starts with 'story: ID' and 'title: …'", mark), mark),
-        )
-    twice = {id(story): error for story, error in duplicate_ids(loaded)}
-    return tuple(
-        InvalidStory(id=story.id, mark=story.mark, errors=(twice[id(story)],)) if id(story) in twice else story
-        for story in loaded
-    )
+        yield _invalid(StoryError("no story in this file; a story starts with 'story: ID' and 'title: …'", mark), mark)
 
 
-def duplicate_ids(stories: Sequence[Story | InvalidStory]) -> Iterator[tuple[Story, StoryError]]:
-    """Yield (story, error) for each valid story whose id and row an earlier one has."""
-    seen: dict[tuple[str, str | None], Mark] = {}
-    for story in stories:
-        if not isinstance(story, Story):
-            continue
-        first = seen.setdefault((story.id, story.row), story.mark)
-        if first != story.mark:
-            yield (
-                story,
-                StoryError(f"the id '{story.id}' is used at {first} already; ids are unique in a run", story.mark),
-            )
+def second_use(story: Story | StoryTable, first_places: dict[str, Mark]) -> StoryError | None:
+    """Return the error that another story has this one's id; `first_places` gets the place of each id."""
+    first = first_places.setdefault(story.id, story.mark)
+    if first == story.mark:
+        return None
+    message = f"duplicate story id '{story.id}'; it was first used at {first}. Ids name results: choose another"
+    return StoryError(message, story.mark)
 
 
 def _invalid(error: StoryError, mark: Mark) -> InvalidStory:
     return InvalidStory(id="document-1", mark=mark, errors=(error,))
 
 
-def _read_document(document: StoryDocument, controls: Collection[str] | None) -> Sequence[Story | InvalidStory]:
+def _read_document(
+    document: StoryDocument, controls: Collection[str] | None, lines: OpenLines
+) -> Sequence[Story | InvalidStory | StoryTable]:
     try:
-        return tuple(_stories(document, controls))
+        return tuple(_stories(document, controls, lines))
     except Exception as error:  # noqa: BLE001  (the other documents and files can be read)
         return (InvalidStory(id=_id(document), mark=document.mark, errors=(internal_error(error, document.mark),)),)
 
 
-def _stories(document: StoryDocument, controls: Collection[str] | None) -> Iterator[Story | InvalidStory]:
+def _stories(
+    document: StoryDocument, controls: Collection[str] | None, lines: OpenLines
+) -> Iterator[Story | InvalidStory | StoryTable]:
     errors = list(document.errors)
-    stories: list[Story] = []
+    stories: list[Story | StoryTable] = []
     if document.tree is not None and not isinstance(document.tree, dict):
         hint = "; between stories stands a line '---', and no list" if isinstance(document.tree, list) else ""
         errors.append(
             StoryError(f"a story is a mapping that starts with 'story: ID' and 'title: …'{hint}", document.mark)
         )
+    elif document.tree is not None and isinstance(name := _mapping(document.tree.get(KEY)).get("file"), str):
+        table = _table(document, name, controls, lines, errors)
+        stories += [table] if table else []
     elif document.tree is not None:
         for row in expand_rows(document, errors):
             story, faults = story_of(document, row, controls)
@@ -408,6 +517,26 @@ def _stories(document: StoryDocument, controls: Collection[str] | None) -> Itera
         yield InvalidStory(id=_id(document), mark=document.mark, errors=_sort(errors))
     else:
         yield from stories
+
+
+def _table(
+    document: StoryDocument,
+    name: str,
+    controls: Collection[str] | None,
+    lines: OpenLines,
+    errors: list[StoryError],
+) -> StoryTable | None:
+    """Return the document with its rows; None if they, or the story of the first, have faults, which go to `errors`."""
+    errors += _check_names(document, "defaults", _mapping(document.tree.get("defaults")))
+    rows = read_row_file(document, name, lines, errors)
+    if rows is None:
+        return None
+    # What is wrong in the document is so with every row, and told once.
+    first = _story_of_file_row(document, next(rows.rows((0,))), rows, controls)
+    if isinstance(first, InvalidStory):
+        errors += first.errors
+        return None
+    return StoryTable(document=document, rows=rows, first=first, controls=controls)
 
 
 def _id(document: StoryDocument) -> str:

@@ -66,6 +66,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "story: a story of memstory; its tags are markers too")
     point_to_models(config)
     budget_of(config, report_folder(config))
+    if config.getoption("memstory_shard_by") is not None:
+        from memstory.pytest_plugin.selection import read_times  # noqa: PLC0415  (see the module's docstring)
+
+        read_times(config)
     if is_typed(config) or config.getini("memstory_target"):
         from memstory.pytest_plugin.targets import check_chosen  # noqa: PLC0415  (see the module's docstring)
 
@@ -172,6 +176,17 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         show_safely(item, report)
         note_foreign_end(item, report)
     return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Forget what a story came to once nothing of it is to be said any more: it is written down."""
+    said = yield
+    if SESSION in item.config.stash:
+        from memstory.pytest_plugin.items import forget_result  # noqa: PLC0415  (see the module's docstring)
+
+        forget_result(item)
+    return said
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

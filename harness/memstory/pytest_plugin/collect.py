@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from memstory.bundled import shown_path
-from memstory.case import cases_of
+from memstory.case import case_id, cases_of, is_for
 from memstory.contract.errors import SetupError, StoryError
 from memstory.controls import CONTROLS
-from memstory.language.stories import InvalidStory, load_stories
+from memstory.language.stories import InvalidStory, StoryTable, read_story_file, second_use
 from memstory.language.story import Story
 from memstory.pytest_plugin.failure_text import printable
 from memstory.pytest_plugin.items import InvalidItem, StoryItem, story_function
 from memstory.pytest_plugin.options import NO_TARGET, NOT_RUN, is_worker
 from memstory.pytest_plugin.session import SessionState, state_of
+from memstory.pytest_plugin.shards import Deal
 from memstory.pytest_plugin.targets import offers
 from memstory.results.runs import quantity
 from memstory.targets.discovery import check_names
@@ -35,21 +36,21 @@ class StoryFile(pytest.File):
             self._end_without_target(str(error))
             return
         try:
-            stories = load_stories(self.path, self._display(), CONTROLS)
+            yield from self._read(names, state)
         except (SetupError, StoryError) as error:
             raise self.CollectError(str(error)) from error
-        for story in stories:
-            if isinstance(story, InvalidStory):
-                yield self._invalid(story)
-            elif (first := state.first_places.setdefault(story.id, story.mark)) != story.mark:
-                message = (
-                    f"duplicate story id '{story.id}'; it was first used at {first}. Ids name results: choose another"
-                )
-                yield self._invalid(
-                    InvalidStory(id=story.id, mark=story.mark, errors=(StoryError(message, story.mark),))
-                )
+
+    def _read(self, names: Sequence[str], state: SessionState) -> Iterator[StoryItem | InvalidItem]:
+        anywhere = self.config.getoption("memstory_any_path")
+        for found in read_story_file(self.path, self._display(), CONTROLS, anywhere=anywhere):
+            if isinstance(found, InvalidStory):
+                yield self._invalid(found)
+            elif error := second_use(found, state.first_places):
+                yield self._invalid(InvalidStory(id=found.id, mark=found.mark, errors=(error,)))
+            elif isinstance(found, StoryTable):
+                yield from self._table(found, names, state)
             else:
-                yield from self._items(story, names, state)
+                yield from self._items(found, names, state)
 
     def _end_without_target(self, why: str) -> None:
         """Let the session end with this error, or a worker of xdist with the same for its first file of stories."""
@@ -66,6 +67,42 @@ class StoryFile(pytest.File):
             item.prepare(case, state)
             _mark(item, story.tags)
             yield item
+
+    def _table(self, table: StoryTable, names: Sequence[str], state: SessionState) -> Iterator[StoryItem | InvalidItem]:
+        """Yield the cases of a story whose rows are in a file, for a shard only its own."""
+        targets = [name for name in names if is_for(table.first, name)]
+        if table.is_uniform and not targets:
+            self._note(self._only_for(table.first), table.first)
+        elif state.deal is not None and table.is_uniform and not _picks(self.config):
+            yield from self._own_cases(table, targets, state, state.deal)
+        else:
+            for _, story in table.stories():
+                yield from self._items(story, names, state) if isinstance(story, Story) else [self._invalid(story)]
+
+    def _own_cases(
+        self, table: StoryTable, targets: Sequence[str], state: SessionState, deal: Deal
+    ) -> Iterator[StoryItem | InvalidItem]:
+        """Deal the cases of a table out, target by target, and make the shard's own; of the others no story is made."""
+        rows = table.rows.count
+        if self.config.getoption("memstory_quick") and table.first.measure:
+            state.left_out += rows * len(targets)
+            return
+        key = ("rows", *targets, _file_id(self), table.id, table.digest)
+        places = deal.own_places_in_table(key, rows * len(targets), _case_ids(table, targets))
+        own: dict[int, list[str]] = {}
+        for place in sorted(places):
+            own.setdefault(place % rows, []).append(targets[place // rows])
+        for row, story in table.stories(own):
+            made: list[StoryItem | InvalidItem] = []
+            if isinstance(story, Story):
+                made += self._items(story, own[row], state)
+            elif targets[0] in own[row]:
+                # It is one result, whatever the number of targets, and so in one shard.
+                made.append(self._invalid(story))
+            for item in made:
+                item.is_dealt = True
+            deal.own += len(made)
+            yield from made
 
     def _note(self, why: str, story: Story | InvalidStory) -> None:
         """Keep why a story has no case that could say so."""
@@ -103,3 +140,18 @@ def _mark(item: pytest.Item, tags: Sequence[str]) -> None:
 
 
 _TAGS: pytest.StashKey[set[str]] = pytest.StashKey()
+
+
+def _picks(config: pytest.Config) -> bool:
+    """Whether options of pytest's own choose among cases: what falls to a shard is then known when all are made."""
+    options = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+    return any(config.getoption(name, None) for name in options) or any("::" in word for word in config.args)
+
+
+def _case_ids(table: StoryTable, targets: Sequence[str]) -> Iterator[str]:
+    names = [row.name for row in table.rows.rows()]
+    yield from (case_id(table.id, target, name) for target in targets for name in names)
+
+
+def _file_id(file: StoryFile) -> str:
+    return file.nodeid if file.path.is_relative_to(file.config.rootpath) else file.path.name

@@ -44,6 +44,8 @@ class StoryItem(pytest.Function, BracketedItem):
     """A story on a target; it is a function so that the fixtures that a project wants everywhere work here too."""
 
     nofuncargs = True
+    is_dealt = False
+    """Whether `--shard` had its story's rows dealt out before they were items, and this is one of the shard's own."""
     case: Case
     result: CaseResult | None
     state: SessionState
@@ -133,10 +135,11 @@ def _properties(result: CaseResult) -> list[tuple[str, object]]:
     return [*((name, value) for name, value in said.items() if value), *scores]
 
 
-class InvalidItem(pytest.Function):
+class InvalidItem(pytest.Function, BracketedItem):
     """An invalid story: it fails with its errors, and does not affect other tests."""
 
     nofuncargs = True
+    is_dealt = False
     invalid: InvalidStory
     state: SessionState
 
@@ -198,6 +201,12 @@ def note_foreign_end(item: pytest.Item, report: pytest.TestReport) -> None:
     else:
         lines = report.longreprtext.strip().splitlines() or ["it failed"]
         item.end(broken(item.case, SetupError(f"pytest could not set it up: {lines[-1]}")))
+
+
+def forget_result(item: pytest.Item) -> None:
+    """Let go of what a case came to, with all of its steps: a run of many cases would hold them to its end."""
+    if isinstance(item, StoryItem):
+        item.result = None
 
 
 def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from memstory.commands.command import number_above, option_pair, price_pair, whole_number
 from memstory.commands.running.option_names import SHORT, spelled_out, values
-from memstory.pytest_plugin.shards import parse_shard
+from memstory.pytest_plugin.shards import CaseTimes, parse_shard
 from memstory.results.redaction import DEFAULT_LEVEL, LEVELS, Level
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ NOT_RUN: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
 
 ENDED: list[pytest.Session] = []
 """The session that has ended last: its exit code is that of the process."""
+
+TIMES: pytest.StashKey[CaseTimes] = pytest.StashKey()
+"""In the stash of a config: what `--shard-by` names."""
 
 NO_TARGET: pytest.StashKey[str] = pytest.StashKey()
 """In the stash of a config: why its stories have no target to run on."""
@@ -153,6 +156,14 @@ def add_options(parser: pytest.Parser) -> None:
         help=(
             "run part I of N of the selected stories, or 'auto', which part the variables of a job of GitLab, GitHub,"
             " Slurm, Kubernetes, AWS Batch, CircleCI or Buildkite say; 'memstory merge' combines the reports of all"
+        ),
+    )
+    add(
+        "--memstory-shard-by",
+        metavar="RUN",
+        help=(
+            "share cases out by the times of an earlier run, its folder or results.json, so that all shards end at"
+            " about the same time; give every shard the same RUN; a case that it does not have counts for its median"
         ),
     )
     add(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from statistics import median
 from typing import Final
 
 import pytest
 
+from memstory.commands.results.results_files import run_at
 from memstory.contract.codec import decode, encode
+from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
-from memstory.pytest_plugin.options import is_worker
+from memstory.pytest_plugin.options import TIMES, is_worker
 from memstory.pytest_plugin.session import LEFT, REMARKS, SELECTED, begin, state_of
-from memstory.pytest_plugin.shards import Shard
+from memstory.pytest_plugin.shards import CaseTimes, Deal
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import Part
+from memstory.results.runs import Part, quantity
 
 _SHARD: Final = "memstory_shard"
 _LEFT_OUT: Final = "memstory_left_out"
@@ -27,13 +30,12 @@ def select_stories(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("memstory_quick"):
         left_out = [item for item in items if isinstance(item, StoryItem) and item.case.story.measure]
         _deselect(config, items, left_out)
+        state_of(config).left_out += len(left_out)
         if is_worker(config):
-            config.workeroutput[_LEFT_OUT] = len(left_out)  # type: ignore[attr-defined]  # of xdist
-        else:
-            state_of(config).left_out = len(left_out)
+            config.workeroutput[_LEFT_OUT] = state_of(config).left_out  # type: ignore[attr-defined]  # of xdist
     items.sort(key=_lateness)
-    if config.getoption("memstory_shard") is not None:
-        deselect_others(config, items)
+    if (deal := state_of(config).deal) is not None:
+        deselect_others(config, items, deal)
 
 
 def _lateness(item: pytest.Item) -> tuple[bool, bool]:
@@ -49,13 +51,40 @@ def _deselect(config: pytest.Config, items: list[pytest.Item], unwanted: Sequenc
         config.hook.pytest_deselected(items=unwanted)
 
 
-def deselect_others(config: pytest.Config, items: list[pytest.Item]) -> None:
+def read_times(config: pytest.Config) -> None:
+    """Read what `--shard-by` names; pytest.UsageError where it is no run, or nothing is to be shared out."""
+    typed: str = config.getoption("memstory_shard_by")
+    if config.getoption("memstory_shard") is None:
+        raise pytest.UsageError(
+            f"--shard-by {typed} says how --shard shares cases out: add --shard 2/5, or leave it out"
+        )
+    try:
+        run = run_at(config.invocation_params.dir / typed)
+    except SetupError as error:
+        raise pytest.UsageError(f"--shard-by: {error}") from error
+    seconds = {case.id: case.seconds for case in run.cases if case.trials}
+    if not seconds:
+        raise pytest.UsageError(f"--shard-by: no case of {typed} ran, so that it has no times: name a run that did")
+    config.stash[TIMES] = CaseTimes(name=typed, seconds=seconds, usual=median(seconds.values()))
+
+
+def deselect_others(config: pytest.Config, items: list[pytest.Item], deal: Deal) -> None:
     """Leave the shard's own stories among `items`; tests that are not stories stay, in every shard."""
-    shard: Shard = config.getoption("memstory_shard")
-    ours = [item for item in items if isinstance(item, (StoryItem, InvalidItem))]
+    stories = [item for item in items if isinstance(item, (StoryItem, InvalidItem))]
+    ours = [item for item in stories if not item.is_dealt]
+    if missing := deal.own - (len(stories) - len(ours)):
+        raise pytest.UsageError(
+            f"--shard: a plugin or a conftest deselected {quantity(missing, 'case')} whose rows are in a file and were"
+            " shared out before. Select by -k or -m: -m story makes all cases first, and then shares out what is left"
+        )
     keys = [_key(item) for item in ours]
-    own = places_in(shard, keys)
-    part = part_of(shard, keys)
+    own = places_in(deal, keys, [item.case.id if isinstance(item, StoryItem) else item.name for item in ours])
+    part = part_of(deal, keys, len(own))
+    if deal.times is not None:
+        state = state_of(config)
+        rest = ", the others count for the median" if deal.timed < part.of else ""
+        said = f"--shard-by {deal.times.name}: {deal.timed} of {quantity(part.of, 'case')} have a time there{rest}"
+        state.remarks = "\n".join(filter(None, [state.remarks, said]))
     if is_worker(config):
         config.workeroutput[_SHARD] = encode(part)  # type: ignore[attr-defined]  # of xdist
     else:
@@ -79,21 +108,24 @@ def hear_worker(config: pytest.Config, output: Mapping[str, Tree]) -> None:
         begin(config)
 
 
-def places_in(shard: Shard, cases: Sequence[tuple[str, ...]]) -> set[int]:
-    """Return the places of the shard's own cases.
+def places_in(deal: Deal, keys: Sequence[tuple[str, ...]], cases: Sequence[str] = ()) -> set[int]:
+    """Return the places of the shard's own cases; `cases` are their ids, by which there may be times.
 
     Cases are dealt out one by one in the order of their keys, so that those whose keys begin alike (of one target, say)
     are spread over all shards, and no shard has more than one case more than another.
     """
-    order = sorted(range(len(cases)), key=lambda place: cases[place])
-    return set(order[shard.number - 1 :: shard.count])
+    order = sorted(range(len(keys)), key=lambda place: keys[place])
+    return {order[place] for place in deal.own_places(len(keys), (cases[place] for place in order))}
 
 
-def part_of(shard: Shard, cases: Sequence[tuple[str, ...]]) -> Part:
-    """Return what `shard` has of `cases`."""
-    digest = blake2b(repr(sorted(cases)).encode(), digest_size=16).hexdigest()
-    own = len(places_in(shard, cases))
-    return Part(number=shard.number, count=shard.count, cases=own, of=len(cases), digest=digest)
+def part_of(deal: Deal, keys: Sequence[tuple[str, ...]], own: int) -> Part:
+    """Return what the shard has, `own` of the cases with these keys, and of all that was dealt."""
+    parts: list[object] = [sorted(keys)]
+    parts += [deal.tables] if deal.tables else []
+    parts += [sorted(deal.times.seconds.items())] if deal.times else []
+    digest = blake2b("".join(map(repr, parts)).encode(), digest_size=16).hexdigest()
+    number, count = deal.shard.number, deal.shard.count
+    return Part(number=number, count=count, cases=own + deal.own, of=len(keys) + deal.of, digest=digest)
 
 
 def _key(item: StoryItem | InvalidItem) -> tuple[str, ...]:

@@ -16,8 +16,9 @@ from memstory.contract.errors import Mark, SetupError
 from memstory.contract.target import Tree
 from memstory.pytest_plugin.budget import budget_of
 from memstory.pytest_plugin.exit_watch import about_to_leave
-from memstory.pytest_plugin.options import SESSION, chosen_options, is_worker, redaction_level, report_folder
+from memstory.pytest_plugin.options import SESSION, TIMES, chosen_options, is_worker, redaction_level, report_folder
 from memstory.pytest_plugin.process_guard import QUIET_EXIT, end_undisturbed, interrupt_on_termination, no_quiet_exit
+from memstory.pytest_plugin.shards import Deal
 from memstory.pytest_plugin.targets import load_chosen_or_own, options_of, options_of_the_project
 from memstory.pytest_plugin.worker import Worker
 from memstory.reporting.markdown import as_markdown
@@ -63,6 +64,8 @@ class SessionState:
         self.selected: Sequence[CaseResult] = ()
         self.last: LastRun | None = None
         self.shard: Part | None = None
+        shard = config.getoption("memstory_shard")
+        self.deal = None if shard is None else Deal(shard, config.stash.get(TIMES, None))
         self.left: list[str] = []
         self.remarks = ""
         self.left_out = 0

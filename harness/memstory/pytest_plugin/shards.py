@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from heapq import heapreplace
 from typing import Final, NamedTuple
 
 AUTO: Final = "auto"
@@ -20,6 +21,62 @@ class Shard:
 
     number: int
     count: int
+
+
+_LEAST_SECONDS: Final = 0.001
+"""What every case counts for at least: those that took no time would all fall to one shard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTimes:
+    """How long cases took in the run at `name`, by their ids; others count for `usual`, the median of those."""
+
+    name: str
+    seconds: Mapping[str, float]
+    usual: float
+
+
+class Deal:
+    """Deals cases out to the shards of a run, in every shard alike; each goes to the shard that has least so far.
+
+    Attributes:
+        tables: What is to be the same in all shards of the tables of rows whose cases are dealt before they are made.
+        of: How many cases these have.
+        own: How many of these are the shard's own, and were made.
+        timed: How many of all cases had a time.
+    """
+
+    def __init__(self, shard: Shard, times: CaseTimes | None = None) -> None:
+        self.shard, self.times = shard, times
+        self.tables: list[tuple[str, ...]] = []
+        self.of = self.own = self.timed = 0
+        # A heap; without times the loads are counts, and the shards have their turns.
+        self._loads: list[tuple[float, int]] = [(0.0, number) for number in range(1, shard.count + 1)]
+
+    def own_places(self, count: int, cases: Iterable[str]) -> list[int]:
+        """Return the places of the shard's own among so many cases, the longest being dealt first.
+
+        `cases` are their ids, which are looked at only where there are times.
+        """
+        weights = [1.0] * count if self.times is None else self._seconds(cases, self.times)
+        own: list[int] = []
+        for place in sorted(range(count), key=weights.__getitem__, reverse=True):
+            load, number = self._loads[0]
+            heapreplace(self._loads, (load + weights[place], number))
+            if number == self.shard.number:
+                own.append(place)
+        return own
+
+    def own_places_in_table(self, table: tuple[str, ...], count: int, cases: Iterable[str]) -> list[int]:
+        """Return the same of a table of rows; `table` says what it is."""
+        self.tables.append(table)
+        self.of += count
+        return self.own_places(count, cases)
+
+    def _seconds(self, cases: Iterable[str], times: CaseTimes) -> list[float]:
+        found = [times.seconds.get(case) for case in cases]
+        self.timed += sum(one is not None for one in found)
+        return [times.usual if one is None else max(one, _LEAST_SECONDS) for one in found]
 
 
 class _Scheduler(NamedTuple):

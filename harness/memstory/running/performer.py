@@ -13,9 +13,9 @@ from typing import Final
 from memstory.contract.codec import encode
 from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError, TargetError
 from memstory.contract.target import Capability, Request, Scope, Target, Tree, Usage
-from memstory.datasets import Bounds
 from memstory.language.references import pick, substitute
 from memstory.language.story import Step
+from memstory.language.story_paths import Bounds
 from memstory.language.words import WORDS
 from memstory.models.judge import Judge
 from memstory.results.recording import Probe, StepRecord, Witness

@@ -17,9 +17,10 @@ from memstory.bundled import named_path
 from memstory.case import Case
 from memstory.contract.errors import NotSupported, TargetError
 from memstory.contract.target import Capability, Environment, Request, Target, TargetFactory, Tree
-from memstory.datasets import Bounds, load_task
+from memstory.datasets import load_task
 from memstory.language.capabilities import IS_SHARED, LACKS
 from memstory.language.story import Step
+from memstory.language.story_paths import Bounds
 from memstory.models.judge import Judge
 from memstory.models.question_answers import QuestionAnswers
 from memstory.models.shim import Chats, Shim, gives_chat_to

@@ -16,7 +16,7 @@ from memstory.case import Case
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, TargetError
 from memstory.contract.target import Connection, Environment, Request, Scope, Target, TargetFactory, Tree, Usage
-from memstory.datasets import Bounds
+from memstory.language.story_paths import Bounds
 from memstory.models.shim import Agent, Shim
 from memstory.results.recording import Footprint
 from memstory.running.footprint import footprint_of

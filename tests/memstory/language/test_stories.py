@@ -3,7 +3,15 @@
 import pytest
 
 from memstory.language.reading import OUR_FAULT
-from memstory.language.stories import InvalidStory, duplicate_ids, load_stories, parse_stories, story_of
+from memstory.language.stories import (
+    InvalidStory,
+    StoryTable,
+    load_stories,
+    parse_stories,
+    read_story_file,
+    second_use,
+    story_of,
+)
 from memstory.language.story import CallPattern, Story
 from memstory.language.text import _Builder
 
@@ -328,16 +336,16 @@ def test_an_id_used_twice_in_a_file_is_invalid_the_second_time():
     assert isinstance(first, Story)
     assert isinstance(second, InvalidStory)
     assert str(second.errors[0]).startswith("f.yaml:5:1: ")
-    assert "'A' is used at f.yaml:1:1" in str(second.errors[0])
+    assert "'A'; it was first used at f.yaml:1:1" in str(second.errors[0])
 
 
 def test_duplicate_ids_are_found_across_files_but_rows_of_one_story_are_none():
     rows = "story: A\ntitle: T\nparametrize: [{x: 1}, {x: 2}]\nsteps: [{add: 'n ${x}'}]\n"
-    assert list(duplicate_ids(stories(rows))) == []
-    ((again, error),) = duplicate_ids([*parse_stories(rows, "f.yaml"), *parse_stories(rows, "g.yaml")][:3])
-    assert again.mark.file == "g.yaml"
+    places = {}
+    assert [second_use(one, places) for one in stories(rows)] == [None, None]
+    error = second_use(parse_stories(rows, "g.yaml")[0], places)
     assert str(error).startswith("g.yaml:1:1: ")
-    assert "'A' is used at f.yaml:1:1" in str(error)
+    assert "'A'; it was first used at f.yaml:1:1" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -431,3 +439,136 @@ def test_a_story_says_its_harm_and_a_readable_name():
     assert (found.harm, found.slug) == ("leak", "owner-isolation")
     assert "harm" in faults("harm: sad\nsteps: [{add: x}]")[0]
     assert "slug" in faults("slug: Not Readable\nsteps: [{add: x}]")[0]
+
+
+TABLE = """\
+story: A
+title: ${drink} is found
+defaults: {k: 3}
+parametrize: {file: rows.jsonl}
+steps: [{search: {query: '${drink}', top_k: '${k}'}}]
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Return a function that loads a story whose rows are these lines of a file."""
+
+    def load(*lines, text=TABLE, read=load_stories):
+        (tmp_path / "a.story.yaml").write_text(text, "utf-8")
+        (tmp_path / "rows.jsonl").write_bytes(b"".join(line.encode() + b"\n" for line in lines))
+        return list(read(tmp_path / "a.story.yaml", "a.story.yaml"))
+
+    return load
+
+
+def test_rows_of_a_file_make_the_stories_that_the_same_rows_in_the_document_make(table):
+    inline = parse_stories(TABLE.replace("{file: rows.jsonl}", "[{drink: tea}, {drink: a b, k: 1}]"), "a.story.yaml")
+    found = table('{"drink": "tea"}', "", '{"drink": "a b", "k": 1}')
+    assert [(one.id, one.row, one.title) for one in found] == [(one.id, one.row, one.title) for one in inline]
+    assert [one.steps[0].args for one in found] == [one.steps[0].args for one in inline]
+    assert [one.row for one in found] == ["tea", "a_b"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        (['{"drink": "tea"}', '{"drink": "tea"}'], ["1", "2"]),
+        (['{"drink": "?"}', '{"drink": "tea"}'], ["1", "2"]),
+        (['{"drink": "tea", "row": "x"}', '{"drink": "tea"}'], ["x", "2"]),
+        (['{"drink": "tea", "row": "x"}', '{"drink": "milk"}'], ["x", "milk"]),
+    ],
+)
+def test_rows_of_a_file_are_named_as_rows_of_a_document(table, lines, names):
+    assert [one.row for one in table(*lines)] == names
+
+
+def test_another_value_in_a_row_of_a_file_is_another_story(table):
+    (one, _), (same, other) = (
+        table('{"drink": "tea"}', '{"drink": "milk"}'),
+        table('{"drink": "tea"}', '{"drink": "m"}'),
+    )
+    assert one.digest == same.digest
+    assert other.digest != _.digest
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("[1]", "allowed is a JSON object"),
+        ("{}", "allowed is a JSON object with at least one name"),
+        ('{"drink": ', "not a JSON object"),
+        ('{"dr ink": 1}', "'dr ink' is not a valid name"),
+        ('{"row": "a b", "drink": "x"}', "'row' is 'a b', which is not a valid row id"),
+        ('{"drink": "x", "row": "tea"}', "the row 'tea' is in line 1 already"),
+        ('{"drink": 1, "drink": 2}', "a field is given twice"),
+    ],
+)
+def test_a_bad_line_of_rows_is_one_message_with_its_number(table, line, part):
+    (found,) = table('{"drink": "tea"}', "", line)
+    (error,) = found.errors
+    assert str(error).startswith("a.story.yaml:4:21: rows.jsonl:3: ")
+    assert part in error.message
+
+
+def test_of_many_bad_lines_the_first_are_told_and_the_others_counted(table):
+    (found,) = table('{"drink": "tea"}', *["[]"] * 30)
+    assert len(found.errors) == 21
+    assert any(error.message == "and 10 more lines of rows.jsonl" for error in found.errors)
+
+
+def test_a_row_that_does_not_fit_the_story_is_invalid_by_itself(table):
+    first, wrong, last = table('{"drink": "tea"}', '{"drunk": 1}', '{"drink": "milk"}')
+    assert [type(one) for one in (first, wrong, last)] == [Story, InvalidStory, Story]
+    assert wrong.id == "A[1]"
+    assert all("rows.jsonl:2" in error.message for error in wrong.errors)
+
+
+def test_a_mistake_of_the_document_is_told_once_however_many_rows_there_are(table):
+    (found,) = table(*(f'{{"drink": "tea {n}"}}' for n in range(9)), text=TABLE.replace("search", "serach"))
+    assert (found.id, len(found.errors)) == ("A", 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "part"),
+    [
+        ("none.jsonl", "the rows in none.jsonl cannot be read: No such file"),
+        (".", "the rows in . cannot be read: Is a directory"),
+        ("../out.jsonl", "outside the stories' root"),
+        ("empty.jsonl", "empty.jsonl holds no row"),
+    ],
+)
+def test_a_file_of_rows_that_cannot_be_is_one_message(table, tmp_path, file, part):
+    (tmp_path / "empty.jsonl").write_bytes(b"\n\n")
+    (found,) = table("", text=TABLE.replace("rows.jsonl", file))
+    (error,) = found.errors
+    assert str(error).startswith("a.story.yaml:4:21: ")
+    assert part in error.message
+
+
+def test_a_text_in_no_file_has_no_file_of_rows():
+    (found,) = parse_stories(TABLE, "a.story.yaml")
+    assert "in rows.jsonl are looked up beside the story's file" in found.errors[0].message
+
+
+def test_a_table_makes_only_the_stories_that_are_asked_for(table, monkeypatch):
+    (found,) = table(*(f'{{"drink": "tea {n}"}}' for n in range(9)), read=read_story_file)
+    assert isinstance(found, StoryTable)
+    made = []
+
+    def noted(document, row, *rest):
+        made.append(row.name)
+        return story_of(document, row, *rest)
+
+    monkeypatch.setattr("memstory.language.stories.story_of", noted)
+    assert [(place, one.row) for place, one in found.stories({2, 7})] == [(2, "tea_2"), (7, "tea_7")]
+    assert made == ["tea_2", "tea_7"]
+    assert found.rows.count == 9
+
+
+@pytest.mark.parametrize(
+    ("more", "uniform"), [("", True), ("targets: ['${drink}']\n", False), ("measure: '${c}'\n", False)]
+)
+def test_a_table_knows_whether_its_rows_choose_their_targets(table, more, uniform):
+    (found,) = table('{"drink": "tea", "c": true}', text=TABLE + more, read=read_story_file)
+    assert found.is_uniform is uniform

@@ -214,3 +214,13 @@ def test_what_is_only_measured_counts_apart_from_what_passed_and_was_skipped(pro
     assert 'tests="2"' in junit
     assert 'skipped="1"' in junit
     assert "measured, recall@2 1.000" in junit
+
+
+def test_a_result_is_let_go_once_it_is_written_down(project):
+    project.story()
+    (project.path / "conftest.py").write_text(
+        "def pytest_sessionfinish(session):\n    print('held', [item.result for item in session.items])\n"
+    )
+    result = project.run("-s")
+    assert "held [None]" in result.stdout.str()
+    assert project.results() == {"G1": "passed"}

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.cli import main
+from memstory.language.stories import story_of
 from memstory.pytest_plugin.items import StoryItem
 from memstory.pytest_plugin.selection import part_of, places_in
-from memstory.pytest_plugin.shards import Shard, parse_shard, shard_of_job
+from memstory.pytest_plugin.shards import CaseTimes, Deal, Shard, parse_shard, shard_of_job
 
 pytest_plugins = ["pytester"]
 
@@ -23,7 +24,7 @@ KEYS = st.lists(st.tuples(st.sampled_from(["retrieval", "steps"]), st.text(max_s
 
 @given(KEYS, st.integers(1, 60))
 def test_every_case_is_in_exactly_one_shard_and_shards_are_even(keys, count):
-    parts = [places_in(Shard(number=number, count=count), keys) for number in range(1, count + 1)]
+    parts = [places_in(Deal(Shard(number=number, count=count)), keys) for number in range(1, count + 1)]
     assert Counter(place for part in parts for place in part) == Counter(range(len(keys)))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
@@ -33,22 +34,22 @@ def test_who_does_what_does_not_depend_on_the_order_of_collection(names, count, 
     keys = [(name,) for name in names]
     shuffled = random.sample(keys, len(keys))
     shard = Shard(number=count, count=count)
-    assert {keys[place] for place in places_in(shard, keys)} == {
-        shuffled[place] for place in places_in(shard, shuffled)
+    assert {keys[place] for place in places_in(Deal(shard), keys)} == {
+        shuffled[place] for place in places_in(Deal(shard), shuffled)
     }
-    assert part_of(shard, keys) == part_of(shard, shuffled)
+    assert part_of(Deal(shard), keys, 1) == part_of(Deal(shard), shuffled, 1)
 
 
 def test_what_is_alike_is_spread_over_all_shards():
     keys = [(kind, str(number)) for kind in ("retrieval", "steps") for number in range(6)]
     for number in (1, 2, 3):
-        own = [keys[place][0] for place in places_in(Shard(number=number, count=3), keys)]
+        own = [keys[place][0] for place in places_in(Deal(Shard(number=number, count=3)), keys)]
         assert Counter(own) == {"retrieval": 2, "steps": 2}
 
 
 def test_another_selection_has_another_digest():
-    shard = Shard(number=1, count=2)
-    assert part_of(shard, [("a",), ("b",)]).digest != part_of(shard, [("a",), ("c",)]).digest
+    deal = Deal(Shard(number=1, count=2))
+    assert part_of(deal, [("a",), ("b",)], 1).digest != part_of(deal, [("a",), ("c",)], 1).digest
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/0", "a/b", "-1/2", "1/2/3", "", " 1/2", "\u0661/\u0662"])
@@ -273,3 +274,243 @@ def test_quick_leaves_measurements_out_and_says_how_many(measuring, words):
 def test_quick_says_nothing_where_nothing_measures(project):
     project.story(STORIES.format(1, 1))
     assert "--quick" not in project.run("--quick").stdout.str()
+
+
+TABLE = """
+story: T1
+title: ${drink} is found
+tags: [drinks]
+parametrize: {file: rows.jsonl}
+steps:
+  - add: I like ${drink}
+  - search: ${drink}
+    expect: {hits: {count: 1}}
+"""
+COLLECT = ("--collect-only", "-q")
+
+
+@pytest.fixture
+def table(project):
+    """A project with seven stories, and one whose ten rows are in a file."""
+    project.story("---".join(STORIES.format(number, 1 + number % 3 // 2) for number in range(7)))
+    project.story(TABLE, name="stories/t.yaml")
+    write_rows(project, range(10))
+    return project
+
+
+def write_rows(project, numbers):
+    lines = (json.dumps({"drink": f"tea {number}"}) + "\n" for number in numbers)
+    (project.path / "stories/rows.jsonl").write_text("".join(lines), "utf-8")
+
+
+def shards_of(project, count, *arguments, folder="part"):
+    for number in range(1, count + 1):
+        project.run("--shard", f"{number}/{count}", "--report", f"{folder}{number}", *arguments)
+    return [str(project.path / f"{folder}{number}") for number in range(1, count + 1)]
+
+
+def merge(project, *folders):
+    return main(["merge", *folders, "--output", str(project.path / "merged")])
+
+
+def cases(project, folder):
+    return [case["id"] for case in document(project, folder)["cases"]]
+
+
+@pytest.mark.parametrize("count", [1, 3, 23])
+@pytest.mark.parametrize("more", [(), ("--target", "control:oracle", "--target", "toy_target:ToyFactory")])
+def test_merged_equals_unsharded_where_rows_are_in_a_file(table, count, more):
+    table.run("--report", "whole", *more)
+    folders = shards_of(table, count, *more)
+    assert merge(table, *reversed(folders)) == 0
+    assert timeless(document(table, "merged")) == timeless(document(table, "whole"))
+    sizes = [len(cases(table, folder)) for folder in folders]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_shard_makes_only_its_own_stories_of_a_file_of_rows(table, monkeypatch):
+    made = []
+
+    def noted(document, row, *rest):
+        made.append(row.name)
+        return story_of(document, row, *rest)
+
+    monkeypatch.setattr("memstory.language.stories.story_of", noted)
+    result = table.run("--shard", "2/5", *COLLECT, "stories/t.yaml")
+    own = re.findall(r"T1\[toy_target:ToyFactory-(\w+)\]", result.stdout.str())
+    # Beside its own the first, which tells what is wrong with all.
+    assert len(own) == 2
+    assert sorted(made) == sorted(["tea_0", *own])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-k", "tea_1 or tea_3 or tea_5 or A1"),
+        ("-m", "drinks"),
+        ("--deselect", "stories/t.yaml::T1[toy_target:ToyFactory-tea_4]"),
+    ],
+)
+def test_a_shard_of_what_was_selected_of_a_file_of_rows_is_a_part_of_that(table, words):
+    table.run("--report", "whole", *words)
+    folders = shards_of(table, 3, *words)
+    assert merge(table, *folders) == 0
+    assert cases(table, "merged") == cases(table, "whole")
+    sizes = [len(cases(table, folder)) for folder in folders]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_shard_of_named_cases_has_its_part_of_them(table):
+    names = [f"stories/t.yaml::T1[toy_target:ToyFactory-tea_{number}]" for number in (1, 2, 8)]
+    folders = shards_of(table, 2, *names)
+    assert merge(table, *folders) == 0
+    assert cases(table, "merged") == [f"T1[toy_target:ToyFactory-tea_{number}]" for number in (1, 2, 8)]
+
+
+def test_cases_of_rows_that_a_conftest_deselects_are_not_shared_out_in_silence(table):
+    (table.path / "conftest.py").write_text(
+        "def pytest_collection_modifyitems(items):\n    items[:] = [one for one in items if 'tea_1' not in one.name]\n"
+    )
+    outcomes = [table.run("--shard", f"{number}/2") for number in (1, 2)]
+    (refused,) = [one for one in outcomes if one.ret == pytest.ExitCode.USAGE_ERROR]
+    refused.stderr.fnmatch_lines(["*a plugin or a conftest deselected 1 case whose rows are in a file*-m story*"])
+    assert merge(table, *shards_of(table, 2, "-m", "story")) == 0
+    assert len(cases(table, "merged")) == 16
+
+
+@pytest.mark.parametrize("change", ["a row more", "another row", "another order"])
+def test_shards_of_another_file_of_rows_are_not_merged(table, capsys, change):
+    first = shards_of(table, 2)[0]
+    write_rows(
+        table, {"a row more": range(11), "another row": [*range(9), 99], "another order": range(9, -1, -1)}[change]
+    )
+    assert merge(table, first, shards_of(table, 2, folder="later")[1]) == 2
+    assert "what was selected is 17 cases (" in capsys.readouterr().err
+
+
+def test_a_shard_that_got_lost_is_named_and_can_be_run_again_alone(table, capsys):
+    first, lost, last = shards_of(table, 3)
+    before = timeless(document(table, lost))
+    assert merge(table, first, last) == 2
+    assert "shard 2 of 3 is missing" in capsys.readouterr().err
+    table.run("--shard", "2/3", "--report", "again")
+    assert timeless(document(table, "again")) == before
+    assert merge(table, first, str(table.path / "again"), last) == 0
+    assert len(cases(table, "merged")) == 17
+
+
+def test_a_bad_line_is_an_error_in_every_shard_that_reads_the_file(table):
+    with (table.path / "stories/rows.jsonl").open("a") as rows:
+        rows.write("[1]\n")
+    folders = shards_of(table, 2)
+    assert merge(table, *folders) == 0
+    (invalid,) = [case for case in document(table, "merged")["cases"] if case["outcome"] == "invalid"]
+    assert "rows.jsonl:11: allowed is a JSON object" in invalid["reason"]
+    result = table.run("--shard", "1/2", *COLLECT)
+    assert (
+        "rows.jsonl:11" in result.stdout.str() or "rows.jsonl:11" in table.run("--shard", "2/2", *COLLECT).stdout.str()
+    )
+
+
+def test_a_row_that_makes_no_story_is_invalid_in_one_shard_and_costs_no_other_row(table):
+    with (table.path / "stories/rows.jsonl").open("a") as rows:
+        rows.write('{"drunk": "tea"}\n')
+    more = ("--target", "control:oracle", "--target", "toy_target:ToyFactory")
+    table.run("--report", "whole", *more)
+    assert merge(table, *shards_of(table, 4, *more)) == 0
+    assert timeless(document(table, "merged")["cases"]) == timeless(document(table, "whole")["cases"])
+    assert [case["id"] for case in document(table, "merged")["cases"] if case["outcome"] == "invalid"] == [
+        "stories/t.yaml::T1[tea]"
+    ]
+
+
+def test_workers_of_xdist_share_one_shard_of_a_file_of_rows(table):
+    table.run("--shard", "2/3", "--report", "plain")
+    table.run_apart("--shard", "2/3", "--report", "spread", "-n", "2")
+    assert timeless(document(table, "plain")) == timeless(document(table, "spread"))
+
+
+def test_quick_leaves_a_file_of_rows_that_measures_out_of_every_shard(table):
+    table.story(
+        TABLE.replace("steps:", "measure: true\nsteps:").replace("    expect: {hits: {count: 1}}\n", ""),
+        "stories/t.yaml",
+    )
+    folders = shards_of(table, 2, "--quick")
+    assert merge(table, *folders) == 0
+    assert len(cases(table, "merged")) == 7
+    assert "--quick left out 10 cases, which only measure" in table.run("--shard", "1/2", "--quick").outlines
+
+
+SECONDS = st.lists(st.floats(0, 100), min_size=1, max_size=40)
+
+
+@given(SECONDS, st.integers(1, 9))
+def test_shards_by_time_have_each_case_once_and_differ_by_at_most_the_longest(seconds, count):
+    known = {f"c{place}": taken for place, taken in enumerate(seconds)}
+    times = CaseTimes(name="r", seconds=known, usual=1.0)
+    names = [*known]
+    parts = [Deal(Shard(number=n, count=count), times).own_places(len(names), names) for n in range(1, count + 1)]
+    assert Counter(place for part in parts for place in part) == Counter(range(len(names)))
+    loads = [sum(max(seconds[place], 0.001) for place in part) for part in parts]
+    assert max(loads) - min(loads) <= max(*seconds, 0.001) + 1e-6
+
+
+def test_a_case_without_a_time_counts_for_the_median_and_what_took_none_is_spread_too():
+    times = CaseTimes(name="r", seconds={"a": 9.0, "b": 2.0, "c": 1.0}, usual=2.0)
+    names = ["c", "a", "new", "b"]
+    parts = [Deal(Shard(number=n, count=2), times).own_places(4, names) for n in (1, 2)]
+    assert [[names[place] for place in part] for part in parts] == [["a"], ["new", "b", "c"]]
+    at_once = CaseTimes(name="r", seconds=dict.fromkeys("abcd", 0.0), usual=0.0)
+    assert len(Deal(Shard(number=1, count=2), at_once).own_places(4, "abcd")) == 2
+
+
+def with_seconds(project, folder, seconds):
+    """Rewrite how long the cases of a run took."""
+    path = project.path / folder / "results.json"
+    run = json.loads(path.read_text("utf-8"))
+    for case in run["cases"]:
+        case["seconds"] = seconds.get(case["id"], 1.0)
+    path.write_text(json.dumps(run), "utf-8")
+
+
+def test_shards_are_balanced_by_the_times_of_an_earlier_run(table):
+    table.run("--report", "whole")
+    with_seconds(table, "whole", {"T1[toy_target:ToyFactory-tea_3]": 30.0, "A2[toy_target:ToyFactory]": 12.0})
+    folders = shards_of(table, 3, "--shard-by", "whole")
+    parts = [cases(table, folder) for folder in folders]
+    assert ["T1[toy_target:ToyFactory-tea_3]"] in parts
+    assert min(len(part) for part in parts if "A2[toy_target:ToyFactory]" in part) < max(map(len, parts))
+    assert merge(table, *folders) == 0
+    assert cases(table, "merged") == cases(table, "whole")
+
+
+def test_shards_by_other_times_are_not_merged(table, capsys):
+    table.run("--report", "whole")
+    first = shards_of(table, 2, "--shard-by", "whole/results.json")[0]
+    with_seconds(table, "whole", {})
+    later = shards_of(table, 2, "--shard-by", "whole", folder="later")[1]
+    assert merge(table, first, later) == 2
+    assert merge(table, first, shards_of(table, 2, folder="plain")[1]) == 2
+    assert "what was selected" in capsys.readouterr().err
+
+
+def test_the_summary_says_how_many_cases_had_a_time(table):
+    table.run("--report", "whole", "-k", "T1")
+    result = table.run("--shard", "1/2", "--shard-by", "whole")
+    assert "--shard-by whole: 10 of 17 cases have a time there, the others count for the median" in result.outlines
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--shard", "1/2", "--shard-by", "nowhere"), "--shard-by: no file or folder *nowhere*"),
+        (("--shard", "1/2", "--shard-by", "tox.ini"), "--shard-by: *tox.ini*"),
+        (("--shard-by", "whole"), "*add --shard 2/5*"),
+    ],
+)
+def test_a_run_that_gives_no_times_is_one_message(project, words, part):
+    project.story()
+    result = project.run(*words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {part}"])
+    assert "Traceback" not in result.stderr.str()

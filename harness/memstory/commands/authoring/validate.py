@@ -14,9 +14,10 @@ from memstory.commands.output import say, say_json, with_progress
 from memstory.commands.story_files import story_files
 from memstory.commands.story_loading import LoadedStories, load
 from memstory.contract.errors import NotSupported, SetupError, StoryError
-from memstory.datasets import Bounds, load_task
+from memstory.datasets import load_task
 from memstory.language.registry import suggestion, unknown_name_message
 from memstory.language.story import CallPattern, Expectation, Matcher, Retrieval, Step, Story
+from memstory.language.story_paths import Bounds
 from memstory.results.runs import quantity
 from memstory.targets.discovery import check_names
 

@@ -11,7 +11,8 @@ from memstory.commands.command import OK, Command
 from memstory.commands.output import say
 from memstory.commands.results.results_files import recorded_run_at, run_folder
 from memstory.contract.errors import SetupError
-from memstory.results.folder.pack import write_pack
+from memstory.language.stories import StoryTable, read_story_file
+from memstory.results.folder.pack import rows_name, write_pack
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
 from memstory.results.runs import Run, quantity
 
@@ -37,7 +38,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _stories(run: Run) -> dict[str, str]:
-    """Return the texts of the story files by a short name each."""
+    """Return the texts of the story files by a short name each, with the files of rows that they name."""
     places = dict.fromkeys(case.where.rsplit(":", 2)[0] for case in run.cases)
     found: dict[str, str] = {}
     for place in places:
@@ -52,6 +53,10 @@ def _stories(run: Run) -> dict[str, str]:
             number += 1
             name = f"{number}-{Path(place).name}"
         found[name] = text
+        for table in read_story_file(named_path(place), anywhere=True):
+            if isinstance(table, StoryTable):
+                rows = b"".join(table.rows.lines(table.rows.name, table.rows.mark))
+                found[rows_name(name, table.rows.name)] = rows.decode()
     return found
 
 

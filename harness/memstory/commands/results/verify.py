@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
@@ -13,15 +14,16 @@ from memstory.case import Case
 from memstory.commands.command import FINDINGS, OK, Command
 from memstory.commands.output import complain, say
 from memstory.commands.results.rejudging import rejudge_case
-from memstory.contract.errors import MemstoryError, NotSupported
+from memstory.contract.errors import Mark, MemstoryError, NotSupported, StoryError
 from memstory.data_sets import STORIES
 from memstory.datasets import load_task
 from memstory.judging.evaluation import evaluate
+from memstory.language.row_files import OpenLines
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.language.story import Story
 from memstory.reporting.document import Note, Section, Table
 from memstory.reporting.markdown import as_markdown
-from memstory.results.folder.pack import Pack, read_pack
+from memstory.results.folder.pack import Pack, read_pack, rows_name
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import RetrievalRecord
@@ -70,8 +72,18 @@ def verify_pack(pack: Pack) -> Verification:
 
 
 def _stories_of(pack: Pack) -> Mapping[tuple[str, str | None], Story]:
-    read = (one for name, text in pack.stories.items() for one in parse_stories(text, name))
+    def rows_of(file: str) -> OpenLines:
+        return lambda rows, mark: iter(BytesIO(_packed(pack, rows_name(file, rows), mark).encode()))
+
+    files = {name: text for name, text in pack.stories.items() if "/" not in name}
+    read = (one for name, text in files.items() for one in parse_stories(text, name, lines=rows_of(name)))
     return {(one.id, one.row): one for one in read if not isinstance(one, InvalidStory)}
+
+
+def _packed(pack: Pack, name: str, mark: Mark) -> str:
+    if name not in pack.stories:
+        raise StoryError(f"the pack has no {name}", mark)
+    return pack.stories[name]
 
 
 def _our_stories() -> Iterator[str]:

@@ -10,6 +10,7 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
@@ -27,11 +28,23 @@ _EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """What a pack holds; `stories` are the texts of its story files by name, `digest` is the SHA-256 of the file."""
+    """What a pack holds; `digest` is the SHA-256 of the file.
+
+    `stories` are the texts of its story files by name, and by `rows_name` those of the files of rows that they name.
+    """
 
     run: Run
     stories: Mapping[str, str]
     digest: str
+
+
+def rows_name(story_file: str, rows: str) -> str:
+    """Return the name in a pack of the file that a story of `story_file` names `rows`.
+
+    >>> rows_name("a.story.yaml", "../rows.jsonl")
+    'a.story.yaml.rows/..%2Frows.jsonl'
+    """
+    return f"{story_file}.rows/{quote(rows, safe='')}"
 
 
 def write_pack(path: Path, run: Run, recordings: bytes, stories: Mapping[str, str]) -> None:

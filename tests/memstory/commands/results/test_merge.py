@@ -8,7 +8,7 @@ import pytest
 
 from memstory.contract.codec import encode
 from memstory.pytest_plugin.selection import part_of
-from memstory.pytest_plugin.shards import Shard
+from memstory.pytest_plugin.shards import Deal, Shard
 
 CASES = {1: ["S1", "S3"], 2: ["S2"]}
 
@@ -29,7 +29,8 @@ def shard(terminal):
         (terminal.folder / "out").rename(target)
         results = target / "results.json"
         document = json.loads(results.read_text())
-        part = part_of(Shard(number=number, count=2), [(name,) for names in CASES.values() for name in names])
+        every = [(name,) for names in CASES.values() for name in names]
+        part = part_of(Deal(Shard(number=number, count=2)), every, len(CASES[number]))
         own = {"count", "digest", "of", "cases"}
         document["fingerprint"]["shard"] = encode(part) | {key: changed[key] for key in own & changed.keys()}
         document["fingerprint"] |= {key: value for key, value in changed.items() if key not in own}

@@ -72,6 +72,19 @@ def test_a_whole_pack_is_verified_and_says_what_it_cannot_check(pack, terminal):
     assert "not checked: what is not memstory's own: 1 story, tea" in said.out
 
 
+def test_a_pack_has_the_file_of_rows_that_its_story_names(pack, terminal):
+    (terminal.folder / "rows.jsonl").write_text('{"drink": "tea"}\n{"drink": "milk"}\n')
+    steps = "steps: [{add: 'I drink ${drink}'}, {search: '${drink}', expect: {hits: {count: 1}}}]\n"
+    path = pack(f"story: R\ntitle: A drink\nparametrize: {{file: ./rows.jsonl}}\n{steps}")
+    (terminal.folder / "rows.jsonl").unlink()
+    said = terminal.type("verify", str(path))
+    assert "verified: 2 recordings judged again" in said.out
+    (name,) = [one for one in read_pack(path).stories if ".rows/" in one]
+    assert name.endswith(".rows/.%2Frows.jsonl")
+    changed(path, f"stories/{name}", lambda text: text.replace("milk", "mead"))
+    assert "milk]: the pack does not have the story that it ran" in terminal.type("verify", str(path)).out
+
+
 def test_an_outcome_that_does_not_follow_from_the_recording_is_wrong(pack, terminal):
     path = changed(pack(), "recordings.jsonl", lambda text: text.replace("Ana drinks tea", "Ana drinks ale"))
     with zipfile.ZipFile(path) as archive:

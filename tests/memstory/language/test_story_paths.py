@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.contract.errors import StoryError
-from memstory.datasets import Bounds
+from memstory.language.story_paths import Bounds
 
 
 @pytest.fixture
