@@ -218,7 +218,7 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, options: P
         tally = Tally()
         for case in run.cases:
             tally.add(case)
-        write_large_reports(folder, replace(run, cases=()), run.cases, tally, recordings=recordings, options=options)
+        write_reports_of(folder, replace(run, cases=()), run.cases, tally, recordings=recordings, options=options)
         return read_results(folder / RESULTS_NAME)
     make_again(folder)
     clear_case_pages(folder)
@@ -235,14 +235,22 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, options: P
     return written
 
 
-def write_large_reports(
-    folder: Path, head: Run, cases: Iterable[CaseResult], tally: Tally, *, recordings: bool = True,
+def write_reports_of(
+    folder: Path,
+    head: Run,
+    cases: Iterable[CaseResult],
+    tally: Tally,
+    *,
+    recordings: bool = True,
     options: PageOptions | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Write the same of a run that is `head`, but for its cases: these are gone through once, and `tally` has them all.
 
-    The report shows some of them; all are on pages in a folder beside it.
+    Of more cases than one page can hold the report shows some; all are on pages in a folder beside it.
     """
+    if tally.cases <= MOST_CASES:
+        write_reports(folder, replace(head, cases=tuple(cases)), recordings=recordings, options=options)
+        return
     options = options or PageOptions()
     make_again(folder)
     pages = CasePages(folder, head, tally, lines_in(options.roots, options.clean), PAGE_NAME)

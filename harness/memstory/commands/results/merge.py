@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from memstory.commands.command import OK, Command
@@ -12,10 +11,9 @@ from memstory.commands.output import say, with_progress
 from memstory.commands.results.results_files import has_recordings, shards_at
 from memstory.contract.errors import SetupError
 from memstory.reporting.document import visible
-from memstory.reporting.page.html import MOST_CASES
 from memstory.reporting.sections.columns import counts_in_words
 from memstory.reporting.sections.tally import Tally
-from memstory.reporting.writing import begin_reports, write_large_reports, write_reports
+from memstory.reporting.writing import begin_reports, write_reports_of
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
 from memstory.results.merging import cases_in_order, merge_shards
@@ -56,11 +54,8 @@ def _run(chosen: argparse.Namespace) -> int:
     with _begun(output):
         # A second time: what is no run is refused before anything is written.
         cases = cases_in_order(shards_at(chosen.results, with_steps=True))
-        if count > MOST_CASES:
-            seen = (case for case, _ in zip(cases, with_progress(range(count), "case"), strict=True))
-            write_large_reports(output, merged.head, seen, tally, recordings=not missing)
-        else:
-            write_reports(output, replace(merged.head, cases=tuple(cases)), recordings=not missing)
+        seen = (case for case, _ in zip(cases, with_progress(range(count), "case"), strict=True))
+        write_reports_of(output, merged.head, seen, tally, recordings=not missing)
     for line in [
         *(f"cut short: {line}" for line in merged.short),
         *(f"without recordings: {typed} has no {RECORDINGS_NAME}" for typed in missing),
