@@ -17,6 +17,7 @@ from memstory.reporting.sections.outcomes import (
     causes,
     causes_section,
     conclusion,
+    essential_section,
     obligations_table,
     totals_table,
 )
@@ -160,8 +161,8 @@ class LargeRun:
             f"These are {self.tally.cases:,} cases, more than one page can hold. **Of all of them** are the totals, "
             f"what a memory owes and the capabilities. **Shown** are {shown:,} of the {wrong:,} that went wrong "
             f"({'all of them' if shown == wrong else f'at most about {SHOWN_WRONG:,}'}) and {others:,} of the "
-            f"{self.tally.cases - wrong:,} others, a sample and what stands in one row with the former; causes, "
-            f"reasons, warnings and stories are of these alone. **Every case** is on one of the "
+            f"{self.tally.cases - wrong:,} others: the essential stories, a sample and what stands in one row with the "
+            f"former; causes, reasons, warnings and stories are of these alone. **Every case** is on one of the "
             f"{quantity(len(self.pages), 'page')} in `{CASES_FOLDER}` beside this report, listed under *All cases*. "
             f"{_LEFT_OUT} The run before is not compared: `memstory compare` does."
         )
@@ -209,6 +210,7 @@ def large_document(large: LargeRun, page: str, how_to_read: Markup) -> Document:
             Markup(f"memstory: {counts_in_words(run)}"), [Note(Markup(large.lead)), Note(shown), Note(where)], level=1
         ),
         *large.of_all(),
+        essential_section(columns),
         causes_section(causes(columns)),
         *failure_sections(run, columns),
         Section("Could not run", by_reason(with_outcome(run, "unsupported"))),
@@ -223,12 +225,13 @@ def large_document(large: LargeRun, page: str, how_to_read: Markup) -> Document:
 def large_page(large: LargeRun, lines_of: LinesOf) -> tuple[str, LargeRun]:
     """Return the page of a large run, and what it shows: fewer cases than were kept where these are too long for it."""
     while True:
+        columns = large.columns
         given = PageInput(
             title=counts_in_words(large.run),
             lead=f"{large.lead} {large.what_is_shown}",
             facts=large.facts(),
             lines_of=lines_of,
-            above=[*large.of_all(), causes_section(causes(large.columns))],
+            above=[*large.of_all(), essential_section(columns), causes_section(causes(columns))],
             empty="not meant for this target, or not shown here",
         )
         text = render_page([NamedRun(name="", run=large.run)], given)

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Final
+from typing import IO, Final
 
 from memstory.contract.errors import SetupError
 from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, join_words, page_note, where_any
@@ -254,16 +254,20 @@ def write_reports_of(
     options = options or PageOptions()
     make_again(folder)
     pages = CasePages(folder, head, tally, lines_in(options.roots, options.clean), PAGE_NAME)
-    with whole_file(folder / RECORDINGS_NAME) if recordings else nullcontext() as file:
 
-        def passing() -> Iterator[CaseResult]:
-            for case in cases:
-                pages.add(case)
-                if file:
-                    file.writelines(recording_lines(case))
-                yield case
+    def passing(file: IO[bytes] | None) -> Iterator[CaseResult]:
+        for case in cases:
+            pages.add(case)
+            if file:
+                file.writelines(recording_lines(case))
+            yield case
 
-        write_results(folder / RESULTS_NAME, head, passing())
+    try:
+        with whole_file(folder / RECORDINGS_NAME) if recordings else nullcontext() as file:
+            write_results(folder / RESULTS_NAME, head, passing(file))
+    except BaseException:
+        clear_case_pages(folder)
+        raise
     _write_large(folder, pages, options)
     _forget_spool(folder)
 

@@ -11,6 +11,7 @@ from zlib import crc32
 from memstory.reporting.sections.columns import JUDGED, RECALL
 from memstory.reporting.sections.outcomes import (
     ALONE,
+    ESSENTIAL,
     EVERY,
     GROUPS,
     OTHER,
@@ -102,11 +103,14 @@ class Tally:
     def chooser(self) -> Callable[[CaseResult], bool]:
         """Return what says of a case whether it is shown: always its whole row is, on all targets.
 
-        Of the stories in which something went wrong these are the first, of the others an even sample.
+        Of the stories in which something went wrong these are the first, of the others an even sample and all that a
+        report shows by themselves.
         """
         most = max(1, SHOWN_WRONG // max(1, len(self.targets)))
         wrong, every = frozenset([*self._wrong][:most]), max(1, self.cases // SAMPLE)
-        return lambda case: case.name in wrong or crc32(case.name.encode("utf-8", "replace")) % every == 0
+        return lambda case: (
+            case.name in wrong or ESSENTIAL in case.tags or crc32(case.name.encode("utf-8", "replace")) % every == 0
+        )
 
     def _with_unreadable(self, counts: Mapping[str, Counter[Outcome]], target: str) -> Mapping[Outcome, int]:
         found = counts.get(target, Counter()) + counts.get("", Counter())
