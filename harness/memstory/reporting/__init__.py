@@ -8,6 +8,7 @@ __all__ = [
     "discrimination",
     "document",
     "gate",
+    "large_runs",
     "markdown",
     "page",
     "sections",

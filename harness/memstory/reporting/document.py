@@ -72,7 +72,15 @@ class PlaceLink:
     where: str
 
 
-Word: TypeAlias = str | CaseLink | PlaceLink
+@dataclass(frozen=True, slots=True)
+class FileLink:
+    """A text that opens a file of the report, named by its path from the file that has the link."""
+
+    text: str
+    path: str
+
+
+Word: TypeAlias = str | CaseLink | PlaceLink | FileLink
 Words: TypeAlias = Word | Sequence[Word]
 """What stands in a line or a cell: one text, or several joined without a blank."""
 

@@ -20,6 +20,7 @@ from memstory.reporting.document import (
     Block,
     CaseLink,
     Document,
+    FileLink,
     Fold,
     Items,
     ListItem,
@@ -58,12 +59,22 @@ class Links:
     page: str = ""
     roots: Sequence[Path] = ()
 
-    def to_case(self, link: CaseLink) -> str:
+    def link(self, link: CaseLink | PlaceLink | FileLink) -> str:
+        """Return markdown that opens what the link names, where that is at hand."""
+        match link:
+            case CaseLink():
+                return self._to_case(link)
+            case PlaceLink():
+                return self._to_place(link)
+            case FileLink(text, path):
+                return f"[{inline(text)}]({quote(path)})"
+
+    def _to_case(self, link: CaseLink) -> str:
         """Return markdown that opens the case on the page."""
         text = inline(link.text)
         return f"[{text}]({self.page}#case={quote(f'{link.story}@{link.target}', safe='')})" if self.page else text
 
-    def to_place(self, link: PlaceLink) -> str:
+    def _to_place(self, link: PlaceLink) -> str:
         """Return markdown that opens the place, where the file is at hand."""
         text = inline(link.text)
         file, _, rest = link.where.partition(":")
@@ -148,10 +159,8 @@ def _words(words: Words, links: Links, limit: int = TEXT_LIMIT) -> str:
             return str(words)
         case str():
             return inline(words, limit)
-        case CaseLink():
-            return links.to_case(words)
-        case PlaceLink():
-            return links.to_place(words)
+        case CaseLink() | PlaceLink() | FileLink():
+            return links.link(words)
         case _:
             return "".join(_words(each, links, limit) for each in words)
 

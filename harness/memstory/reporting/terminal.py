@@ -14,6 +14,7 @@ from memstory.reporting.document import (
     DASH,
     CaseLink,
     Document,
+    FileLink,
     Markup,
     Note,
     Part,
@@ -261,7 +262,7 @@ def _text(words: Words) -> str:
             return _MARKS.sub("", words)
         case str():
             return words
-        case CaseLink() | PlaceLink():
+        case CaseLink() | PlaceLink() | FileLink():
             return words.text
         case _:
             return "".join(map(_text, words))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Final
+from typing import IO, Final
 
 from memstory.contract.errors import SetupError
 from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, join_words, page_note, where_any
+from memstory.reporting.large_runs import CasePages, LargeRun, clear_case_pages, large_document, large_page
 from memstory.reporting.markdown import Links, as_markdown
-from memstory.reporting.page.html import PageInput, lines_in, render_page
+from memstory.reporting.page.html import MOST_CASES, PageInput, lines_in, render_page
 from memstory.reporting.sections.cases import (
     by_reason,
     failure_sections,
@@ -50,12 +52,21 @@ from memstory.reporting.sections.outcomes import (
     totals_table,
 )
 from memstory.reporting.sections.scores import retrieval, score_tables
+from memstory.reporting.sections.tally import Tally
 from memstory.results.folder.histories import HISTORIES_NAME
 from memstory.results.folder.holding import Hold
-from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
-from memstory.results.folder.results_file import RESULTS_NAME, read_results, with_extract, write_results
+from memstory.results.folder.recordings_file import RECORDINGS_NAME, RecordedCases, recording_lines, write_recordings
+from memstory.results.folder.results_file import (
+    GZIPPED,
+    RESULTS_NAME,
+    ResultsFile,
+    plain_or_packed,
+    read_results,
+    with_extract,
+    write_results,
+)
 from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME, Spool, lost_cases, read_selected
-from memstory.results.folder.whole_files import make_again, write_text
+from memstory.results.folder.whole_files import make_again, whole_file, write_text
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import NamedRun, Run, make_fingerprint, make_run, quantity
 from memstory.results.secret_values import Secrets
@@ -169,7 +180,7 @@ def begin_reports(folder: Path, tell: Callable[[str], None] = lambda _: None, *,
 def _keep_killed(folder: Path, kept: Path) -> str:
     """Move what a killed run left in `folder` into `kept`, and say what it was; nothing where no run was killed."""
     left = [name for name in (SPOOL_NAME, SELECTED_NAME) if (folder / name).is_file()]
-    if not left or (folder / RESULTS_NAME).exists() or kept.is_symlink():
+    if not left or plain_or_packed(folder / RESULTS_NAME).exists() or kept.is_symlink():
         return ""
     kept.mkdir(exist_ok=True)
     _clear(kept)
@@ -187,8 +198,10 @@ def _keep_killed(folder: Path, kept: Path) -> str:
 
 
 def _clear(folder: Path) -> None:
-    for name in (RESULTS_NAME, REPORT_NAME, PAGE_NAME, RECORDINGS_NAME, SELECTED_NAME):
+    packed = (f"{name}{GZIPPED}" for name in (RESULTS_NAME, RECORDINGS_NAME))
+    for name in (RESULTS_NAME, REPORT_NAME, PAGE_NAME, RECORDINGS_NAME, SELECTED_NAME, *packed):
         (folder / name).unlink(missing_ok=True)
+    clear_case_pages(folder)
     Spool(folder).clear()
     # Rights and mounts are known by trying only.
     with TemporaryFile(dir=folder):
@@ -200,18 +213,77 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, options: P
 
     Then the spool is done with, so that one left over marks a killed run.
     """
+    options = options or PageOptions()
+    if len(run.cases) > MOST_CASES:
+        tally = Tally()
+        for case in run.cases:
+            tally.add(case)
+        write_reports_of(folder, replace(run, cases=()), run.cases, tally, recordings=recordings, options=options)
+        return read_results(folder / RESULTS_NAME)
     make_again(folder)
+    clear_case_pages(folder)
     write_results(folder / RESULTS_NAME, run)
     written = read_results(folder / RESULTS_NAME)
-    options = options or PageOptions()
-    write_text(folder / REPORT_NAME, _markdown(folder, written, options))
+    write_text(
+        folder / REPORT_NAME, _markdown(folder, run_document(written, last=options.last, page=PAGE_NAME), options)
+    )
     if recordings:
         write_recordings(folder / RECORDINGS_NAME, run.cases)
     # Plots and causes read the extract, which only what results.json gives has.
     _write_page(folder, replace(run, cases=tuple(map(with_extract, run.cases))), options)
+    _forget_spool(folder)
+    return written
+
+
+def write_reports_of(
+    folder: Path,
+    head: Run,
+    cases: Iterable[CaseResult],
+    tally: Tally,
+    *,
+    recordings: bool = True,
+    options: PageOptions | None = None,
+) -> None:
+    """Write the same of a run that is `head`, but for its cases: these are gone through once, and `tally` has them all.
+
+    Of more cases than one page can hold the report shows some; all are on pages in a folder beside it.
+    """
+    if tally.cases <= MOST_CASES:
+        write_reports(folder, replace(head, cases=tuple(cases)), recordings=recordings, options=options)
+        return
+    options = options or PageOptions()
+    make_again(folder)
+    pages = CasePages(folder, head, tally, lines_in(options.roots, options.clean), PAGE_NAME)
+
+    def passing(file: IO[bytes] | None) -> Iterator[CaseResult]:
+        for case in cases:
+            pages.add(case)
+            if file:
+                file.writelines(recording_lines(case))
+            yield case
+
+    try:
+        with whole_file(folder / RECORDINGS_NAME) if recordings else nullcontext() as file:
+            write_results(folder / RESULTS_NAME, head, passing(file))
+    except BaseException:
+        clear_case_pages(folder)
+        raise
+    _write_large(folder, pages, options)
+    _forget_spool(folder)
+
+
+def _write_large(folder: Path, pages: CasePages, options: PageOptions) -> None:
+    pages.close()
+    page, large = large_page(
+        LargeRun(run=replace(pages.head, cases=pages.shown), tally=pages.tally, pages=pages.pages), pages.lines_of
+    )
+    write_text(folder / REPORT_NAME, _markdown(folder, large_document(large, PAGE_NAME, HOW_TO_READ), options))
+    write_text(folder / PAGE_NAME, page)
+
+
+def _forget_spool(folder: Path) -> None:
     Spool(folder).clear()
     (folder / SELECTED_NAME).unlink(missing_ok=True)
-    return written
 
 
 def report_from_spool(
@@ -225,12 +297,13 @@ def report_from_spool(
         SetupError: the folder holds neither, or a file of another version, or a run is writing there now.
     """
     if not folder.is_dir():
-        read_results(folder / RESULTS_NAME)  # says what is missing
+        read_results(folder / RESULTS_NAME)  # Says what is missing.
     with Hold(folder, patience_seconds):
         return _report_from_spool(folder, why)
 
 
 def _report_from_spool(folder: Path, why: str) -> str:
+    options = PageOptions()
     spooled = Spool(folder).load()
     missing = lost_cases(read_selected(folder), spooled.results, why)
     if spooled.results or missing:
@@ -241,16 +314,28 @@ def _report_from_spool(folder: Path, why: str) -> str:
         return (
             f"{folder / REPORT_NAME}: the run was cut short, {quantity(len(spooled.results), 'case')} done{torn}{named}"
         )
-    run = read_results(folder / RESULTS_NAME)
-    write_text(folder / REPORT_NAME, _markdown(folder, run, PageOptions()))
-    recorded = folder / RECORDINGS_NAME
-    _write_page(folder, with_steps(run, read_recordings(recorded)) if recorded.is_file() else run, PageOptions())
-    return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {quantity(len(run.cases), 'case')}"
+    results = ResultsFile(plain_or_packed(folder / RESULTS_NAME))
+    recorded = plain_or_packed(folder / RECORDINGS_NAME)
+    shown: Iterable[CaseResult] = RecordedCases(results, recorded) if recorded.is_file() else results
+    count = sum(results.head.summary.values())
+    if count > MOST_CASES:
+        tally = Tally()
+        for case in results:
+            tally.add(case)
+        pages = CasePages(folder, results.head, tally, lines_in(options.roots, options.clean), PAGE_NAME)
+        for case in shown:
+            pages.add(case)
+        _write_large(folder, pages, options)
+    else:
+        clear_case_pages(folder)
+        run = replace(results.head, cases=tuple(results))
+        write_text(folder / REPORT_NAME, _markdown(folder, run_document(run, page=PAGE_NAME), options))
+        _write_page(folder, replace(run, cases=tuple(shown)), options)
+    return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {results.path.name}, {quantity(count, 'case')}"
 
 
-def _markdown(folder: Path, run: Run, options: PageOptions) -> str:
-    links = Links(folder=folder, page=PAGE_NAME, roots=options.roots)
-    return as_markdown(run_document(run, last=options.last, page=PAGE_NAME), links)
+def _markdown(folder: Path, document: Document, options: PageOptions) -> str:
+    return as_markdown(document, Links(folder=folder, page=PAGE_NAME, roots=options.roots))
 
 
 def _write_page(folder: Path, run: Run, options: PageOptions) -> None:

@@ -45,7 +45,7 @@ def differing_stories(runs: Sequence[NamedRun]) -> Mapping[str, Causes]:
     found: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for named in runs:
         for case in named.run.cases:
-            for kind, what, value in _facts(case):
+            for kind, what, value in likeness_facts(case):
                 told = found.setdefault((case.name, kind, what), {}).setdefault(value, [])
                 if named.name not in told:
                     told.append(named.name)
@@ -68,8 +68,11 @@ def _line(texts: Mapping[str, str]) -> str:
     return f"{some(names)}: another {next(iter(told))}{example}"
 
 
-def _facts(case: CaseResult) -> Iterator[tuple[str, str, str]]:
-    """Yield `(kind, what, value)`; taken from cases, for a target that could not be asked has recorded no data."""
+def likeness_facts(case: CaseResult) -> Iterator[tuple[str, str, str]]:
+    """Yield `(kind, what, value)` of what has to be the same in runs that are compared.
+
+    It is taken from cases, for a target that could not be asked has recorded no data.
+    """
     yield "text", "text of the story", case.digest
     if case.trials:
         # Each trial has its own; a case that was run again has them again.

@@ -2,53 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from memstory.contract.errors import SetupError
-from memstory.results.likeness import by_cause, differing_stories
-from memstory.results.outcomes import CaseResult
-from memstory.results.runs import Fingerprint, NamedRun, Part, Run, by_key, make_run, quantity
+from memstory.results.likeness import by_cause, differing_stories, likeness_facts
+from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
+from memstory.results.runs import Fingerprint, NamedRun, Part, Run, by_key, make_run, place_of, quantity
 
+_AND = " and "
 _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shard:
-    """A run that is a shard."""
+class ShardSource:
+    """A shard by the name that a reader knows: the run without its cases, and these, as often as they are asked for."""
 
     name: str
-    run: Run
+    head: Run
+    cases: Iterable[CaseResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shard:
+    """A source that is a shard."""
+
+    source: ShardSource
     part: Part
 
+    @property
+    def name(self) -> str:
+        return self.source.name
 
-def merge_shards(runs: Sequence[NamedRun]) -> Run:
-    """Return one run of all cases, as a run without shards gives it; fields for times are those of the shards.
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self.source.head.fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedRun:
+    """The shards of one run as one: `head` is it without its cases. Fields for times are those of the shards.
+
+    `short` has a line for each shard that did not come to its end, with how far it came.
+    """
+
+    head: Run
+    short: Sequence[str]
+
+
+def merge_shards(
+    sources: Sequence[ShardSource], *, partial: bool = False, look: Callable[[CaseResult], object] = lambda _: None
+) -> MergedRun:
+    """Return the shards of one run as one; all cases are gone through for it, and `look` is given each of them.
+
+    A shard may itself be several that were merged. With `partial` some may be missing: what comes out is a shard too.
 
     Raises:
-        SetupError: these are not all the shards of one run, each once; the message says what is wrong.
+        SetupError: these are not the shards of one run, each once; the message says what is wrong.
     """
-    shards = list(_shards(runs))
-    wrong = [*_no_shards(runs)] or [*_unlike(shards)] or [*_not_all_once(shards), *_overlaps(shards)]
-    # Shards need not share any story.
-    wrong = wrong or by_cause(differing_stories(runs))
+    shards = list(_shards(sources))
+    _refuse([*_no_shards(sources)] or [*_unlike(shards)] or [*_not_all_once(shards, partial=partial)])
+    audit = _Audit({source.name: Counter() for source in sources})
+    for name, case in _in_order(sources):
+        audit.add(name, case)
+        look(case)
+    _refuse([*audit.overlaps(), *audit.miscounts(sources), *by_cause(differing_stories(audit.differing(sources)))])
+    short = [
+        f"{one.name} has {audit.ended[one.name]} of its {quantity(one.part.cases, 'case')}"
+        for one in shards
+        if not one.source.head.complete or audit.ended[one.name] != one.part.cases
+    ]
+    return MergedRun(head=audit.head(_fingerprint(shards), complete=not short), short=short)
+
+
+def cases_in_order(sources: Sequence[ShardSource]) -> Iterator[CaseResult]:
+    """Yield the cases of all shards in the order of a run, one of each being in memory at a time."""
+    return (case for _, case in _in_order(sources))
+
+
+class _Audit:
+    """What the cases of several shards come to, in numbers, and what of it cannot be of one run."""
+
+    def __init__(self, outcomes: Mapping[str, Counter[Outcome]]) -> None:
+        self.ended: Counter[str] = Counter()
+        self._outcomes = outcomes
+        self._redacted: Counter[str] = Counter()
+        self._before: tuple[str, str] = ("", "")
+        self._holders: dict[str, list[str]] = {}
+        # By the hash of its name what each row of the present story is about: a story may have a million of them.
+        self._facts: dict[int, int] = {}
+        self._story = ""
+        self._suspects: set[int] = set()
+
+    def add(self, name: str, case: CaseResult) -> None:
+        """Take the next case, which is of the shard `name`; they come in the order of a run."""
+        self._outcomes[name][case.outcome] += 1
+        self._redacted.update(case.redacted)
+        self.ended[name] += not case.is_lost
+        if self._before[0] == case.id:
+            self._holders.setdefault(case.id, [self._before[1]]).append(name)
+        self._before = (case.id, name)
+        if self._story != case.story:
+            self._story, self._facts = case.story, {}
+        key, facts = hash(case.name), hash(frozenset(likeness_facts(case)))
+        if self._facts.setdefault(key, facts) != facts:
+            self._suspects.add(key)
+
+    def overlaps(self) -> Iterator[str]:
+        for case_id, names in self._holders.items():
+            yield f"the case {case_id} is in {' and '.join(names)}"
+
+    def miscounts(self, sources: Sequence[ShardSource]) -> Iterator[str]:
+        for source in sources:
+            found = self._outcomes[source.name]
+            for outcome, count in source.head.summary.items():
+                if count != found[outcome]:
+                    yield f"{source.name} says that {count} {outcome}, and {found[outcome]} of its cases did"
+
+    def differing(self, sources: Sequence[ShardSource]) -> list[NamedRun]:
+        """Return the shards with those stories alone that may differ: another target may not have come as far."""
+        if not self._suspects:
+            return []
+        return [
+            NamedRun(
+                name=source.name,
+                run=replace(source.head, cases=[case for case in source.cases if hash(case.name) in self._suspects]),
+            )
+            for source in sources
+        ]
+
+    def head(self, fingerprint: Fingerprint, *, complete: bool) -> Run:
+        """Return the run that has these cases, without them."""
+        counts = sum(self._outcomes.values(), Counter[Outcome]())
+        none = make_run((), fingerprint, complete=complete)
+        return replace(
+            none,
+            summary={outcome: counts[outcome] for outcome in OUTCOMES},
+            redacted={
+                kind: none.redacted.get(kind, 0) + self._redacted[kind] for kind in {**none.redacted, **self._redacted}
+            },
+        )
+
+
+def _in_order(sources: Sequence[ShardSource]) -> Iterator[tuple[str, CaseResult]]:
+    """Yield the cases of all sources in the order of a run, each with the name of its source."""
+    for _, name, case in heapq.merge(*map(_placed, sources), key=itemgetter(0)):
+        yield name, case
+
+
+def _placed(source: ShardSource) -> Iterator[tuple[object, str, CaseResult]]:
+    before = None
+    for case in source.cases:
+        place = place_of(case)
+        if before is not None and place < before:
+            raise SetupError(f"{source.name} has the case {case.id} out of order: merge the file that the run wrote")
+        before = place
+        yield place, source.name, case
+
+
+def _refuse(wrong: Sequence[str]) -> None:
     if wrong:
         more = len(wrong) - _SHOWN
         lines = [*wrong[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
         raise SetupError("these are not the shards of one run:\n" + "\n".join(f"  {line}" for line in lines))
-    cases = [case for shard in shards for case in shard.run.cases]
-    return make_run(
-        cases, _fingerprint([shard.run.fingerprint for shard in shards]), complete=all(map(_is_whole, shards))
-    )
-
-
-def incomplete_shards(runs: Sequence[NamedRun]) -> list[str]:
-    """Return the shards that did not come to their end, each with how far it came."""
-    return [
-        f"{shard.name} has {_ended_count(shard)} of its {quantity(shard.part.cases, 'case')}"
-        for shard in _shards(runs)
-        if not _is_whole(shard)
-    ]
 
 
 def worst_of(runs: Sequence[Run]) -> Run:
@@ -79,23 +198,15 @@ def _findings(case: CaseResult) -> object:
     return case.id, case.outcome, [trial.outcome for trial in case.trials], places, case.metrics
 
 
-def _shards(runs: Sequence[NamedRun]) -> Iterator[_Shard]:
-    for one in runs:
-        if one.run.fingerprint.shard is not None:
-            yield _Shard(name=one.name, run=one.run, part=one.run.fingerprint.shard)
+def _shards(sources: Sequence[ShardSource]) -> Iterator[_Shard]:
+    for one in sources:
+        if one.head.fingerprint.shard is not None:
+            yield _Shard(source=one, part=one.head.fingerprint.shard)
 
 
-def _is_whole(shard: _Shard) -> bool:
-    return shard.run.complete and _ended_count(shard) == shard.part.cases
-
-
-def _ended_count(shard: _Shard) -> int:
-    return sum(not case.is_lost for case in shard.run.cases)
-
-
-def _no_shards(runs: Sequence[NamedRun]) -> Iterator[str]:
-    for one in runs:
-        if one.run.fingerprint.shard is None:
+def _no_shards(sources: Sequence[ShardSource]) -> Iterator[str]:
+    for one in sources:
+        if one.head.fingerprint.shard is None:
             yield (
                 f"{one.name} is not a shard: it ran without --shard, was merged already, or its report was written"
                 " after it was killed"
@@ -107,9 +218,9 @@ def _unlike(shards: Sequence[_Shard]) -> Iterator[str]:
     yield from _differing("the number of shards", {shard.name: shard.part.count for shard in shards})
     selected = {shard.name: f"{shard.part.of} cases ({shard.part.digest[:8]})" for shard in shards}
     yield from _differing("what was selected", selected)
-    yield from _differing("memstory", {shard.name: shard.run.fingerprint.memstory for shard in shards})
-    yield from _differing("python", {shard.name: shard.run.fingerprint.python for shard in shards})
-    yield from _differing("options", {shard.name: dict(shard.run.fingerprint.options) for shard in shards})
+    yield from _differing("memstory", {shard.name: shard.fingerprint.memstory for shard in shards})
+    yield from _differing("python", {shard.name: shard.fingerprint.python for shard in shards})
+    yield from _differing("options", {shard.name: dict(shard.fingerprint.options) for shard in shards})
 
 
 def _differing(what: str, values: Mapping[str, object]) -> Iterator[str]:
@@ -118,34 +229,39 @@ def _differing(what: str, values: Mapping[str, object]) -> Iterator[str]:
         yield f"{what} is " + ", ".join(f"{value} in {' and '.join(names)}" for value, names in told.items())
 
 
-def _not_all_once(shards: Sequence[_Shard]) -> Iterator[str]:
+def _not_all_once(shards: Sequence[_Shard], *, partial: bool) -> Iterator[str]:
     count = shards[0].part.count
-    found = by_key((shard.part.number, shard.name) for shard in shards)
-    for number in range(1, count + 1):
+    found = by_key((number, shard.name) for shard in shards for number in shard.part.numbers)
+    for number in sorted({*found, *range(1, count + 1)}):
         names = found.get(number, [])
-        if not names:
+        if not 1 <= number <= count:
+            yield f"there is no shard {number} of {count}, which {' and '.join(names)} has"
+        elif not names and not partial:
             yield f"shard {number} of {count} is missing"
-        if len(names) > 1:
+        elif len(names) > 1:
             yield f"shard {number} of {count} is there {len(names)} times: {', '.join(names)}"
 
 
-def _overlaps(shards: Sequence[_Shard]) -> Iterator[str]:
-    holders = by_key((case.id, shard.name) for shard in shards for case in shard.run.cases)
-    for case_id, names in holders.items():
-        if len(names) > 1:
-            yield f"the case {case_id} is in {' and '.join(names)}"
-
-
-def _fingerprint(prints: Sequence[Fingerprint]) -> Fingerprint:
+def _fingerprint(shards: Sequence[_Shard]) -> Fingerprint:
+    prints = [shard.fingerprint for shard in shards]
     targets = by_key(pair for one in prints for pair in one.targets.items())
     return replace(
         prints[0],
-        platform=" and ".join(sorted({one.platform for one in prints})),
+        # One that was merged has several already.
+        platform=_AND.join(sorted({name for one in prints for name in one.platform.split(_AND)})),
         processors=prints[0].processors if len({one.processors for one in prints}) == 1 else None,
         started=min((one.started for one in prints if one.started), default=None),
         targets={target: _unite(said) for target, said in sorted(targets.items())},
-        shard=None,
+        shard=_part([shard.part for shard in shards]),
     )
+
+
+def _part(parts: Sequence[Part]) -> Part | None:
+    """Return the shard that has all of these; None where they are the whole run."""
+    first, *more = sorted(number for part in parts for number in part.numbers)
+    if len(more) + 1 == parts[0].count:
+        return None
+    return replace(parts[0], number=first, more=more, cases=sum(part.cases for part in parts))
 
 
 def _unite(said: Sequence[Mapping[str, Sequence[str]]]) -> Mapping[str, Sequence[str]]:

@@ -27,6 +27,7 @@ class Part:
     """Shard `number` of `count` of a run, counted from 1.
 
     It has `cases` of the `of` cases that were selected; `digest` is that of all of them, equal in all shards of a run.
+    `more` are the numbers of further shards that were merged into it.
     """
 
     number: int
@@ -34,8 +35,16 @@ class Part:
     cases: int
     of: int
     digest: str
+    more: Sequence[int] = ()
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all shards that it holds."""
+        return (self.number, *self.more)
 
     def __str__(self) -> str:
+        if self.more:
+            return f"shards {some([str(number) for number in self.numbers])} of {self.count}"
         return f"shard {self.number} of {self.count}"
 
 
@@ -92,7 +101,7 @@ def make_run(cases: Sequence[CaseResult], fingerprint: Fingerprint, *, complete:
         fingerprint=fingerprint,
         summary={outcome: counts[outcome] for outcome in OUTCOMES},
         redacted=_redaction_counts(cases, fingerprint),
-        cases=tuple(sorted(cases, key=_place)),
+        cases=tuple(sorted(cases, key=place_of)),
     )
 
 
@@ -147,7 +156,8 @@ def _redaction_counts(cases: Sequence[CaseResult], fingerprint: Fingerprint) -> 
     return dict(total)
 
 
-def _place(case: CaseResult) -> tuple[Any, ...]:
+def place_of(case: CaseResult) -> tuple[Any, ...]:
+    """Return the sort key of a case in a run."""
     return natural(case.story), case.target, natural(case.row or ""), case.id
 
 

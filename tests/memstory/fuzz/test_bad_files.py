@@ -28,7 +28,7 @@ from memstory.results.folder.recordings_file import read_recordings, with_steps,
 from memstory.results.folder.results_file import parse_results, results_text
 from memstory.results.folder.spool import Spool
 from memstory.results.likeness import run_differences
-from memstory.results.merging import merge_shards
+from memstory.results.merging import ShardSource, merge_shards
 from memstory.results.runs import NamedRun
 from memstory.targets.discovery import load_table
 
@@ -86,7 +86,7 @@ def test_damaged_results_are_a_message(fuzz, results, run_of):
         gate(*reversed(runs))
         if not run_differences(runs):
             as_markdown(comparison_document(compare(runs and [*runs], columns_of(runs)[0]), columns_of(runs)))
-        merge_shards(runs)
+        merge_shards([ShardSource(name=one.name, head=one.run, cases=one.run.cases) for one in runs])
 
     fuzz([json.loads(results_text(whole))], as_json, read)
 

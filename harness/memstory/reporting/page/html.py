@@ -25,6 +25,7 @@ from memstory.reporting.document import (
     Block,
     CaseLink,
     Document,
+    FileLink,
     Fold,
     Items,
     ListItem,
@@ -81,6 +82,9 @@ MOST_CASES: Final = 20_000
 
 SHOWN_CASES: Final = 4_000
 
+_CHUNK: Final = 100_000
+"""Characters of details that are packed together: alone, each takes several times the room."""
+
 _TOP: Final = 2
 """The level of a section that the page leads to."""
 
@@ -111,7 +115,8 @@ class PageInput:
 
     `last` is the run before, of the same folder, of which `safe` takes out what this run must not show; `lines_of`
     finds the story of a case; `lead` is what it came to, with marks of Markdown, `facts` what it was made with;
-    `sections` are below the stories.
+    `sections` are below the stories. `above`, where it is given, stands in the place of what the page would say of its
+    cases as a whole; `empty` says what a cell without a sign is.
     """
 
     title: str
@@ -121,6 +126,8 @@ class PageInput:
     last: Run | None = None
     safe: Callable[[CaseResult], CaseResult] = lambda case: case
     sections: Sequence[Section] = ()
+    above: Sequence[Section] | None = None
+    empty: str = "not meant for this target"
 
 
 def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
@@ -132,6 +139,8 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
 
     columns = columns_of(runs)
     stories, left_out = _shown_stories(columns)
+    first = _first_sections(runs, columns, given.last) if given.above is None else given.above
+    drawn = plots(columns, latencies(columns)) if given.above is None else ()
     script, style = _own("page.js"), _own("page.css")
     templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     templates.filters.update(quantity=quantity, id=_id)
@@ -140,9 +149,9 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
         "title": given.title, "head": _head(runs, given), "style": style, "script": script,
         "script_hash": _hash(script), "style_hash": _hash(style), "signs": SIGNS, "outcomes": OUTCOMES,
         "harms": HARMS, "columns": [visible(one.title) for one in columns], "groups": _groups(columns),
-        "first": [one for one in _first_sections(runs, columns, given.last) if one.parts],
+        "first": [one for one in first if one.parts], "empty": given.empty,
         "rows": list(_rows(columns, stories)), "left_out": left_out,
-        "draw": templates.from_string(_own("plot.svg")).render, "plots": list(plots(columns, latencies(columns))),
+        "draw": templates.from_string(_own("plot.svg")).render, "plots": list(drawn),
         "most_series": MOST_SERIES, "is_comparison": len(runs) > 1,
         "sections": [one for one in given.sections if one.parts],
         "chunks": _chunks(columns, stories, given),
@@ -159,9 +168,9 @@ def _hash(text: str) -> str:
 
 
 def _head(runs: Sequence[NamedRun], given: PageInput) -> Document:
-    facts = Table(["", ""], list(given.facts.items()))
+    made = [Fold("How it was run", [Table(["", ""], list(given.facts.items()))])] if given.facts else []
     notes = [*([Markup(given.lead)] if given.lead else []), *stand_in_words([named.run for named in runs])]
-    return [*map(Note, notes), Fold("How it was run", [facts])]
+    return [*map(Note, notes), *made]
 
 
 def _first_sections(runs: Sequence[NamedRun], columns: Sequence[Column], last: Run | None) -> Sequence[Section]:
@@ -241,12 +250,17 @@ def _words(words: Words) -> str:
             return _mark_words(words)
         case str():
             return _text(words)
-        case CaseLink(text, story, target):
-            return f'<a href="#case={quote(f"{story}@{target}", safe="")}">{_text(text)}</a>'
+        case CaseLink() | FileLink():
+            where = quote(words.path) if isinstance(words, FileLink) else f"#case={_case_name(words)}"
+            return f'<a href="{where}">{_text(words.text)}</a>'
         case PlaceLink(text):
             return _text(text)
         case _:
             return "".join(map(_words, words))
+
+
+def _case_name(link: CaseLink) -> str:
+    return quote(f"{link.story}@{link.target}", safe="")
 
 
 def _mark_words(words: str) -> str:
@@ -319,21 +333,32 @@ def _stories(columns: Sequence[Column]) -> list[str]:
     )
 
 
-def _chunks(columns: Sequence[Column], stories: Sequence[str], given: PageInput) -> Iterator[str]:
-    """Yield all that is known of one story after the other, packed."""
+def _chunks(columns: Sequence[Column], stories: Sequence[str], given: PageInput) -> Iterator[tuple[int, str]]:
+    """Yield all that is known of the stories, several together and packed, with the number of the first of them."""
+    held: list[str] = []
+    first = 0
+    for number, told in enumerate(_details(columns, stories, given)):
+        held.append(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
+        if sum(map(len, held)) >= _CHUNK:
+            yield first, pack(held)
+            first, held = number + 1, []
+    if held:
+        yield first, pack(held)
+
+
+def _details(columns: Sequence[Column], stories: Sequence[str], given: PageInput) -> Iterator[Mapping[str, Tree]]:
+    """Yield all that is known of one story after the other."""
     before = {case.id: case for case in given.last.cases} if given.last else {}
     for story in stories:
         cases = {one.title: one.cases[story] for one in columns if story in one.cases}
         first = next(iter(cases.values()))
         lines = given.lines_of(first)
-        yield pack(
-            {
-                "about": visible(" · ".join([first.where, *first.tags, *first.covers])),
-                "first": lines.first if lines else 0,
-                "lines": [visible(line) for line in lines.lines] if lines else [],
-                "cases": {visible(name): _with_last(case, before.get(case.id), given) for name, case in cases.items()},
-            }
-        )
+        yield {
+            "about": visible(" · ".join([first.where, *first.tags, *first.covers])),
+            "first": lines.first if lines else 0,
+            "lines": [visible(line) for line in lines.lines] if lines else [],
+            "cases": {visible(name): _with_last(case, before.get(case.id), given) for name, case in cases.items()},
+        }
 
 
 def _with_last(case: CaseResult, last: CaseResult | None, given: PageInput) -> Mapping[str, Tree]:
@@ -352,10 +377,10 @@ def _with_last(case: CaseResult, last: CaseResult | None, given: PageInput) -> M
     return shown
 
 
-def pack(tree: Tree) -> str:
-    """Return JSON, deflated and in base64, as `DecompressionStream('deflate-raw')` of a browser reads it."""
-    text = json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+def pack(texts: Sequence[str]) -> str:
+    """Return a list of JSON, deflated and in base64, as `DecompressionStream('deflate-raw')` of a browser reads it."""
+    text = f"[{','.join(texts)}]".encode("utf-8", "backslashreplace")
+    packer = zlib.compressobj(6, zlib.DEFLATED, -15)
     return base64.b64encode(packer.compress(text) + packer.flush()).decode()
 
 

@@ -114,9 +114,12 @@
 
   // Details: read when they are asked for. Their HTML was made with every text escaped.
   const unpack = async (at) => {
-    const bytes = Uint8Array.from(atob(byId("d" + at).textContent), (one) => one.charCodeAt(0));
+    // Several stories are packed together, under the number of the first.
+    let first = at;
+    while (!byId("d" + first)) first -= 1;
+    const bytes = Uint8Array.from(atob(byId("d" + first).textContent), (one) => one.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    return JSON.parse(await new Response(stream).text());
+    return JSON.parse(await new Response(stream).text())[at - first];
   };
   const steps = (box) => [...box.querySelectorAll("section")].map((step) => {
     const told = [...step.children].filter((part) => !part.classList.contains("note"));

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, Protocol
 
 from memstory.contract.errors import SetupError
 from memstory.contract.values import STAND_IN
@@ -21,6 +21,22 @@ RECALL: Final = "recall@5"
 
 JUDGED: Final[Sequence[Outcome]] = ("passed", "failed")
 UNREADABLE: Final = "(could not be read)"
+
+
+class Totals(Protocol):
+    """What a table of totals says of one target."""
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+
+    @property
+    def counts(self) -> Mapping[Outcome, int]:
+        """How many of its cases ended in each way."""
+
+    @property
+    def recall(self) -> float | None:
+        """The mean recall@5 over the judged stories that have it; None without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +137,12 @@ def headline(run: Run) -> str:
     most = max((len(case.trials) for case in run.cases), default=1)
     always = all(len(case.trials) == most for case in run.cases if case.trials)
     trials = [f"{'' if always else 'up to '}{most} trials a case"] if most > 1 else []
-    counts = [f"{count} {name}" for name, count in run.summary.items() if count or name in JUDGED]
-    return ", ".join([*counts, *trials])
+    return ", ".join([counts_in_words(run), *trials])
+
+
+def counts_in_words(run: Run) -> str:
+    """Return how many cases ended in each way."""
+    return ", ".join(f"{count} {name}" for name, count in run.summary.items() if count or name in JUDGED)
 
 
 def descriptions(run: Run, name: str) -> dict[str, Sequence[str]]:

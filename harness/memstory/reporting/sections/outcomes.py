@@ -29,7 +29,15 @@ from memstory.reporting.document import (
     one_line,
     where_any,
 )
-from memstory.reporting.sections.columns import JUDGED, Column, outcome_counts, shard_name, targets_of, trials_of
+from memstory.reporting.sections.columns import (
+    JUDGED,
+    Column,
+    Totals,
+    outcome_counts,
+    shard_name,
+    targets_of,
+    trials_of,
+)
 from memstory.results.outcomes import OUTCOMES, WORST_FIRST, WRONG, CaseResult, Outcome
 from memstory.results.runs import Run, natural, quantity
 from memstory.scoring.statistics import wilson_interval
@@ -92,12 +100,13 @@ _WRONG: Final[Mapping[Outcome, str]] = {
 
 def lead(run: Run, columns: Sequence[Column]) -> str:
     """Return what the run came to, and its failures by harm, in a few sentences with marks of Markdown."""
-    return " ".join(filter(None, [conclusion(run), harms_in_words(causes(columns))]))
+    lost = sum(case.is_lost for case in run.cases)
+    return " ".join(filter(None, [conclusion(run, lost), harms_in_words(causes(columns))]))
 
 
-def conclusion(run: Run) -> str:
-    """Return what the run came to in a few sentences of markdown."""
-    counts, cases = run.summary, len(run.cases)
+def conclusion(run: Run, lost: int) -> str:
+    """Return what the run came to in a few sentences of markdown; `lost` of its cases have no result."""
+    counts, cases = run.summary, sum(run.summary.values())
     ran = counts["passed"] + counts["failed"]
     wrong = [f"{counts[name]} {words}" for name in WORST_FIRST if (words := _WRONG.get(name)) and counts[name]]
     if not ran:
@@ -115,8 +124,7 @@ def conclusion(run: Run) -> str:
     if part := shard_name(run):
         first += f" **This is only {part}**: 'memstory merge' puts all of them together."
     if not run.complete:
-        ended = sum(not case.is_lost for case in run.cases)
-        those = f"{ended} of {quantity(cases, 'case')}"
+        those = f"{cases - lost} of {quantity(cases, 'case')}"
         first += f" **The run was cut short**: {those} had ended by then, the others have no result."
     return first
 
@@ -135,12 +143,12 @@ def essential_section(columns: Sequence[Column]) -> Section:
     return Section("The essential stories", where_any(table))
 
 
-def shown_outcomes(columns: Sequence[Column], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
+def shown_outcomes(columns: Sequence[Totals], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
     """Return the outcomes that totals show: those of `always`, and those that occurred."""
     return [name for name in OUTCOMES if name in always or any(one.counts[name] for one in columns)]
 
 
-def totals_table(columns: Sequence[Column], changes: Mapping[str, str]) -> Table:
+def totals_table(columns: Sequence[Totals], changes: Mapping[str, str]) -> Table:
     """Return the totals by target; `changes` in words, if any."""
     is_judged = any(one.counts[name] for one in columns for name in JUDGED)
     outcomes = shown_outcomes(columns, JUDGED if is_judged else ())
@@ -449,6 +457,17 @@ class Obligations:
     unable: int
     broken: int
     kept: Mapping[str, int]
+
+    def __add__(self, other: Obligations) -> Obligations:
+        return Obligations(
+            judged=self.judged + other.judged,
+            met=self.met + other.met,
+            looked=self.looked + other.looked,
+            leaks=self.leaks + other.leaks,
+            unable=self.unable + other.unable,
+            broken=self.broken + other.broken,
+            kept=Counter(self.kept) + Counter(other.kept),
+        )
 
     @property
     def avoided(self) -> int:

@@ -6,16 +6,16 @@ One line a trial, each with the version of its form. Together they are the run a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from typing import IO, Final, Literal, TypeAlias, get_args
 
 from memstory.contract.codec import Misfit, decode, encode_lean
 from memstory.contract.errors import SetupError
 from memstory.contract.target import ToolSchema, Tree
-from memstory.results.folder.results_file import RESULTS_NAME, parse_results
-from memstory.results.folder.whole_files import write_text
+from memstory.results.folder.results_file import MOST_UNPACKED, RESULTS_NAME, ResultsFile, parse_results, reading
+from memstory.results.folder.whole_files import whole_file
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import StepRecord
 from memstory.results.runs import Run
@@ -43,10 +43,45 @@ Recorded: TypeAlias = Mapping[tuple[str, int], TrialSteps]
 
 def write_recordings(path: Path, cases: Iterable[CaseResult]) -> None:
     """Write the steps of all trials of `cases`."""
-    lines = (
-        encode_lean(_steps_of(case.id, number, trial)) for case in cases for number, trial in enumerate(case.trials)
-    )
-    write_text(path, "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
+    with whole_file(path) as file:
+        file.writelines(line for case in cases for line in recording_lines(case))
+
+
+def recording_lines(case: CaseResult) -> Iterator[bytes]:
+    """Yield the line of each trial of a case."""
+    for number, trial in enumerate(case.trials):
+        yield f"{json.dumps(encode_lean(_steps_of(case.id, number, trial)), separators=(',', ':'))}\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCases:
+    """The cases of a run with their steps, from its files: going through them reads one at a time, each time anew."""
+
+    results: ResultsFile
+    recordings: Path
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        """Yield the cases; SetupError where a file is damaged, or the steps are not those of these cases."""
+        with reading(self.recordings) as file:
+            trials = _trials(_lines_of(file), self.recordings)
+            following = next(trials, None)
+            for case in self.results:
+                recorded: dict[tuple[str, int], TrialSteps] = {}
+                while following and following.case == case.id:
+                    recorded[following.case, following.trial] = following
+                    following = next(trials, None)
+                yield _case_with_steps(case, recorded)
+            if following:
+                raise SetupError(
+                    f"{self.recordings} has the case {following.case!r:.80} where {self.results.path} has none: the "
+                    f"two are not of one run. {_AGAIN}"
+                )
+
+
+def _lines_of(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines; one that would fill the memory of a machine is cut, and so damaged."""
+    while line := file.readline(MOST_UNPACKED):
+        yield line
 
 
 def read_recordings(path: Path) -> Recorded:
@@ -55,19 +90,23 @@ def read_recordings(path: Path) -> Recorded:
     Raises:
         SetupError: there is no such file, it is damaged, or it has the form of another version.
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise SetupError(
-            f"{path} is not there: a run writes it beside results.json. {_AGAIN} to have recordings"
-        ) from error
-    return parse_recordings(content, path)
+    if not path.is_file():
+        raise SetupError(f"{path} is not there: a run writes it beside results.json. {_AGAIN} to have recordings")
+    with reading(path) as file:
+        return _by_trial(_lines_of(file), path)
 
 
 def parse_recordings(content: bytes, path: Path) -> Recorded:
     """Return the steps that `content`, read from `path`, holds; SetupError as in `read_recordings`."""
-    read = (_read(line, f"{path}:{number}") for number, line in enumerate(content.splitlines(), 1))
-    return {(one.case, one.trial): one for one in read}
+    return _by_trial(content.splitlines(), path)
+
+
+def _by_trial(lines: Iterable[bytes], path: Path) -> Recorded:
+    return {(one.case, one.trial): one for one in _trials(lines, path)}
+
+
+def _trials(lines: Iterable[bytes], path: Path) -> Iterator[TrialSteps]:
+    return (_read(line, f"{path}:{number}") for number, line in enumerate(lines, 1))
 
 
 def with_steps(run: Run, recorded: Recorded) -> Run:

@@ -11,17 +11,18 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from io import BytesIO
+from errno import EMFILE
 from math import isfinite
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from memstory.contract.codec import Misfit, decode, encode_lean
 from memstory.contract.errors import SetupError
 from memstory.contract.target import ToolCall, Tree, Turn
 from memstory.results.folder.spool import SPOOL_NAME
-from memstory.results.folder.whole_files import write_whole
+from memstory.results.folder.whole_files import whole_file
 from memstory.results.outcomes import OUTCOMES, AgentStep, CaseResult, StepTime, TrialResult
 from memstory.results.recording import StepRecord
 from memstory.results.runs import SCHEMA, Run
@@ -37,20 +38,130 @@ DIGITS: Final = 6
 
 _JUDGED_WELL = ("passed", "measured", "unsupported", "exhausted")
 
+_MOST_HEAD: Final = 64 * 1024 * 1024
+"""Bytes of a line, or of all lines above the cases: a gzipped file may hold more than the memory of a machine."""
 
-def write_results(path: Path, run: Run) -> None:
-    """Write `run` to `path`, gzipped if the name ends in `.gz`; SetupError where it cannot be written."""
-    text = results_text(run).encode("utf-8", "backslashreplace")
-    write_whole(path, gzip.compress(text, mtime=0) if path.suffix == GZIPPED else text)
+_CASES: Final = b' "cases": ['
+_END: Final = b"]}"
+
+
+def write_results(path: Path, run: Run, cases: Iterable[CaseResult] | None = None) -> None:
+    """Write `run` to `path`, gzipped if the name ends in `.gz`; SetupError where it cannot be written.
+
+    With `cases` these are written in the place of those of the run, one after the other.
+    """
+    with whole_file(path) as file:
+        if path.suffix == GZIPPED:
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                packed.writelines(_lines(run, run.cases if cases is None else cases))
+        else:
+            file.writelines(_lines(run, run.cases if cases is None else cases))
 
 
 def results_text(run: Run) -> str:
     """Return the text of results.json."""
-    tree = round_numbers(encode_lean(replace(run, cases=[without_steps(case) for case in run.cases])))
-    cases = tree.pop("cases")
-    lines = ",\n".join(json.dumps(case, ensure_ascii=False, separators=(",", ":")) for case in cases)
-    head = json.dumps(tree, ensure_ascii=False, indent=1).removesuffix("\n}")
-    return f'{head},\n "cases": [\n{lines}\n]}}\n'
+    return b"".join(_lines(run, run.cases)).decode()
+
+
+def _lines(run: Run, cases: Iterable[CaseResult]) -> Iterator[bytes]:
+    """Yield the file in pieces: the head, each case, the end. A lone surrogate becomes its escape, as in JSON."""
+    head = round_numbers(encode_lean(replace(run, cases=())))
+    del head["cases"]
+    yield json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}").encode("utf-8", "backslashreplace")
+    yield b",\n" + _CASES
+    begin = b"\n"
+    for case in cases:
+        tree = round_numbers(encode_lean(without_steps(case)))
+        text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+        yield begin + text.encode("utf-8", "backslashreplace")
+        begin = b",\n"
+    yield (b"\n" if begin == b"\n" else b"") + b"\n" + _END + b"\n"
+
+
+def plain_or_packed(path: Path) -> Path:
+    """Return `path`, or the file beside it that is the same gzipped, where only that is there.
+
+    Raises:
+        SetupError: both are there, and may be of different runs.
+    """
+    plain, packed = path, path.with_name(f"{path.name}{GZIPPED}")
+    if plain.exists() and packed.exists():
+        raise SetupError(f"{path.parent} holds both {plain.name} and {packed.name}: remove what is not of this run")
+    return packed if packed.exists() else plain
+
+
+class ResultsFile:
+    """results.json, gzipped if its name ends in `.gz`; going through it reads one case at a time, each time anew.
+
+    `head` is the run without its cases. A file that another program wrote is read whole: its cases have no lines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the head of the file at `path`.
+
+        Raises:
+            SetupError: it is not there, is damaged, or of another version.
+        """
+        self.path = path
+        self._whole: Run | None = None
+        with reading(path) as file:
+            above = _above_cases(file)
+            if above is None:
+                file.seek(0)
+                self._whole = parse_results(_read_whole(file, path), path)
+                self.head = replace(self._whole, cases=())
+            else:
+                self.head = _run(json.loads(above + _CASES + _END), path)
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        """Yield the cases in their order; SetupError where one is damaged, or the file is cut off."""
+        if self._whole is not None:
+            yield from self._whole.cases
+            return
+        with reading(self.path) as file:
+            _above_cases(file)
+            number, more = 0, True
+            while (line := file.readline(_MOST_HEAD).rstrip(b"\r\n")) != _END:
+                if not line and more and not number:
+                    more = False  # A run without a case has an empty line.
+                    continue
+                if not (line and more):
+                    raise ValueError(f"it is cut off behind case {number}")
+                more = line.endswith(b",")
+                yield _case(json.loads(line.removesuffix(b",")), number, self.path)
+                number += 1
+            if more and number:
+                raise ValueError(f"a case is missing behind case {number}")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[IO[bytes]]:
+    """Open the file of a run, unpacked if its name ends in `.gz`; what is wrong with it is a SetupError."""
+    try:
+        with gzip.open(path) if path.suffix == GZIPPED else path.open("rb") as file:
+            yield file  # type: ignore[misc]  # what gzip opens has the methods of a file
+    except FileNotFoundError as error:
+        raise SetupError(
+            f"{path.parent} holds neither {SPOOL_NAME} nor {RESULTS_NAME}:"
+            " name the folder of a run, such as reports/latest"
+        ) from error
+    except (ValueError, RecursionError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise SetupError(f"{path} is not JSON: {error}") from error
+    except OSError as error:
+        hint = ". Merge fewer at a time, with --partial" if error.errno == EMFILE else ""
+        raise SetupError(f"{path} cannot be read: {error.strerror}{hint}") from error
+    except MemoryError as error:
+        raise SetupError(f"{path} needs more memory than there is: read it on another machine") from error
+
+
+def _above_cases(file: IO[bytes]) -> bytes | None:
+    """Return what is above the line that begins the cases; None where there is no such line."""
+    above = b""
+    while len(above) < _MOST_HEAD and (line := file.readline(_MOST_HEAD)):
+        if line.rstrip(b"\r\n") == _CASES:
+            return above
+        above += line
+    return None
 
 
 def read_results(path: Path) -> Run:
@@ -59,31 +170,39 @@ def read_results(path: Path) -> Run:
     Raises:
         SetupError: it is not there, is damaged, or of another version.
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise SetupError(
-            f"{path.parent} holds neither {SPOOL_NAME} nor {RESULTS_NAME}:"
-            " name the folder of a run, such as reports/latest"
-        ) from error
-    except OSError as error:
-        raise SetupError(f"{path} cannot be read: {error.strerror}") from error
-    return parse_results(content, path)
+    if path.suffix == GZIPPED:
+        with reading(path) as packed:
+            return parse_results(_read_whole(packed, path), path)
+    file = ResultsFile(path)
+    return replace(file.head, cases=tuple(file))
 
 
-def parse_results(content: bytes, path: Path) -> Run:
+def _read_whole(file: IO[bytes], path: Path) -> bytes | bytearray:
+    """Return what the file holds: a few gzipped kilobytes may hold more than the memory of a machine."""
+    if path.suffix != GZIPPED:
+        return file.read()
+    held = bytearray()
+    while piece := file.read(1024 * 1024):
+        held += piece
+        if len(held) > MOST_UNPACKED:
+            raise SetupError(
+                f"{path} holds more than {MOST_UNPACKED} bytes when it is unpacked: name the folder of the run, or "
+                "write the file again with fewer cases ('memstory gate --update')"
+            )
+    return held
+
+
+def parse_results(content: bytes | bytearray, path: Path) -> Run:
     """Return the run that `content`, read from `path`, holds; SetupError as in `read_results`."""
     try:
-        return _parse(content, path)
+        return _run(json.loads(content), path)
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{path} is not JSON: {error}") from error
     except MemoryError as error:
         raise SetupError(f"{path} needs more memory than there is: read it on another machine") from error
 
 
-def _parse(content: bytes, path: Path) -> Run:
-    try:
-        tree = json.loads(_unpack(content, path) if path.suffix == GZIPPED else content)
-    except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
-        raise SetupError(f"{path} is not JSON: {error}") from error
+def _run(tree: Tree, path: Path) -> Run:
     found = tree.get("schema") if isinstance(tree, dict) else None
     if found != SCHEMA:
         older = " (an older memstory wrote it)" if found in _EARLIER else ""
@@ -92,37 +211,39 @@ def _parse(content: bytes, path: Path) -> Run:
             f"{path} has the schema {found!r}{older}, this version reads {SCHEMA!r}: run the stories again{renewed},"
             " or read it with the version that wrote it"
         )
-    try:
+    with _naming_damage(path):
         run: Run = decode(Run, tree)
-        _check(run)
+        for outcome in OUTCOMES:
+            if outcome not in run.summary:
+                raise Misfit(f"{outcome} is missing", "summary")
+        for number, case in enumerate(run.cases):
+            _check_shown(case, number)
+        return run
+
+
+def _case(tree: Tree, number: int, path: Path) -> CaseResult:
+    with _naming_damage(path):
+        try:
+            case: CaseResult = decode(CaseResult, tree)
+        except Misfit as error:
+            raise Misfit(error.message, f"cases[{number}]{error.place}") from None
+        _check_shown(case, number)
+        return case
+
+
+def _check_shown(case: CaseResult, number: int) -> None:
+    """Raise Misfit for what no type says and reports rely on."""
+    if case.trials and not 0 <= case.shown < len(case.trials):
+        raise Misfit(f"there is no trial {case.shown!r:.20}", f"cases[{number}].shown")
+
+
+@contextmanager
+def _naming_damage(path: Path) -> Iterator[None]:
+    try:
+        yield
     except Misfit as error:
         message = f"{path} is damaged at {error}, or an earlier memstory wrote it. Run the stories again"
         raise SetupError(message) from error
-    return run
-
-
-def _unpack(content: bytes, path: Path) -> bytearray:
-    """Return what `content` holds: a few kilobytes may hold more than the memory of a machine."""
-    held = bytearray()
-    with gzip.open(BytesIO(content)) as file:
-        while piece := file.read(1024 * 1024):
-            held += piece
-            if len(held) > MOST_UNPACKED:
-                raise SetupError(
-                    f"{path} holds more than {MOST_UNPACKED} bytes when it is unpacked: name the folder of the run, or "
-                    "write the file again with fewer cases ('memstory gate --update')"
-                )
-    return held
-
-
-def _check(run: Run) -> None:
-    """Raise Misfit for what no type says and reports rely on."""
-    for outcome in OUTCOMES:
-        if outcome not in run.summary:
-            raise Misfit(f"{outcome} is missing", "summary")
-    for number, case in enumerate(run.cases):
-        if case.trials and not 0 <= case.shown < len(case.trials):
-            raise Misfit(f"there is no trial {case.shown!r:.20}", f"cases[{number}].shown")
 
 
 def round_numbers(value: Tree) -> Tree:

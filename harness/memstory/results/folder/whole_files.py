@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import IO
 
 from memstory.contract.errors import NO_ROOM, SetupError
 
@@ -36,14 +37,21 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put `content` at `path`: a reader, or a kill between two writes, finds the old file or the new one.
+    """Put `content` at `path`; as `whole_file` does."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that is put at `path` at the end: a reader, or a kill between, finds the old file or the new one.
 
     Raises:
         SetupError: it cannot be written.
     """
     with writing(path), NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
-            file.write(content)
+            yield file
             file.close()
             Path(file.name).chmod(0o644)
             os.replace(file.name, path)  # noqa: PTH105  (the same call, and what the docstring speaks of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -41,8 +42,16 @@ def shard(terminal):
     return made
 
 
-def merge(terminal, *folders):
-    return terminal.type("merge", *folders, "--output", "merged")
+def merge(terminal, *folders, output="merged", partial=False):
+    return terminal.type("merge", *folders, "--output", output, *(["--partial"] * partial))
+
+
+def pack(folder):
+    """Gzip what a shard left, as somebody does who keeps a hundred of them."""
+    for name in ("results.json", "recordings.jsonl"):
+        (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
+        (folder / name).unlink()
+    return folder
 
 
 def test_shards_become_one_run_without_a_shard(terminal, shard):
@@ -66,9 +75,12 @@ def test_shards_become_one_run_without_a_shard(terminal, shard):
         ({"stories": ["S1"]}, ["the case S1[control:oracle] is in s1 and other"]),
     ],
 )
-def test_what_are_not_the_shards_of_one_run_is_refused_and_nothing_is_written(terminal, shard, second, said):
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_are_not_the_shards_of_one_run_is_refused_and_nothing_is_written(terminal, shard, second, said, packed):
     shard(1)
-    shard(2, "other", **second)
+    other = shard(2, "other", **second)
+    if packed:
+        pack(other)
     found = merge(terminal, "s1", "other")
     assert found.code == 2
     for text in ["these are not the shards of one run:", *said]:
@@ -128,3 +140,79 @@ def test_a_single_shard_is_neither_judged_by_the_gate_nor_made_a_baseline(termin
     assert (said.code, "only shard 1 of 2 and cannot become the baseline" in said.err) == (2, True)
     said = terminal.type("gate", "s1", "--baseline", "new.json", "--update")
     assert (said.code, (terminal.folder / "new.json").exists()) == (2, False)
+
+
+def test_gzipped_shards_become_the_same_run(terminal, shard):
+    shard(1)
+    shard(2)
+    merge(terminal, "s1", "s2", output="plain")
+    pack(terminal.folder / "s1")
+    said = merge(terminal, "s1/results.json.gz", "s2", output="packed")
+    assert (said.code, said.err) == (0, "")
+    for name in ("results.json", "recordings.jsonl", "report.md"):
+        plain, packed = (terminal.folder / folder / name for folder in ("plain", "packed"))
+        assert packed.read_bytes() == plain.read_bytes()
+
+
+def test_a_folder_with_two_results_is_refused(terminal, shard):
+    shard(1)
+    pack(shard(2))
+    (terminal.folder / "s2/results.json").write_bytes((terminal.folder / "s1/results.json").read_bytes())
+    said = merge(terminal, "s1", "s2")
+    assert (said.code, "s2 holds both results.json and results.json.gz" in said.err) == (2, True)
+
+
+def test_shards_may_be_merged_in_steps(terminal, shard):
+    shard(1)
+    shard(2)
+    said = merge(terminal, "s2", output="half", partial=True)
+    assert (said.code, said.out) == (0, "half: 1 shard, 1 passed, 0 failed; it is shard 2 of 2\n")
+    assert "2 of 2 is there 2 times" in merge(terminal, "s1", "s2", "half").err
+    merge(terminal, "s1", "half", output="tree")
+    merge(terminal, "s1", "s2")
+    assert (terminal.folder / "tree/results.json").read_bytes() == (
+        terminal.folder / "merged/results.json"
+    ).read_bytes()
+    said = terminal.type("gate", "half", "--baseline", "base.json", "--update")
+    assert (said.code, "only shard 2 of 2" in said.err) == (2, True)
+
+
+def test_a_shard_of_which_lines_were_taken_out_is_refused(terminal, shard):
+    shard(1)
+    shard(2)
+    merge(terminal, "s1", "s2", output="whole")
+    whole = terminal.folder / "whole/results.json"
+    lines = whole.read_text().replace(
+        '"targets": {', '"shard": {"number": 1, "count": 1, "cases": 3, "of": 3, "digest": "d"}, "targets": {'
+    )
+    del (kept := lines.splitlines(keepends=True))[-3]
+    whole.write_text("".join(kept))
+    said = merge(terminal, "whole")
+    assert (said.code, "whole says that 3 passed, and 2 of its cases did" in said.err) == (2, True)
+    assert not (terminal.folder / "merged").exists()
+
+
+def test_recordings_of_other_cases_are_refused_and_the_report_before_stays(terminal, shard):
+    shard(1)
+    shard(2)
+    (terminal.folder / "s2/recordings.jsonl").write_bytes((terminal.folder / "s1/recordings.jsonl").read_bytes())
+    said = merge(terminal, "s1", "s2")
+    assert (said.code, "s2/recordings.jsonl has the case 'S1[control:oracle]' where" in said.err) == (2, True)
+    assert not (terminal.folder / "merged/results.json").exists()
+
+
+def test_more_cases_than_a_page_can_hold_are_merged_to_the_same_run(terminal, shard, monkeypatch):
+    shard(1)
+    shard(2)
+    merge(terminal, "s1", "s2", output="small")
+    with monkeypatch.context() as patch:
+        patch.setattr("memstory.reporting.writing.MOST_CASES", 2)
+        assert merge(terminal, "s1", "s2", output="large").out == "large: 2 shards, 3 passed, 0 failed\n"
+    for name in ("results.json", "recordings.jsonl"):
+        small, large = (terminal.folder / folder / name for folder in ("small", "large"))
+        assert large.read_bytes() == small.read_bytes()
+    assert (terminal.folder / "large/report-cases/00001.html").exists()
+    # What a merge left there before goes, and nothing else does.
+    (terminal.folder / "large/report-cases/mine.txt").touch()
+    merge(terminal, "s1", "s2", output="large")
+    assert [path.name for path in (terminal.folder / "large/report-cases").iterdir()] == ["mine.txt"]

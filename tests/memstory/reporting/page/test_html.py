@@ -25,7 +25,7 @@ def page(run_of):
 def chunks(html):
     """What is read on a click, story after story."""
     found = re.findall(r'<script type="text/plain" id="d\d+">([^<]*)</script>', html)
-    return [json.loads(zlib.decompress(base64.b64decode(one), -15)) for one in found]
+    return [story for one in found for story in json.loads(zlib.decompress(base64.b64decode(one), -15))]
 
 
 def test_every_story_has_a_row_and_its_details_are_packed(page, results):
@@ -48,7 +48,7 @@ def test_hostile_texts_are_never_markup(page, make_case):
     case = make_case("S5", outcome="failed", title=HOSTILE, reason=HOSTILE, tags=(HOSTILE,), where=f"{HOSTILE}:1:1")
     evil = replace(case, target=HOSTILE, slug="a", trials=[make_case.trial("failed", answer=HOSTILE)])
     html = page([evil, case])
-    assert html.count("<script") == html.count("</script") == len(chunks(html)) + 1
+    assert html.count("<script") == html.count("</script") == 2
     assert "<img" not in html
     assert "{{ 7*7 }}" in html
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from memstory.contract.codec import encode
@@ -6,10 +8,12 @@ from memstory.reporting.writing import begin_reports, write_reports
 from memstory.results.folder.recordings_file import (
     RECORDINGS_NAME,
     LastRun,
+    RecordedCases,
     read_recordings,
     with_steps,
     write_recordings,
 )
+from memstory.results.folder.results_file import ResultsFile, write_results
 from memstory.results.runs import make_fingerprint, make_run
 
 
@@ -65,3 +69,37 @@ def test_a_folder_without_a_run_or_with_one_of_another_version_has_no_last_run(t
     assert LastRun.in_folder(tmp_path / "nowhere").read() is None
     (tmp_path / "results.json").write_text('{"schema": "memstory.results/1"}')
     assert LastRun.in_folder(tmp_path).read() is None
+
+
+def test_cases_are_read_with_their_steps_one_by_one(tmp_path, results):
+    run = make_run(results, make_fingerprint(results))
+    write_results(tmp_path / "results.json", run)
+    write_recordings(tmp_path / RECORDINGS_NAME, run.cases)
+    both = RecordedCases(ResultsFile(tmp_path / "results.json"), tmp_path / RECORDINGS_NAME)
+    assert (
+        list(both)
+        == list(both)
+        == list(with_steps(run_at(tmp_path), read_recordings(tmp_path / RECORDINGS_NAME)).cases)
+    )
+
+
+def run_at(folder):
+    file = ResultsFile(folder / "results.json")
+    return replace(file.head, cases=tuple(file))
+
+
+def test_a_case_of_which_nothing_was_recorded_is_as_the_results_have_it(tmp_path, make_case):
+    cases = [make_case("S1"), make_case("S2"), make_case("S3")]
+    write_results(tmp_path / "results.json", make_run(cases, make_fingerprint(cases)))
+    write_recordings(tmp_path / RECORDINGS_NAME, [cases[0], cases[2]])
+    read = RecordedCases(ResultsFile(tmp_path / "results.json"), tmp_path / RECORDINGS_NAME)
+    assert [len(case.trials[0].recording.steps) for case in read] == [1, 0, 1]
+
+
+def test_steps_of_a_case_that_the_results_have_not_or_have_elsewhere_are_refused(tmp_path, make_case):
+    cases = [make_case("S1"), make_case("S2")]
+    write_results(tmp_path / "results.json", make_run(cases, make_fingerprint(cases)))
+    for recorded, first in ([make_case("S0"), *cases], "S0"), (cases[::-1], "S1"):
+        write_recordings(tmp_path / RECORDINGS_NAME, recorded)
+        with pytest.raises(SetupError, match=rf"recordings.jsonl has the case '{first}\[topics\]' where"):
+            list(RecordedCases(ResultsFile(tmp_path / "results.json"), tmp_path / RECORDINGS_NAME))

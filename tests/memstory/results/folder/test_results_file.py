@@ -14,7 +14,7 @@ from memstory.cli import main
 from memstory.contract.errors import SetupError
 from memstory.reporting.gate import gate
 from memstory.results.folder import results_file
-from memstory.results.folder.results_file import read_results, results_text, without_steps, write_results
+from memstory.results.folder.results_file import ResultsFile, read_results, results_text, without_steps, write_results
 from memstory.results.runs import NamedRun, make_fingerprint, make_run
 
 
@@ -203,3 +203,49 @@ def test_of_a_trial_that_passed_it_is_not(make_case):
 def test_an_extract_of_an_extract_is_the_same(make_case):
     once = without_steps(make_case(outcome="failed"))
     assert without_steps(once) == once
+
+
+@pytest.mark.parametrize("file", ["results.json", "results.json.gz"])
+@pytest.mark.parametrize("count", [0, 1, 6])
+def test_a_file_that_is_gone_through_case_by_case_is_the_same_run_each_time(tmp_path, results, run_of, file, count):
+    run = run_of(results[:count])
+    write_results(tmp_path / file, run)
+    read = ResultsFile(tmp_path / file)
+    assert replace(read.head, cases=tuple(read)) == run == read_results(tmp_path / file)
+    assert tuple(read) == run.cases
+
+
+def test_a_file_that_another_program_wrote_anew_is_read_too(tmp_path, results, run_of):
+    path = tmp_path / "results.json"
+    run = run_of(results)
+    path.write_text(json.dumps(json.loads(results_text(run)), sort_keys=True), "utf-8")
+    assert tuple(ResultsFile(path)) == run.cases
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: lines[:-3], "is not JSON: it is cut off behind case 4"),
+        (lambda lines: [*lines[:-2], lines[-2] + ",", lines[-1]], "is not JSON: a case is missing behind case 6"),
+        (lambda lines: [*lines[:-3], lines[-3].rstrip(","), *lines[-2:]], "is not JSON: it is cut off behind case 5"),
+        (lambda lines: [*lines[:-3], lines[-3][:-9] + ",", *lines[-2:]], "is not JSON: "),
+        (
+            lambda lines: [*lines[:-2], lines[-2].replace('"outcome":"', '"outcome":"x', 1), lines[-1]],
+            r"cases\[5\].out",
+        ),
+    ],
+)
+def test_a_damaged_file_is_found_damaged_on_the_way(tmp_path, results, change, said):
+    path = tmp_path / "results.json"
+    path.write_text("\n".join(change(text_of(results).splitlines())) + "\n", "utf-8")
+    with pytest.raises(SetupError, match=said):
+        list(ResultsFile(path))
+    with pytest.raises(SetupError, match=said):
+        read_results(path)
+
+
+def test_a_run_that_is_written_case_by_case_is_the_same_file(tmp_path, results, run_of):
+    run = run_of(results)
+    write_results(tmp_path / "whole.json", run)
+    write_results(tmp_path / "streamed.json", replace(run, cases=()), iter(run.cases))
+    assert (tmp_path / "streamed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
