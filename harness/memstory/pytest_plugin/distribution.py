@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -24,15 +25,15 @@ from memstory.pytest_plugin.items import StoryItem, select_once
 from memstory.pytest_plugin.options import judge_file
 from memstory.pytest_plugin.session import LEFT, REMARKS, SessionState, state_of
 from memstory.results.folder.spool import Spool
-from memstory.results.runs import quantity, some
+from memstory.results.runs import quantity
 from memstory.running.dask_pool import DaskPool
-from memstory.running.dask_task import Job, Part, Place
+from memstory.running.dask_task import Job, Place
 
-_BATCHES_A_THREAD: Final = 4
-"""So many at least, where there are cases enough: what takes longer than the others must not end last and alone."""
+_BATCHES_A_THREAD: Final = 2
+"""So many where there are few cases: each batch is the start of a process, and none should have to wait for one."""
 
-_MOST_CASES: Final = 50
-"""In a batch: what is lost with a worker."""
+_MOST_CASES: Final = 200
+"""In a batch: these are to run again if its worker dies, and they share the one start of a process."""
 
 _SHOWN: Final = 5
 
@@ -61,10 +62,12 @@ class Distribution:
             "usepdb": "--pdb needs the case in this process",
         }.items():
             if config.getoption(option, None):
-                raise pytest.UsageError(f"{why}, and --on gives them to the workers of a cluster: leave one of them out")
+                raise pytest.UsageError(
+                    f"{why}, and --on gives them to the workers of a cluster: leave one of them out"
+                )
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Connect, and refuse workers that could not run the cases, before anything that another run left is touched."""
+        """Connect, and refuse workers that cannot run the cases, before anything that another run left is touched."""
         items = [item for item in session.items if isinstance(item, StoryItem)]
         if not items or self._config.option.collectonly or session.testsfailed:
             return
@@ -134,8 +137,7 @@ class Distribution:
             lost = self._take(session, state, batch.items, part["files"])
             why = f"{part['lost']}, on {part['worker']}"
             if not batch.first:
-                # Each by itself, so that the one that ended them harms no other.
-                waiting.extend(_Batch([item], why) for item in lost)
+                waiting.extend(_second_tries(lost, why, is_known=bool(part["files"])))
                 continue
             for item in lost:
                 item.lost = TargetError(f"it has no result after two tries: {batch.first}; then {why}")
@@ -204,7 +206,7 @@ class Distribution:
 
 def _batches(stories: Sequence[StoryItem], threads: int) -> Iterator[_Batch]:
     """Deal out the cases in their order, so that those of one file are together; what may take long goes alone."""
-    size = min(_MOST_CASES, max(1, len(stories) // (max(threads, 1) * _BATCHES_A_THREAD)))
+    size = min(_MOST_CASES, ceil(len(stories) / (max(threads, 1) * _BATCHES_A_THREAD)))
     batch: list[StoryItem] = []
     for item in stories:
         if item.case.story.retrieval is not None or item.case.story.measure:
@@ -218,11 +220,25 @@ def _batches(stories: Sequence[StoryItem], threads: int) -> Iterator[_Batch]:
         yield _Batch(batch)
 
 
+def _second_tries(lost: Sequence[StoryItem], why: str, *, is_known: bool) -> Iterator[_Batch]:
+    """Return what runs the cases of a batch that have no result, so that the one that ended it harms no other.
+
+    Of a process that ended it `is_known` how far it came: the next case ended it, and those after it did not begin.
+    Of a worker nothing is known, so each case runs by itself.
+    """
+    alone = min(len(lost), 1) if is_known else len(lost)
+    yield from (_Batch([item], why) for item in lost[:alone])
+    if lost[alone:]:
+        yield _Batch(lost[alone:])
+
+
 def _reports(config: pytest.Config, content: bytes) -> dict[str, list[pytest.TestReport]]:
     """Return the reports of each case; a line that its writer did not finish is none."""
     found: dict[str, list[pytest.TestReport]] = {}
     for line in content.split(b"\n")[:-1]:
         case, data = json.loads(line)
+        if isinstance(data["longrepr"], list):  # of a skip: plugins look for what JSON does not know
+            data["longrepr"] = tuple(data["longrepr"])
         found.setdefault(case, []).append(config.hook.pytest_report_from_serializable(config=config, data=data))
     return found
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import queue
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from memstory.contract.errors import SetupError
 from memstory.contract.installation import install_command
 from memstory.running import dask_task
 from memstory.running.dask_task import Job, Part, Place, missing_for, run_batch
-
-if TYPE_CHECKING:
-    from distributed import Client, Future
 
 SCHEME: Final = "dask://"
 CONNECT_SECONDS: Final = 10.0
@@ -50,19 +47,17 @@ class DaskPool:
         cloudpickle.register_pickle_by_value(dask_task)
         self._address = address
         self._tell = tell
-        self._ended: queue.SimpleQueue[tuple[str, Future]] = queue.SimpleQueue()
-        self._flying: dict[str, Future] = {}
+        self._ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._flying: dict[str, Any] = {}
         try:
             with warnings.catch_warnings():
                 # What Dask has to say of versions is no error, whatever the project makes of warnings.
                 warnings.simplefilter("default")
-                self._client: Client = Client(
-                    address.replace(SCHEME, "tcp://"), timeout=CONNECT_SECONDS, set_as_default=False
-                )
+                self._client = Client(address.replace(SCHEME, "tcp://"), timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise SetupError(
-                f"--on {address}: no scheduler of Dask answers there within {CONNECT_SECONDS:g} s ({error or 'no reply'})."
-                " Is it running, and can this machine reach it?"
+                f"--on {address}: no scheduler of Dask answers there within {CONNECT_SECONDS:g} s: {error}. Is it "
+                "running, and can this machine reach it?"
             ) from error
 
     @property
