@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import distributed  # noqa: F401  (pytester forgets what an inner run imports, and this changes how plugins are found)
 import pytest
 from memstory_tests_waiting import STARTS_WITHIN, wait_until
 
@@ -65,7 +66,8 @@ STRANGERS = "-p no:langsmith_plugin -p no:anyio -p no:hypothesispytest -p no:asy
 
 
 def story(name, deed="tea", hits=1):
-    return f"story: {name}\ntitle: {name}\nsteps: [{{add: {deed}}}, {{search: {deed}, expect: {{hits: {{count: {hits}}}}}}}]\n"
+    expectation = f"{{hits: {{count: {hits}}}}}"
+    return f"story: {name}\ntitle: {name}\nsteps: [{{add: {deed}}}, {{search: {deed}, expect: {expectation}}}]\n"
 
 
 @contextmanager
@@ -156,7 +158,10 @@ def test_a_run_on_a_cluster_finds_and_says_what_a_run_here_does(folder, address)
     there = folder.run("--report", "there", "--junitxml", "there.xml", "--on", address)
     assert folder.outcomes("here") == {
         **{f"M{number}": "passed" for number in range(8)},
-        **{"F1": "failed", "B1": "error", "U1": "unsupported", "I1": "invalid"},
+        "F1": "failed",
+        "B1": "error",
+        "U1": "unsupported",
+        "I1": "invalid",
     }
     assert without_times(folder.results("there")) == without_times(folder.results("here"))
     assert "2 workers with 2 threads; 11 cases in 4 batches" in there[1]
@@ -258,7 +263,7 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_its_address(folder, tmp_pa
 def test_workers_with_another_story_are_refused_by_name_before_anything_runs(project, address, monkeypatch):
     project.story()
     # The workers of this cluster see the very file that is here.
-    monkeypatch.setattr(Distribution, "_digest", lambda self, path: "another")
+    monkeypatch.setattr(Distribution, "_digest", lambda *_: "another")
     done = project.run("--on", address)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     said = done.stderr.str()
