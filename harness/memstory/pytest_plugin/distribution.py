@@ -115,7 +115,8 @@ class Distribution:
         threads = pool.threads
         waiting = deque(_batches(stories, threads))
         workers = f"{quantity(pool.workers, 'worker')} with {quantity(threads, 'thread')}"
-        self._say(f"{self._address}: {workers}; {quantity(len(stories), 'case')} in {len(waiting)} batches")
+        part_count = "1 batch" if len(waiting) == 1 else f"{len(waiting):,} batches"
+        self._say(f"{self._address}: {workers}; {quantity(len(stories), 'case')} in {part_count}")
         flying: dict[str, _Batch] = {}
         number = 0
         while waiting or flying:

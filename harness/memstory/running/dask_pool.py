@@ -102,7 +102,7 @@ class DaskPool:
         if type(error).__name__ != "KilledWorker":
             raise SetupError(f"--on {self._address}: a batch could not be given to a worker: {error!r}")
         worker = self._client.get_metadata([run, name], default="") or str(error)
-        return Answer(name, Part(worker=worker, refusal="", lost="the worker ended while they ran", files={}))
+        return Answer(name, Part(worker=worker, refusal="", lost="the worker ended while it ran", files={}))
 
     def close(self) -> None:
         """Cancel what is under way, which ends its processes, and let go of the scheduler."""
@@ -119,5 +119,5 @@ class DaskPool:
                 if self._client.status != "running":
                     raise SetupError(f"--on {self._address}: the connection to the scheduler is lost") from None
                 if not told and not self.workers:
-                    self._tell(f"{self._address} has no worker: {len(self._flying)} batches wait for one")
+                    self._tell(f"{self._address} has no worker: batches wait for one, {len(self._flying)} by now")
                     told = True

@@ -97,7 +97,7 @@ def run_batch(job: Job) -> Part:
         return Part(worker=here, refusal=missing, lost="", files={})
     place = [job["run"], job["batch"]]
     if before := client.get_metadata(place, default=""):
-        return Part(worker=before, refusal="", lost="the worker ended while they ran", files={})
+        return Part(worker=before, refusal="", lost="the worker ended while it ran", files={})
     client.set_metadata(place, here)
     from memstory.running.own_folder import OwnFolder  # noqa: PLC0415  (see the module's docstring)
 
@@ -139,4 +139,4 @@ def _run_in(folder: Path, job: Job, worker: Any) -> int:
 
 
 def _end(code: int) -> str:
-    return f"the process that ran them ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}"
+    return f"the process that ran it ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}"
