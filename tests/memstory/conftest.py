@@ -21,6 +21,7 @@ NEEDS = {
     "models/test_ollama_chat.py": "ollama",
     "models/test_openai_chat.py": "openai",
     "models/test_unusable_models.py": "openai",
+    "pytest_plugin/test_distribution.py": "distributed",
     "pytest_plugin/test_probed_tables.py": "httpx",
     "targets/test_odd_values.py": "langgraph",
     "targets/tables/test_http_target.py": "httpx",

@@ -74,6 +74,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from memstory.pytest_plugin.targets import check_chosen  # noqa: PLC0415  (see the module's docstring)
 
         check_chosen(config)
+    if config.getoption("memstory_on") and not is_worker(config):
+        from memstory.pytest_plugin.distribution import Distribution  # noqa: PLC0415  (see the module's docstring)
+
+        config.pluginmanager.register(Distribution(config), "memstory-distribution")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -49,6 +49,8 @@ class StoryItem(pytest.Function, BracketedItem):
     case: Case
     result: CaseResult | None
     state: SessionState
+    lost: TargetError | None = None
+    """Why it cannot be run here, where the workers of a cluster were to do it."""
 
     def prepare(self, case: Case, state: SessionState) -> None:
         """Say what is to run; pytest's constructors are its own."""
@@ -63,6 +65,8 @@ class StoryItem(pytest.Function, BracketedItem):
         select_once(self.session, self.state)
         if (spent := self.state.budget.reason_to_stop()) is not None:
             ended = replace(evaluate(self.case, ()), outcome="exhausted", reason=spent)
+        elif self.lost is not None:
+            ended = broken(self.case, self.lost)
         else:
             ended = self.state.worker.run(self.case, self.path.parent)
             self.state.budget.note(ended)

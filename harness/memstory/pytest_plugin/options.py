@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from argparse import ArgumentTypeError
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,6 +169,15 @@ def add_options(parser: pytest.Parser) -> None:
         ),
     )
     add(
+        "--memstory-on",
+        type=scheduler,
+        metavar="dask://HOST:PORT",
+        help=(
+            "run the stories on the workers of this scheduler of Dask, in batches; each worker needs this version of"
+            " memstory, and the project's folder at the same path (a shared filesystem, or one image)"
+        ),
+    )
+    add(
         "--memstory-redact",
         choices=LEVELS,
         help=(
@@ -189,6 +200,13 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("memstory_requirements", "text with the ids that stories may cover", type="string", default="")
     parser.addini("memstory_redact", "what --redact is when it is not given", type="string", default="")
     parser.addini("memstory_report", "folder of the reports when no --report is given", type="string", default="")
+
+
+def scheduler(text: str) -> str:
+    """Return the address of a scheduler as it was typed; anything else ends the command."""
+    if not re.fullmatch(r"dask://[^/\s:]+:\d{1,5}|dask://\[[0-9a-fA-F:]+\]:\d{1,5}", text, re.ASCII):
+        raise ArgumentTypeError(f"'{text}' is no scheduler: say its host and its port, such as dask://scheduler:8786")
+    return text
 
 
 def read_short_names(parser: pytest.Parser, words: list[str]) -> Sequence[str]:

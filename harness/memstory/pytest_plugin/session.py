@@ -68,6 +68,7 @@ class SessionState:
         self.deal = None if shard is None else Deal(shard, config.stash.get(TIMES, None))
         self.left: list[str] = []
         self.remarks = ""
+        self._is_heard = False
         self.left_out = 0
         self.before: list[str] = []
         self.first_places: dict[str, Mark] = {}
@@ -93,9 +94,14 @@ class SessionState:
 
     def remark(self) -> None:
         """Add what is to be known of the targets of this process, now that its cases have run."""
-        if self._worker is not None:
+        if self._worker is not None and not self._is_heard:
             said = [fill(one, _WIDTH) for one in self._worker.remarks() if one]
             self.remarks = "\n".join(filter(None, [self.remarks, *said]))
+
+    def hear(self, remarks: str) -> None:
+        """Take what a process elsewhere has to say of its targets; the one that has probed an object says most."""
+        self.remarks = max(remarks, self.remarks, key=len)
+        self._is_heard = True
 
     def select(self, cases: Iterable[tuple[CaseResult, Level]]) -> None:
         """Write down which cases are to run, each with what its story asks to be taken out."""

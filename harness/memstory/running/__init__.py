@@ -1,6 +1,8 @@
 """Runs a case: story and target in, recording out; nothing is judged here."""
 
 __all__ = [
+    "dask_pool",
+    "dask_task",
     "endings",
     "hosting",
     "own_folder",

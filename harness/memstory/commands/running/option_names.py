@@ -10,7 +10,7 @@ PREFIX: Final = "--memstory-"
 VALUED: Final = (
     *("target", "target-option", "chat", "chat-url", "chat-key", "embedder", "report", "case-timeout", "trials"),
     *("max-tokens", "max-cost", "price"),
-    *("shard", "shard-by", "redact", "judge", "judge-file", "answer", "sample"),
+    *("on", "shard", "shard-by", "redact", "judge", "judge-file", "answer", "sample"),
 )
 FLAGS: Final = ("isolate", "any-path", "quick", "resume")
 SHORT: Final = tuple(f"--{name}" for name in (*VALUED, *FLAGS))

@@ -147,6 +147,7 @@ examples:
   memstory run --bundled generic                          those that any memory should pass
   memstory run longmemeval --target mine --sample 20      a set of conversations by name; 'memstory data' fetches it
   memstory run stories -k S5 -x --report out              pytest's own options, after the paths
+  memstory run stories --target mine --on dask://host:8786  on the workers of a cluster that see this very folder
 """,
     exit_codes=(
         "exit codes: pytest's own: 0 all passed, 1 something failed or nothing could run, 2 interrupted, 3 a target "

@@ -81,7 +81,7 @@ def _waited_for(command: Sequence[str], environ: Mapping[str, str]) -> tuple[int
     wait = _Waiting()
     before = {number: signal.signal(number, wait.hand_on) for number in _HANDED_ON}
     try:
-        child = wait.child = subprocess.Popen(command, env=environ, preexec_fn=_end_with_parent)  # noqa: S603, PLW1509  (what the user typed; no thread runs here)
+        child = wait.child = subprocess.Popen(command, env=environ, preexec_fn=_begin_child)  # noqa: S603, PLW1509  (what the user typed; no thread runs here)
         return child.pid, child.wait()
     finally:
         for number, handler in before.items():
@@ -109,11 +109,16 @@ def _group_of_the_terminal() -> int | None:
         return None
 
 
-def _end_with_parent() -> None:
+def _begin_child() -> None:
     """Ask the system to end this process, with a report, when the one that waits for it is killed."""
     for number in _HANDED_ON:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if _group_of_the_terminal() is None:
         os.setpgrp()  # a target that kills its group does not kill the one that waits
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Ask the system to end this process by SIGTERM when the thread that started it ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)
