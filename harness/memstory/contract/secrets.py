@@ -102,7 +102,7 @@ def findings(text: str, names: str | None = None) -> Sequence[Finding]:
     found = [
         *(Finding("card", start, end) for start, end in _numbers(text) if is_card(text[start:end])),
         *(Finding(form.kind, *span) for form, span in _find_forms(text)),
-        *(one for kind, name in _NAMES.items() for one in _behind(kind, name, text, named)),
+        *(one for name in _NAMES for one in _behind(name, text, named)),
     ]
     taken: list[Finding] = []
     for one in sorted(found, key=lambda one: (one.start - one.end, one.start)):
@@ -111,13 +111,15 @@ def findings(text: str, names: str | None = None) -> Sequence[Finding]:
     return sorted(taken, key=lambda one: one.start)
 
 
-def _behind(kind: Kind, name: re.Pattern[str], text: str, named: str) -> Iterator[Finding]:
+def _behind(name: _Name, text: str, named: str) -> Iterator[Finding]:
     """Yield the value behind each name of a secret: what it is said to be, or the first word chosen by chance."""
-    for found in name.finditer(named):
+    kind = name.kind
+    for found in name.pattern.finditer(named):
         if told := _TOLD.match(text, found.end()):
             value = next(number for number in (1, 2, 3) if told[number] is not None)
             is_quoted = value < 3  # noqa: PLR2004  (the third is bare)
-            if is_quoted or any(map(str.isdigit, told[value])) or (kind == "password" and _is_one_word(told)):
+            is_likely = any(map(str.isdigit, told[value])) if name.tells else _is_chance(told[value])
+            if (is_quoted and name.tells) or is_likely or (kind == "password" and _is_one_word(told)):
                 yield Finding(kind, told.start(value), told.start(value) + len(told[value].rstrip(".,;:!?")))
         elif kind != "pin" and (near := _NEARBY.match(text, found.end())) and _is_chance(near[1]):
             yield Finding(kind, *near.span(1))
@@ -186,18 +188,33 @@ _GROUPED: Final = re.compile(r"(?<![\w.,/])\d+(?:[./]\d+)+(?![\w])", re.ASCII)
 _OF: Final = r"(?:[ \t](?:of|for|to|on|at|in)[ \t][^.:;=?!\r\n]{1,60}?)?"
 _IS: Final = r"[\"']?(?:\s{0,3}[:=?]\s{0,3}|[ \t](?:is|are|was|reads)(?:[ \t]now)?[ \t]{1,3})"
 _EDGE: Final = r"(?<![A-Za-z0-9])"
-_NAMES: Final[Mapping[Kind, re.Pattern[str]]] = {
-    "password": re.compile(rf"{_EDGE}{_PASSWORD}\b(?:{_OF}{_IS}|(?=[ \t]))", re.IGNORECASE),
-    "key": re.compile(
-        rf"{_EDGE}(?:(?:api|access|auth|secret|private|signing|client|encryption|account)[ _-]?(?:key|token|secret)s?"
-        rf"|tokens?|secret|key|credentials?)\b(?:{_OF}{_IS}|(?=[ \t]))",
-        re.IGNORECASE,
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name of secrets; one that `tells` is the name of nothing else, so that any digit behind it will do."""
+
+    kind: Kind
+    pattern: re.Pattern[str]
+    tells: bool = True
+
+
+def _name(kind: Kind, words: str, behind: str, *, tells: bool = True) -> _Name:
+    return _Name(kind, re.compile(rf"{_EDGE}(?:{words})\b{behind}", re.IGNORECASE), tells)
+
+
+_NEAR_OR_IS: Final = rf"(?:{_OF}{_IS}|(?=[ \t]))"
+_NAMES: Final = (
+    _name("password", _PASSWORD, _NEAR_OR_IS),
+    _name(
+        "key",
+        r"(?:api|access|auth|secret|private|signing|client|encryption|account)[ _-]?(?:key|token|secret)s?",
+        _NEAR_OR_IS,
     ),
-    "recovery phrase": re.compile(
-        rf"{_EDGE}(?:recovery|backup|rescue|reset)[ _-](?:key|code)s?\b{_OF}{_IS}", re.IGNORECASE
-    ),
-    "pin": re.compile(rf"{_EDGE}pin(?:[ -](?:code|number))?\b{_OF}{_IS}", re.IGNORECASE),
-}
+    _name("key", "tokens?|secret|key|credentials?", _NEAR_OR_IS, tells=False),
+    _name("recovery phrase", "(?:recovery|backup|rescue|reset)[ _-](?:key|code)s?", f"{_OF}{_IS}"),
+    _name("pin", "pin(?:[ -](?:code|number))?", f"{_OF}{_IS}"),
+)
 """Names of secrets, with what they are of, and the word that says what they are; without it a value may come later."""
 
 _TOLD: Final = re.compile(r"""["']([^"'\r\n]{4,200})["']|[`“‘]([^`”’\r\n]{4,200})[`”’]|([^\s"'`<,;]{4,500})""")

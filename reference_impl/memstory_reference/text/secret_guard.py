@@ -6,20 +6,26 @@ them or by digits. What only stands where a secret would stand (`xoxb-your-token
 
 from __future__ import annotations
 
+import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from memstory.contract import secrets
+from memstory.contract.secrets import Kind, findings
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import SWITCH, SettingRule
 from memstory_reference.text.folding import fold_with_places, letters_for_digits
 
 LOG = logging.getLogger(__name__)
+
+
+Guard = Callable[[str], str | None]
+"""A text to the reason why it must not be kept, or None."""
 
 
 class SecretAction(StrEnum):
@@ -36,7 +42,7 @@ SECRET_RULES: Final[Mapping[str, SettingRule]] = {
 }
 """What an operator of any memory decides about secrets."""
 
-_NAMES: Final[Mapping[secrets.Kind, str]] = {
+_NAMES: Final[Mapping[Kind, str]] = {
     "card": "the number of a payment card",
     "key": "the key of a service",
     "private key": "a private key",
@@ -80,49 +86,71 @@ class SecretPolicy:
         Raises:
             InputError: one holds a secret, and such texts are refused; the message holds no word of it.
         """
-        if self.secrets == SecretAction.KEEP:
-            return list(texts)
-        found = {text: secrets_in(text, keep_pins=self.keep_pins) for text in (*texts, *readings)}
-        kinds = list(dict.fromkeys(kind for one in found.values() for kind, _, _ in one))
-        if not kinds:
-            return list(texts)
-        what = " and ".join(_NAMES[kind] for kind in kinds)
-        if self.secrets == SecretAction.REFUSE:
+        if self.secrets == SecretAction.REFUSE and (kinds := self._kinds([*texts, *readings])):
+            what = _in_words(kinds)
             raise InputError(
-                f"this is not stored: it holds {what}. Store it in a password manager (secrets: keep lets it in)"
+                f"this is not stored: it holds {what}. Store it in a password manager (the setting secrets: redact "
+                "keeps the rest, keep lets it in)"
             )
-        LOG.warning("a text is kept without %s", what)
+        return self.redact(*texts, readings=readings)
+
+    def redact(self, *texts: str, readings: Sequence[str] = ()) -> list[str]:
+        """Return texts of one talk, which goes on: as `admit` does, and without secrets where `admit` refuses them."""
+        found = self._found([*texts, *readings])
         values = {text[start:end]: kind for text, one in found.items() for kind, start, end in one}
+        if not values:
+            return list(texts)
+        LOG.warning("a text is kept without %s", _in_words(self._kinds(found)))
         return [_without(text, found[text], values) for text in texts]
+
+    def admit_with(self, text: str, metadata: Mapping[str, Tree]) -> tuple[str, dict[str, Tree]]:
+        """Return a text with its metadata as they may be kept; a name in the metadata may tell that its value is one.
+
+        >>> SecretPolicy().admit_with("A login.", {"password": "hunter22", "user": "ina"})
+        ('A login.', {'password': '[left out: a password]', 'user': 'ina'})
+        """
+        told = {name: value if isinstance(value, str) else json.dumps(value) for name, value in metadata.items()}
+        text, *values = self.admit(text, *told.values(), readings=[f"{name}: {one}" for name, one in told.items()])
+        changed = {name: new for (name, old), new in zip(told.items(), values, strict=True) if new != old}
+        return text, {**metadata, **changed}
 
     def refusal(self, text: str) -> str | None:
         """Return why a text is not taken at all, None if it may be."""
         try:
-            self.admit(text)
+            if self.secrets == SecretAction.REFUSE:
+                self.admit(text)
         except InputError as refusal:
             return str(refusal)
         return None
 
-    @property
-    def secret_policy(self) -> SecretPolicy:
-        """This policy alone, where it is a part of a configuration."""
-        return SecretPolicy(secrets=self.secrets, keep_pins=self.keep_pins)
+    def _found(self, texts: Iterable[str]) -> dict[str, list[tuple[Kind, int, int]]]:
+        is_kept = self.secrets == SecretAction.KEEP
+        return {text: [] if is_kept else secrets_in(text, keep_pins=self.keep_pins) for text in texts}
+
+    def _kinds(self, texts: Iterable[str]) -> list[Kind]:
+        return list(dict.fromkeys(kind for one in self._found(texts).values() for kind, _, _ in one))
 
 
-def secrets_in(text: str, *, keep_pins: bool = True) -> list[tuple[secrets.Kind, int, int]]:
+def secrets_in(text: str, *, keep_pins: bool = True) -> list[tuple[Kind, int, int]]:
     """Return the kind of each secret in a text, and where it stands.
 
-    >>> secrets_in("My card is 4111 1111 1111 1111."), secrets_in("Call 0664 1234567 at 10."), secrets_in("sk-y scraper")
-    ([('card', 11, 30)], [], [])
+    >>> secrets_in("My card is 4111 1111 1111 1111."), secrets_in("Call 0664 1234567 at 10.")
+    ([('card', 11, 30)], [])
     """
     plain, places = fold_with_places(text)
     # The name of the secret may be written with digits; the secret itself is looked at as it is written.
-    found = secrets.findings(plain, letters_for_digits(plain))
+    found = findings(plain, letters_for_digits(plain))
     return [
         (one.kind, places[one.start], places[one.end - 1] + 1)
         for one in found
         if one.kind in _NAMES and not (one.kind == "pin" and keep_pins) and not is_stand_in(plain[one.start : one.end])
     ]
+
+
+def secret_in(text: str) -> str | None:
+    """Return what secret a text holds, in words that repeat nothing of it; None for none, and for a PIN."""
+    kinds = dict.fromkeys(kind for kind, _, _ in secrets_in(text))
+    return f"it holds {_in_words(list(kinds))}" if kinds else None
 
 
 def is_stand_in(value: str) -> bool:
@@ -146,7 +174,12 @@ def left_out(text: str) -> str | None:
     return f"{_LEFT_OUT}{' and '.join(kinds)}" if kinds else None
 
 
-def _without(text: str, found: Sequence[tuple[secrets.Kind, int, int]], values: Mapping[str, secrets.Kind]) -> str:
+def is_notice(text: str) -> bool:
+    """Say whether nothing is left of a text but that something was left out."""
+    return _NOTICE.search(text) is not None and not re.search(r"\w", _NOTICE.sub("", text))
+
+
+def _without(text: str, found: Sequence[tuple[Kind, int, int]], values: Mapping[str, Kind]) -> str:
     """Return a text without its own secrets, and without those of the other texts where they stand as whole words."""
     cuts = [0, *(place for _, start, end in found for place in (start, end)), len(text)]
     pieces = [text[start:end] for start, end in pairwise(cuts)]
@@ -158,5 +191,9 @@ def _without(text: str, found: Sequence[tuple[secrets.Kind, int, int]], values: 
     return "".join(pieces)
 
 
-def _notice(kind: secrets.Kind) -> str:
+def _in_words(kinds: Sequence[Kind]) -> str:
+    return " and ".join(_NAMES[kind] for kind in kinds)
+
+
+def _notice(kind: Kind) -> str:
     return f"[{_LEFT_OUT}{_NAMES[kind]}]"

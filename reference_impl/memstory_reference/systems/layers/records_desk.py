@@ -21,6 +21,7 @@ from memstory_reference.systems.layers.policy.guards import (
     refusal_reason,
     session_only_reason,
     text_refusal_reason,
+    without_secrets,
 )
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.recall.retrieval import RankedRecord, Retrieval
@@ -38,6 +39,7 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.systems.layers.stores.store import ACTIVE, LayersStore
 from memstory_reference.systems.layers.turns.writing import NewRecord, WritePlan, Writer
 from memstory_reference.text.lines import one_line
+from memstory_reference.text.secret_guard import SecretPolicy
 from memstory_reference.text.stems import is_about
 
 EMBED_BATCH = 200
@@ -67,8 +69,10 @@ class RecordsDesk:
         clock: Clock,
         new_id: NewId,
         tombstones: Tombstones,
+        secrets: SecretPolicy,
     ) -> None:
         self.tombstones = tombstones
+        self._secrets = secrets
         self._store = store
         self._writer = writer
         self._retrieval = retrieval
@@ -234,6 +238,10 @@ class RecordsDesk:
     def _fit(self, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored, and why it may not be; InputError for anything else."""
         given = checked_content(content)
+        try:
+            given = without_secrets(given, self._secrets)
+        except InputError as refusal:
+            return given, str(refusal)
         if isinstance(given, Arc):
             fit_arc = replace(given, summary=one_line(given.summary), topics=tuple(map(one_line, given.topics)))
             texts = (fit_arc.summary, *fit_arc.topics)

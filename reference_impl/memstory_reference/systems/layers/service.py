@@ -27,7 +27,7 @@ from memstory_reference.systems.layers.operations.forget_requests import (
     forget_wish,
 )
 from memstory_reference.systems.layers.outside import LayersPorts
-from memstory_reference.systems.layers.policy.guards import check_said, drop_secret_sentences
+from memstory_reference.systems.layers.policy.guards import check_said
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, reply_by_rules, turn_prompt
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
@@ -39,7 +39,6 @@ from memstory_reference.systems.layers.turns.idle import IdleWatch
 from memstory_reference.systems.layers.turns.lanes import Lanes
 from memstory_reference.systems.layers.turns.session_end import EndReason, EndReport, SessionEnds
 from memstory_reference.systems.layers.turns.writing import Writer
-from memstory_reference.text.secret_guard import secret_in
 
 LOG = logging.getLogger(__name__)
 PURGE_EVERY = timedelta(days=1)
@@ -109,6 +108,7 @@ class LayersService:
             clock=ports.clock,
             new_id=ports.new_id,
             tombstones=ports.stores.tombstones,
+            secrets=config,
         )
         self._forgetting = Forgetting(store=self._store, desk=self.records, embeddings=self._embeddings)
 
@@ -250,8 +250,7 @@ class LayersService:
     ) -> str:
         """Keep what somebody thought of a session; return the record's id."""
         kind, origin, words = checked_feedback(label, source, comment)
-        if secret := secret_in(words):
-            raise InputError(f"feedback: the comment is not kept: {secret}")
+        (words,) = self.config.admit(words)
         record = SessionFeedbackRecord(
             id=self._ports.new_id(),
             owner=who.owner,
@@ -393,7 +392,7 @@ class LayersService:
         now = self._ports.clock.now()
         # What must not be kept is not kept until the session ends either.
         known = self._ports.stores.tombstones.reason
-        said, answer = (FORGOTTEN if known(who.owner, one) else drop_secret_sentences(one) for one in (said, answer))
+        said, answer = (FORGOTTEN if known(who.owner, one) else one for one in self.config.redact(said, answer))
         async with self._store.lock(f"session/{who.owner}/{who.session}"):
             buffer = await self._store.aload(who.owner, who.session, last=0) or SessionMemoryBuffer(
                 owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now
