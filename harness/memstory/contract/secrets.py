@@ -101,7 +101,7 @@ def findings(text: str, names: str | None = None) -> Sequence[Finding]:
     named = text if names is None else names
     found = [
         *(Finding("card", start, end) for start, end in _numbers(text) if is_card(text[start:end])),
-        *(Finding(form.kind, *span) for form, span in _find_forms(text)),
+        *(Finding(form.kind, start, _trim(text, start, end)) for form, (start, end) in _find_forms(text)),
         *(one for name in _NAMES for one in _behind(name, text, named)),
     ]
     taken: list[Finding] = []
@@ -120,9 +120,14 @@ def _behind(name: _Name, text: str, named: str) -> Iterator[Finding]:
             is_quoted = value < 3  # noqa: PLR2004  (the third is bare)
             is_likely = any(map(str.isdigit, told[value])) if name.tells else _is_chance(told[value])
             if (is_quoted and name.tells) or is_likely or (kind == "password" and _is_one_word(told)):
-                yield Finding(kind, told.start(value), told.start(value) + len(told[value].rstrip(".,;:!?")))
+                yield Finding(kind, told.start(value), _trim(text, *told.span(value)))
         elif kind != "pin" and (near := _NEARBY.match(text, found.end())) and _is_chance(near[1]):
             yield Finding(kind, *near.span(1))
+
+
+def _trim(text: str, start: int, end: int) -> int:
+    """Return where a secret ends before the stop of its sentence."""
+    return end - (end > start + 1 and text[end - 1] in ".,;:?" and text[end - 2] != ".")
 
 
 def _is_one_word(told: re.Match[str]) -> bool:

@@ -56,8 +56,8 @@ _LEFT_OUT: Final = "left out: "
 _NOTICE: Final = re.compile(rf"\[{_LEFT_OUT}([^\[\]]{{1,60}})\]")
 _STAND_IN: Final = re.compile(
     r"^[<\[{$%]|^\W+$|\.\.\.$|…$|^(.)\1+$|x{4,}|\*{3,}"  # <key>, ${KEY}, sk-..., xxxx, ****
-    r"|(?:^|[^a-z])(?:your|my|example|dummy|fake|placeholder|change[ _-]?(?:me|it|this)|insert|replace|redacted|todo"
-    r"|here)(?:$|[^a-z])"
+    r"|(?:^|[^a-z0-9])(?:your|my|example|dummy|fake|placeholder|change[ _-]?(?:me|it|this)|insert|replace|redacted|todo"
+    r"|here)(?:$|[^a-z0-9])"
     # Code: what is called, looked up or declared, and no value.
     r"|^[a-z_][\w.]*[(\[]|^[a-z_]+(?:\.[a-z_]+)+\W*$|^[)\]}]"
     r"|^(?:str|string|int|bytes|bool|none|null|nil|true|false|undefined|optional|any|secretstr)\b",

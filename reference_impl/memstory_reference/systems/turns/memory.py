@@ -10,6 +10,7 @@ from memstory.contract.target import (
     Item,
     Query,
     Receipt,
+    ReceiptItem,
     Ref,
     Scope,
     ToolCall,
@@ -108,8 +109,8 @@ class TurnsMemory(CorrectingInWords):
         if not changed:
             raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
         reason = left_out(changed.text)
-        item = ReceiptItem(id=changed.id, text=changed.text, outcome="updated", reason=reason, kind=changed.kind)
-        return Receipt(items=[item])
+        done = ReceiptItem(id=changed.id, text=changed.text, outcome="updated", reason=reason, kind=changed.kind)
+        return Receipt(items=[done])
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is None and ref.key is None:
