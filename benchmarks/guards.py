@@ -1,9 +1,10 @@
 """How well the guards of the reference memories judge, by rules alone: `python benchmarks/guards.py [--wrong]`.
 
 Judges the lists `crisis.yaml`, `unsafe_rules.yaml` and `secrets.yaml` of `tests/memstory_reference/text`, which were
-written before the rules were looked at. Prints, for each, recall and precision: of the half that may be looked at while
-rules are written, and of the half that is kept back by a hash of its texts; `--wrong` lists what the first half has
-wrong. Of secrets it prints as well how many keep all the rest of their text. No language model takes part.
+written before the rules were looked at, and shorter ones that were written after them (`crisis_more.yaml` …). Prints,
+for each, recall and precision: of the half that may be looked at while rules are written, of the half that is kept back
+by a hash of its texts, and of the later list; `--wrong` lists what the first half has wrong. Of secrets it prints as
+well how many keep all the rest of their text. No language model takes part.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from memstory_reference.systems.layers.policy.safety import is_unsafe
 from memstory_reference.text.secret_guard import SecretPolicy
 
 LISTS = Path(__file__).parents[1] / "tests/memstory_reference/text"
-OPEN, BACK = "open", "kept back"
+OPEN, BACK, LATER = SETS = ("open", "kept back", "later")
 INERT = "¦"
 """Stands in values of the shape of a real token, so that no scanner takes the list for a leak."""
 
@@ -72,9 +73,9 @@ def main(*, wrong: bool) -> None:
     """Print the figures."""
     logging.disable()
     for name, (_, wanted, found) in GUARDS.items():
-        rows = rows_of(name)
-        for half in (OPEN, BACK):
-            mine = [row for row in rows if half_of(row) == half]
+        placed = [*((row, half_of(row)) for row in rows_of(name)), *((row, LATER) for row in rows_of(f"{name}_more"))]
+        for half in SETS:
+            mine = [row for row, part in placed if part == half]
             print(f"{name:12} {half:9} {figures(mine, wanted, found)}")
             if name == "secrets":
                 true = [row for row in mine if wanted(row)]
