@@ -20,7 +20,8 @@ from typing import Any
 import yaml
 
 from memstory_reference.systems.layers.audit.crisis_signals import crisis_notice
-from memstory_reference.systems.layers.policy.safety import is_unsafe
+from memstory_reference.systems.layers.policy.guards import AGAINST, UNSAFE, refusal_reason
+from memstory_reference.systems.layers.records.record import Rule
 from memstory_reference.text.secret_guard import SecretPolicy
 
 LISTS = Path(__file__).parents[1] / "tests/memstory_reference/text"
@@ -62,9 +63,15 @@ def is_rest_kept(row: Row) -> bool:
     return row["gone"] not in kept and kept.startswith(before.rstrip(" '\"(")) and kept.endswith(after.lstrip(" '\")"))
 
 
+def is_rule_refused(row: Row) -> bool:
+    """Say whether a memory would not learn the wish as a rule, because it is not safe."""
+    rule = Rule(rule=row["say"], explicit=True, evidence_quote=row["say"])
+    return refusal_reason(rule, ()) in (UNSAFE, AGAINST)
+
+
 GUARDS: Mapping[str, tuple[str, Callable[[Row], bool], Callable[[Row], bool]]] = {
     "crisis": ("risk", lambda row: row["risk"], lambda row: crisis_notice(row["say"]) is not None),
-    "unsafe_rules": ("unsafe", lambda row: row["unsafe"], lambda row: is_unsafe(row["say"])),
+    "unsafe_rules": ("unsafe", lambda row: row["unsafe"], is_rule_refused),
     "secrets": ("secret", lambda row: row["secret"] is True, is_gone),
 }
 

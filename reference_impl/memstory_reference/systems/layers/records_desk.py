@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memstory.contract.clock import Clock
+from memstory.contract.models import ChatModel
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_count, checked_owner, is_storable
@@ -23,6 +24,7 @@ from memstory_reference.systems.layers.policy.guards import (
     text_refusal_reason,
     without_secrets,
 )
+from memstory_reference.systems.layers.policy.write import veto
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.recall.retrieval import RankedRecord, Retrieval
 from memstory_reference.systems.layers.records.record import (
@@ -31,6 +33,7 @@ from memstory_reference.systems.layers.records.record import (
     Content,
     Layer,
     MemoryRecord,
+    Rule,
     Standing,
     content_data,
     is_note,
@@ -70,9 +73,11 @@ class RecordsDesk:
         new_id: NewId,
         tombstones: Tombstones,
         secrets: SecretPolicy,
+        model: ChatModel | None,
     ) -> None:
         self.tombstones = tombstones
         self._secrets = secrets
+        self._model = model
         self._store = store
         self._writer = writer
         self._retrieval = retrieval
@@ -122,6 +127,8 @@ class RecordsDesk:
             InputError: there is no such record, it is of another layer, or the guards refuse the new content.
         """
         fit, why_not = self._guarded(owner, content)
+        if not why_not and isinstance(fit, Rule):
+            why_not = await veto(self._model, fit)
         if why_not:
             raise InputError(f"this cannot be stored: {why_not}")
         async with self._store.lock(f"memory/{owner}"):
@@ -212,6 +219,8 @@ class RecordsDesk:
 
     async def _planned(self, plan: WritePlan, content: Content) -> RememberReport:
         fit, why_not = self._guarded(plan.owner, content)
+        if not why_not and isinstance(fit, Rule):
+            why_not = await veto(self._model, fit)
         if why_not:
             return RememberReport(outcome="dropped", content=fit, reason=why_not)
         if isinstance(fit, Arc):

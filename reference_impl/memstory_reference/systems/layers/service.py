@@ -13,8 +13,8 @@ from memstory.contract.models import ChatRequest
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, short_repr
-from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLogRecord
-from memstory_reference.systems.layers.audit.crisis_signals import crisis_notice
+from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLevel, CrisisLogRecord
+from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice, crisis_notice
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord, checked_feedback
 from memstory_reference.systems.layers.forgetting import Forgetting, ForgettingReport, answer_to_wish
@@ -94,6 +94,7 @@ class LayersService:
             new_id=ports.new_id,
             config=config,
             diagnostics=self._diagnostics,
+            on_risk=self._notice_more,
         )
         self._ends = SessionEnds(
             store=self._store, lanes=self._lanes, writer=writer, model=ports.model, clock=ports.clock, config=config
@@ -109,6 +110,7 @@ class LayersService:
             new_id=ports.new_id,
             tombstones=ports.stores.tombstones,
             secrets=config,
+            model=ports.model,
         )
         self._forgetting = Forgetting(store=self._store, desk=self.records, embeddings=self._embeddings)
 
@@ -326,16 +328,25 @@ class LayersService:
         return self._diagnostics.of(who.owner, who.session)
 
     async def _notice(self, said: str, who: OwnerSession, trouble: dict[str, Json]) -> None:
-        noticed = crisis_notice(said)
-        if noticed is None:
-            return
+        if noticed := crisis_notice(said):
+            await self._log_crisis(who, noticed, ClassifierPath.KEYWORDS, trouble)
+
+    async def _notice_more(self, owner: str, session: str, said: str, risk: CrisisNotice) -> None:
+        """Log a risk that a model hears, unless the words alone were logged as one as grave."""
+        known = crisis_notice(said)
+        if known is None or (known.level is CrisisLevel.CONCERN and risk.level is CrisisLevel.ACUTE):
+            await self._log_crisis(OwnerSession(owner=owner, session=session), risk, ClassifierPath.MODEL, {})
+
+    async def _log_crisis(
+        self, who: OwnerSession, noticed: CrisisNotice, path: ClassifierPath, trouble: dict[str, Json]
+    ) -> None:
         record = CrisisLogRecord(
             id=self._ports.new_id(),
             owner=who.owner,
             session=who.session,
             at=self._ports.clock.now(),
             level=noticed.level,
-            classifier_path=ClassifierPath.KEYWORDS,
+            classifier_path=path,
             signals=noticed.signals,
         )
         try:

@@ -269,7 +269,7 @@ def crisis_notice(text: str) -> CrisisNotice | None:
     >>> crisis_notice("I want to die."), crisis_notice("My phone died.")
     (CrisisNotice(level=<CrisisLevel.ACUTE: 'acute'>, signals=('suicide',)), None)
     """
-    found = {}
+    found: dict[str, CrisisLevel] = {}
     for clauses in readings(text, SPELLING):
         whole = " | ".join(clauses)
         is_over = OVER.within(whole) and not AGAIN.within(whole)

@@ -12,7 +12,7 @@ from memstory_reference.input_checks import checked_texts, is_storable
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 from memstory_reference.systems.layers.audit.crisis_signals import crisis_notice
 from memstory_reference.systems.layers.policy.categories import Durability, durability, normal_category
-from memstory_reference.systems.layers.policy.safety import is_unsafe_among, is_vague_weakening
+from memstory_reference.systems.layers.policy.safety import is_against_its_owner, is_unsafe_among, is_vague_weakening
 from memstory_reference.systems.layers.records.record import Arc, Content, Fact, Rule
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.secret_guard import SecretPolicy, is_notice
@@ -31,6 +31,7 @@ QUOTED_SHARE = 0.8
 
 UNSAFE = "guard: it asks for less safety"
 NOTHING_LEFT = "guard: nothing is left of it without the secret"
+AGAINST = "guard: it would turn the assistant against its owner"
 CRISIS = "guard: this belongs to the crisis log alone"
 MALFORMED = f"guard: malformed: a part is empty or too long (a note has at most {MAX_NOTE:,} characters), or no text"
 SESSION_ONLY = "guard: this category is of the moment"
@@ -108,6 +109,9 @@ def refusal_reason(content: Fact | Rule, around: Sequence[str]) -> str | None:
     # What this text only hints at, the turn before or after may have named.
     if any(is_unsafe_among(text, around) for text in texts):
         return UNSAFE
+    # A fact that tells of such words stays data; a rule would be followed.
+    if isinstance(content, Rule) and any(map(is_against_its_owner, texts)):
+        return AGAINST
     if any(_is_acute(text) for text in texts):
         return CRISIS
     return None

@@ -145,6 +145,10 @@ _UNTOLD = Frame(Words("not never no no_need without nobody no_one instead_of"), 
 """That somebody is not asked or told; of what, stands before or behind it."""
 
 
+_ASKED_BY_OTHERS = Frame("refuse decline warn tell_me alert", "when if", gap=1)
+"""What is to be refused when somebody asks for it is not asked for."""
+
+
 def is_against_its_owner(text: str) -> bool:
     """Say whether a standing wish turns the agent against its owner, past its instructions or out of their sight.
 
@@ -165,9 +169,6 @@ def _is_against(clause: str) -> bool:
     return False
 
 
-_ASKED_BY_OTHERS = Frame("refuse decline warn tell_me alert", "when if", gap=1)
-
-
 def _acts_untold(text: str) -> bool:
     """Say whether something grave is to be done unseen: "never ask before you delete", "wipe it without telling"."""
     match = _UNTOLD.find(text)
@@ -178,12 +179,12 @@ def _acts_untold(text: str) -> bool:
 
 
 def is_unsafe(text: str) -> bool:
-    """Say whether one text asks for less care, or turns the agent against its owner.
+    """Say whether one text asks for less care.
 
     >>> [is_unsafe(text) for text in ("Skip the safety check.", "Never skip the safety check.", "Skip the intro.")]
     [True, False, False]
     """
-    return is_against_its_owner(text) or any(
+    return any(
         any(_reversals(words, start, end) % 2 for start, end in _objects(words)) or _obeys_regardless(words)
         for words in _readings(text)
     )

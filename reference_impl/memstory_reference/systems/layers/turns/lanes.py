@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from memstory.contract.clock import Clock
@@ -12,11 +12,14 @@ from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.ports import NewId
+from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
+from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import is_same, share_a_slot
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import SINGLE_VALUED
 from memstory_reference.systems.layers.policy.guards import (
+    CRISIS,
     MALFORMED,
     hold_reason,
     is_quoted,
@@ -55,12 +58,13 @@ class CandidateDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneReport:
-    """What a lane found; `failed` if it could not look."""
+    """What a lane found; `failed` if it could not look. `risk` is what a model hears of a danger to somebody."""
 
     lane: Lane
     decided: Sequence[CandidateDecision]
     failed: bool
     report: dict[str, Json]
+    risk: CrisisNotice | None = None
 
 
 class Lanes:
@@ -76,6 +80,7 @@ class Lanes:
         new_id: NewId,
         config: LayersConfig,
         diagnostics: TurnDiagnostics,
+        on_risk: Callable[[str, str, str, CrisisNotice], Awaitable[None]],
     ) -> None:
         self._store = store
         self._writer = writer
@@ -84,6 +89,7 @@ class Lanes:
         self._new_id = new_id
         self._config = config
         self._diagnostics = diagnostics
+        self._on_risk = on_risk
 
     async def extract(self, owner: str, session: str, number: int) -> None:
         """Look at one turn; one that is ended, unknown or looked at already is left alone.
@@ -106,6 +112,11 @@ class Lanes:
         for report in reports:
             self._diagnostics.report(owner, session, number, {str(report.lane): report.report})
         decided = [one for report in reports for one in report.decided]
+        for risk in (report.risk for report in reports if report.risk is not None):
+            await self._on_risk(owner, session, turn.user, risk)
+            if risk.level is CrisisLevel.ACUTE:
+                # What the guards do not hear the model may: then nothing of the turn is remembered.
+                decided = [replace(one, decision=Decision.DROP, reason=CRISIS) for one in decided]
         written = await self._apply(buffer, number, decided, complete=not any(report.failed for report in reports))
         self._diagnostics.report(owner, session, number, {"writes": written} if written else {})
 
@@ -125,11 +136,11 @@ class Lanes:
             # One lane that breaks must not take the other with it.
             LOG.exception("the %s lane failed", lane)
             return LaneReport(lane=lane, decided=(), failed=True, report={"error": type(error).__name__})
-        decided = [await self._decided(content, turn, around) for content in found]
+        decided = [await self._decided(content, turn, around) for content in found.contents]
         counts: dict[str, Json] = {"candidates": len(decided)}
         for one in decided:
             counts = merge_dicts(counts, {str(one.decision): 1, "reasons": [one.reason]})
-        return LaneReport(lane=lane, decided=decided, failed=False, report=counts)
+        return LaneReport(lane=lane, decided=decided, failed=False, report=counts, risk=found.risk)
 
     async def _decided(self, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]) -> CandidateDecision:
         fit = normal_content(content)
