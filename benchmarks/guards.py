@@ -69,17 +69,25 @@ def is_rule_refused(row: Row) -> bool:
     return refusal_reason(rule, ()) in (UNSAFE, AGAINST)
 
 
-GUARDS: Mapping[str, tuple[str, Callable[[Row], bool], Callable[[Row], bool]]] = {
-    "crisis": ("risk", lambda row: row["risk"], lambda row: crisis_notice(row["say"]) is not None),
-    "unsafe_rules": ("unsafe", lambda row: row["unsafe"], is_rule_refused),
-    "secrets": ("secret", lambda row: row["secret"] is True, is_gone),
+Judge = Callable[[Row], bool]
+GUARDS: Mapping[str, tuple[Judge, Judge]] = {
+    "crisis": (lambda row: row["risk"], lambda row: crisis_notice(row["say"]) is not None),
+    "unsafe_rules": (lambda row: row["unsafe"], is_rule_refused),
+    "secrets": (lambda row: row["secret"] is True, is_gone),
 }
+"""What each guard should find, and what it does."""
+
+
+def is_wrong(name: str, row: Row) -> bool:
+    """Say whether a guard takes a row for what it is not."""
+    wanted, found = GUARDS[name]
+    return wanted(row) != found(row)
 
 
 def main(*, wrong: bool) -> None:
     """Print the figures."""
     logging.disable()
-    for name, (_, wanted, found) in GUARDS.items():
+    for name, (wanted, found) in GUARDS.items():
         placed = [*((row, half_of(row)) for row in rows_of(name)), *((row, LATER) for row in rows_of(f"{name}_more"))]
         for half in SETS:
             mine = [row for row, part in placed if part == half]
@@ -93,11 +101,11 @@ def main(*, wrong: bool) -> None:
                 )
             if wrong and half == OPEN:
                 for row in mine:
-                    if wanted(row) != found(row):
+                    if is_wrong(name, row):
                         print("   ", "missed" if wanted(row) else "alarm ", f"[{row['kind']}]", row["say"][:110])
 
 
-def figures(rows: Sequence[Row], wanted: Callable[[Row], bool], found: Callable[[Row], bool]) -> str:
+def figures(rows: Sequence[Row], wanted: Judge, found: Judge) -> str:
     """Return recall and precision in words."""
     judged = Counter((wanted(row), found(row)) for row in rows)
     hits, misses, alarms = judged[True, True], judged[True, False], judged[False, True]

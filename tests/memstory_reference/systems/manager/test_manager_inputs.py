@@ -76,7 +76,8 @@ async def test_arguments_of_a_wrong_kind_are_refused(manager):
     assert await manager.memories("ann") == [kept]
 
 
-async def test_a_secret_is_refused_on_every_way_in(manager, clock):
+async def test_a_secret_is_refused_on_every_way_in_where_they_are(make_world, clock):
+    manager = make_world(secrets="refuse").manager
     kept = await manager.store("ann", "bees", FACT)
     calls = (
         lambda: manager.store("ann", CARD, FACT),
@@ -98,7 +99,7 @@ async def test_a_secret_is_refused_on_every_way_in(manager, clock):
 
 
 async def test_an_operator_can_let_secrets_in(make_world):
-    manager = make_world(keep_secrets=True).manager
+    manager = make_world(secrets="keep").manager
     await manager.store("ann", CARD, FACT)
     assert await manager.count("ann") == 1
 
