@@ -121,8 +121,8 @@ def loop_of(world, model):
     return ManagerAgent(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
 
 
-async def test_a_turn_that_tells_a_secret_is_answered_and_not_stored(make_world):
-    world, model = make_world(), Talker()
+async def test_a_turn_that_tells_a_secret_is_answered_and_not_stored_where_it_is_refused(make_world):
+    world, model = make_world(secrets="refuse"), Talker()
     loop = loop_of(world, model)
     assert (await loop.process(CARD)).answer == "Fine."
     assert (loop.not_stored, await world.manager.count("ann")) == (1, 0)

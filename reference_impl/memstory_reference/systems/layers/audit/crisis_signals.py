@@ -21,7 +21,7 @@ SPELLING: Final = ("suicidal", "suicide", "myself", "overdose", "overdosed", "di
 SELF: Final = Words("i")
 KIN: Final = Words(
     "he she they sister brother mother father mum mom dad daughter son wife husband partner boyfriend girlfriend "
-    "friend flatmate roommate colleague uncle aunt cousin grandpa grandma grandfather grandmother ex boss child kid"
+    "friend flatmate roommate colleague uncle aunt cousin grandpa grandma grandfather grandmother ex boss child kid "
     "stepdad"
 )
 WANT: Final = Words(
@@ -59,8 +59,8 @@ ACCIDENT: Final = Words(
     "paper carbs hair training climbing ski* garden* stove candle budget"
 )
 OUTSIDE: Final = Words(
-    "film movie scene song series book novel poem hero heroine character game dragon zombie news paper article rates"
-    "statistics thesis research study studies hotline helpline prevention squad patients treat nurse painless history"
+    "film movie scene song series book novel poem hero heroine character game dragon zombie news paper article rates "
+    "statistics thesis research study studies hotline helpline prevention squad patients treat nurse painless history "
     "bc century said_to_have documentary podcast essay workshop training"
 )
 PRESCRIBED: Final = Words("doctor prescribed prescription always usual out_of dentist course antibiotic* vitamin*")

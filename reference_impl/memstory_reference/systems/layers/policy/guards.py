@@ -135,7 +135,10 @@ def without_secrets(content: Content, secrets: SecretPolicy) -> Content:
     named = {one.name: getattr(content, one.name) for one in fields(content)}
     named = {name: value for name, value in named.items() if isinstance(value, str)}
     topics = tuple(content.topics) if isinstance(content, Arc) else ()
-    readings = [f"{content.predicate.replace('_', ' ')}: {content.object}"] if isinstance(content, Fact) else []
+    readings = []
+    if isinstance(content, Fact):
+        predicate = content.predicate.replace("_", " ")
+        readings = [f"{content.subject} {predicate} {content.object}", f"{predicate}: {content.object}"]
     texts = secrets.admit(*named.values(), *topics, readings=readings)
     changes: dict[str, Any] = dict(zip(named, texts, strict=False))
     if isinstance(content, Arc):

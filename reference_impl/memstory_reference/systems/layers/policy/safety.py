@@ -24,7 +24,7 @@ _NEAR = 10
 """So many words before the safety object a negation still speaks of it."""
 
 _NEGATIONS = words_of(
-    "no not never without dont don't doesnt doesn't cannot can't wont won't stop quit cease none nor neither needn't"
+    "no not never without dont don't doesnt doesn't cannot can't wont won't stop quit cease none nor neither needn't "
     "unnecessary refuse"
 )
 _WEAKENERS = re.compile(
@@ -35,18 +35,18 @@ _WEAKENERS = re.compile(
 _OFF_WORDS = {"turn": "off", "switch": "off", "shut": "off", "leave": "out", "leaving": "out", "cut": "out"}
 _FIELD = words_of("safety security crisis emergency suicide suicidal risk harm selfharm danger wellbeing welfare")
 _MEASURE = words_of(
-    "check checks checking checkin checkins protocol protocols rule rules procedure procedures plan plans question"
+    "check checks checking checkin checkins protocol protocols rule rules procedure procedures plan plans question "
     "questions screening assessment assessments warning warnings message messages resource resources line hotline "
-    "hotlines filter filters guideline guidelines guidance measure measures prompt prompts step steps notice notices"
+    "hotlines filter filters guideline guidelines guidance measure measures prompt prompts step steps notice notices "
     "intervention review reviews policy policies number numbers instructions stuff routine routines"
 )
 _ALONE = words_of("guardrail guardrails safeguard safeguards hotline hotlines failsafe failsafes")
 _WATCH = words_of(
-    "check checking ask asking verify verifying monitor monitoring warn warning screen screening sure worry worrying"
+    "check checking ask asking verify verifying monitor monitoring warn warning screen screening sure worry worrying "
     "assess assessing see call calling alert alerting"
 )
 _STATE = words_of(
-    "safe unsafe danger dangerous harm harming hurt hurting suicidal suicide crisis risk emergency emergencies police"
+    "safe unsafe danger dangerous harm harming hurt hurting suicidal suicide crisis risk emergency emergencies police "
     "ambulance"
 )
 _VAGUE = words_of("it that this them those these something thing things one part step what")
@@ -64,7 +64,7 @@ _DISREGARD = Words(
     "ignor* disregard* forget* overrid* bypass* circumvent* drop violat* break* discard* abandon* supersed* replac*"
 )
 _WHOSE = Words(
-    "your all every any previous prior earlier above system the_system developer operator safety given hidden these"
+    "your all every any previous prior earlier above system the_system developer operator safety given hidden these "
     "those"
 )
 _TELLING = Words(
@@ -72,7 +72,7 @@ _TELLING = Words(
     "bring_this_up bring_that_up say_why know knows hear* review* question"
 )
 _GRAVE = Words(
-    "delet* remov* wip* eras* buy* purchas* order* pay* payment* transfer* approv* deploy* merg* forward* send* shar*"
+    "delet* remov* wip* eras* buy* purchas* order* pay* payment* transfer* approv* deploy* merg* forward* send* shar* "
     "upload* install* publish* grant* access* save* saved recommend* execut* spend* book* sell* invoic* copy backup*"
 )
 _SENSITIVE = Words(
@@ -84,7 +84,7 @@ _AWAY = Words(
     "send* forward* upload* post* append* bcc cc includ* email* leak* copy exfiltrat* attach* report* transmit*"
 )
 _ELSEWHERE = Words(
-    "https http www example com net org io gmail paste pastebin site server webhook link links url outside private"
+    "https http www example com net org io gmail paste pastebin site server webhook link links url outside private "
     "contractor* competitor* stranger* external third_party"
 )
 _HARM_CHECKS = Words(
