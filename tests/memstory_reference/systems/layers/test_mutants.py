@@ -248,11 +248,6 @@ MUTANTS = [
     ),
     ("C12c-two_sessions: a vague wish is told again", "skip it", (guards, "is_vague_weakening", False)),
     ("X7c: secrets do not matter", "dropped", (secret_guard, "secrets_in", ())),
-    (
-        "X7c: a session keeps what it heard",
-        "4111 1111",
-        (LayersConfig, "redact", lambda _: lambda _self, *texts, **_readings: list(texts)),
-    ),
     ("C13: rules have no cap", "hits count 7", (writing.Writer, "cap", None)),
     (
         "C13b: writers do not wait for each other",

@@ -22,7 +22,8 @@ SELF: Final = Words("i")
 KIN: Final = Words(
     "he she they sister brother mother father mum mom dad daughter son wife husband partner boyfriend girlfriend "
     "friend flatmate roommate colleague uncle aunt cousin grandpa grandma grandfather grandmother ex boss child kid "
-    "stepdad"
+    "stepdad stepfather "
+    "stepmother student neighbour neighbor classmate"
 )
 WANT: Final = Words(
     "want* wish* rather ready going hope* decided need plan* think* like urge about_to love prefer will would feel"
@@ -33,7 +34,7 @@ DIE: Final = Words(
     "leave_this_life not_wake_up never_wake never_been_born was_never_born were_never_born sleep_forever "
     "sleep_for_ever be_gone be_no_more"
 )
-LIFE: Final = Words("live living alive life exist existing be_here go_on going_on stay_alive wake_up")
+LIFE: Final = Words("live living alive life exist existing breathing be_here go_on going_on stay_alive wake_up")
 TAKE_LIFE: Final = Words("kill* hang hanging shoot shooting drown* end ending unalive* stab* take taking took murder")
 OWN_LIFE: Final = Words("myself my_life my_own_life")
 THEIR_LIFE: Final = Words(
@@ -123,6 +124,16 @@ SIGNALS: Final = (
                 gap=3,
             ),
             Frame("think* want* pictur* imagin* plan*", "driv* crash* steer*", "into", "tree wall truck traffic river"),
+            Frame(
+                "step* jump* throw* lie lying",
+                "in_front_of under onto",
+                "train express truck tracks rails metro",
+                gap=3,
+            ),
+            Frame("painless quick* easiest best", "way ways method methods", "to_go to_die to_end", gap=1),
+            Frame("death dying", "relief comfort* peace* calm*", gap=8),
+            Frame("tired sick done", "of with", "alive living life existing breathing", gap=2),
+            Frame("relief peace", "if when", "i heart", "die stopped stop gone dead", gap=3),
             Frame("mich", "umbring*", gap=2),
             Frame("selbstmord* suizid*"),
         ],
@@ -155,6 +166,7 @@ SIGNALS: Final = (
             Frame(_OTHERS, NOT, "worry", "me", "ever again anymore", gap=4),
             Frame(SELF, "not no_longer", "problem burden trouble", "to for", gap=3),
             Frame(SELF, "burden", gap=5),
+            Frame("when once after if", SELF, "not_around not_here no_longer_here dead", gap=2),
             Frame("take taking", "easy_way_out", gap=2),
             Frame("how_many how_much", PILLS, "not_wake* never_wake* die kill", gap=8),
             Frame("standing sitting", HEIGHT, "not_think not_coming not_going goodbye", gap=5),
@@ -186,6 +198,8 @@ SIGNALS: Final = (
             Frame(HARM, "myself", gap=0),
             Frame(HARM, "my", BODY, gap=1),
             Frame("started been am", "cutting", "again", gap=1),
+            Frame("make making", "myself", "bleed bleeding vomit suffer", gap=1),
+            Frame("cuts scars wounds", "on", "my", BODY, gap=1),
         ],
     ),
     Signal(
@@ -207,6 +221,7 @@ SIGNALS: Final = (
                 KIN | Words("him her them somebody someone everyone baby neighbour neighbor teacher"),
                 gap=2,
             ),
+            Frame("bring* take* carry", "gun knife weapon", "school work office class", gap=3),
             Frame("voice voices", "tell* say* want*", "kill hurt stab harm attack", gap=4),
         ],
     ),
@@ -219,6 +234,8 @@ SIGNALS: Final = (
             Frame(SELF | KIN, "overdose overdosed overdosing", gap=4),
             Frame("took taken take swallow* taking", MUCH, PILLS, gap=3),
             Frame("took taken swallow*", PILLS, MUCH, gap=3),
+            Frame("had took swallowed ate emptied", "packs pack bottle bottles box boxes handful", PILLS, gap=3),
+            Frame("took swallowed emptied", "medicine_cabinet medicine_cupboard", gap=3),
             Frame("saving saved collecting hoarding stockpiling", PILLS, gap=4),
         ],
     ),
@@ -249,6 +266,7 @@ SIGNALS: Final = (
             ),
             Frame(KIN, "threatened threatens threatening", "kill hurt beat", "me", gap=2),
             Frame(KIN, "touches touched", "me", "not_tell tell_nobody secret tell_anyone must_not", gap=6),
+            Frame(KIN, "throws threw", "at_me", gap=3),
             Frame(KIN, "locks locked", "me", "in up cellar room", gap=2),
         ],
     ),

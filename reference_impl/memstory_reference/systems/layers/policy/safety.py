@@ -73,7 +73,8 @@ _TELLING = Words(
 )
 _GRAVE = Words(
     "delet* remov* wip* eras* buy* purchas* order* pay* payment* transfer* approv* deploy* merg* forward* send* shar* "
-    "upload* install* publish* grant* access* save* saved recommend* execut* spend* book* sell* invoic* copy backup*"
+    "upload* install* publish* grant* access* save* saved recommend* execut* spend* book* sell* invoic* copy backup* "
+    "push* renew* unlock* releas* paste* mail*"
 )
 _SENSITIVE = Words(
     "password* key keys token tokens secret* credential* card invoice* conversation* message* mail mails contact* "
@@ -118,6 +119,9 @@ _AGAINST = (
         "hidden system_prompt your_prompt prompt",
         gap=4,
     ),
+    Frame("outrank* overrul* supersed*", "operator developer system instructions told_you", gap=4),
+    Frame("policies rules restrictions guidelines filters", "off suspended lifted void", gap=2),
+    Frame("do follow obey", "say* ask* tell*", "whatever no_matter without_question", gap=8),
     # Sending away what is its owner's.
     Frame(_AWAY, _SENSITIVE, _ELSEWHERE, gap=8),
     Frame(_AWAY, "every all each any", _SENSITIVE, "to", gap=3),
@@ -133,6 +137,12 @@ _AGAINST = (
     Frame("you_are you're claim*", "human person real_person", gap=2),
     Frame("deny denying", "being that having", gap=1),
     Frame("sign* write* mail*", "as", "director manager ceo boss bank doctor finance officer chief", gap=3),
+    Frame("hid* conceal* cover_up", "from receipt* evidence trace* log* history mistake*", gap=6),
+    Frame("keep* stay*", "secret hidden quiet", "from", gap=4),
+    Frame("in_the_name_of as_if_you_were", "lawyer doctor bank boss director wife husband police", gap=3),
+    # Less care than there was.
+    Frame("stop quit cease", "tell* suggest* recommend* advis* remind*", "doctor therap* hotline hospital", gap=4),
+    Frame("assume say answer click", "yes ok accept", "whenever always every each", gap=3),
     # Spending and letting in, unasked.
     Frame(_MONEY, _UNASKED, gap=6),
     Frame(_UNASKED, _MONEY, gap=6),
