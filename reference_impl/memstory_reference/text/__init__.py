@@ -12,4 +12,5 @@ __all__ = [
     "stems",
     "token_sets",
     "tokens",
+    "word_frames",
 ]

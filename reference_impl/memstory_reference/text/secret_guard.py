@@ -18,7 +18,6 @@ from typing import Final
 from memstory.contract.secrets import Kind, findings
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
-from memstory_reference.setting_rules import SWITCH, SettingRule
 from memstory_reference.text.folding import fold_with_places, letters_for_digits
 
 LOG = logging.getLogger(__name__)
@@ -35,12 +34,6 @@ class SecretAction(StrEnum):
     REFUSE = "refuse"
     KEEP = "keep"
 
-
-SECRET_RULES: Final[Mapping[str, SettingRule]] = {
-    "secrets": SettingRule("redact, refuse or keep", lambda value: value in tuple(SecretAction)),
-    "keep_pins": SWITCH,
-}
-"""What an operator of any memory decides about secrets."""
 
 _NAMES: Final[Mapping[Kind, str]] = {
     "card": "the number of a payment card",

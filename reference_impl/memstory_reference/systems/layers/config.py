@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, number_rule
-from memstory_reference.text.secret_guard import SECRET_RULES, SecretPolicy
+from memstory_reference.setting_rules import SECRET_RULES, SWITCH, CheckedSettings, count_rule, number_rule
+from memstory_reference.text.secret_guard import SecretPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

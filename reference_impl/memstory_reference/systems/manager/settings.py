@@ -15,6 +15,7 @@ from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
+    SECRET_RULES,
     CheckedSettings,
     SettingRule,
     check_settings,
@@ -25,7 +26,6 @@ from memstory_reference.setting_rules import (
     text_rule,
     with_ollama,
 )
-from memstory_reference.text.secret_guard import SECRET_RULES
 
 DEFAULTS = "memory.yaml"
 SECTION = "memory"

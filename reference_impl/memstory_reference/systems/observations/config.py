@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import ENGINE, SQLITE, CheckedSettings, count_rule, number_rule
-from memstory_reference.text.secret_guard import SECRET_RULES, SecretPolicy
+from memstory_reference.setting_rules import ENGINE, SECRET_RULES, SQLITE, CheckedSettings, count_rule, number_rule
+from memstory_reference.text.secret_guard import SecretPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

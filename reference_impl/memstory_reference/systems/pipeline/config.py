@@ -9,8 +9,8 @@ from typing import Self
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, null_rule, number_rule
-from memstory_reference.text.secret_guard import SECRET_RULES, SecretPolicy
+from memstory_reference.setting_rules import SECRET_RULES, SWITCH, CheckedSettings, count_rule, null_rule, number_rule
+from memstory_reference.text.secret_guard import SecretPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

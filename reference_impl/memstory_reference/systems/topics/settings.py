@@ -13,6 +13,7 @@ from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
+    SECRET_RULES,
     SWITCH,
     CheckedSettings,
     SettingRule,
@@ -25,7 +26,6 @@ from memstory_reference.setting_rules import (
     text_rule,
     with_ollama,
 )
-from memstory_reference.text.secret_guard import SECRET_RULES
 
 TOPICS_DEFAULTS = "memory.yaml"
 

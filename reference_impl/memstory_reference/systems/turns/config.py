@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits
-from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, number_rule
+from memstory_reference.setting_rules import SECRET_RULES, SWITCH, CheckedSettings, count_rule, number_rule
 from memstory_reference.systems.turns.ranking.weighting import Weights
-from memstory_reference.text.secret_guard import SECRET_RULES, SecretPolicy
+from memstory_reference.text.secret_guard import SecretPolicy
 
 LIMITS = replace(DEFAULT_LIMITS, max_memory_characters=1_000_000)
 """What people paste into a chat, and what an assistant answers when it does not stop, is a turn like any other."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
-from memstory_reference.systems.layers.policy.word_frames import Frame, Words, readings
+from memstory_reference.text.word_frames import Frame, Words, readings
 
 SPELLING: Final = ("suicidal", "suicide", "myself", "overdose", "overdosed", "disappear", "kill", "killing", "selfharm")
 """Words that are read misspelt too."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from memstory_reference.systems.layers.policy.word_frames import Frame, Words, readings
 from memstory_reference.text.folding import fold, letters_for_digits
 from memstory_reference.text.token_sets import token_list
+from memstory_reference.text.word_frames import Frame, Words, readings
 
 
 def words_of(text: str) -> frozenset[str]:

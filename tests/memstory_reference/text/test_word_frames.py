@@ -1,6 +1,6 @@
 """Words that stand together in a clause, however they are spelt and whatever stands between."""
 
-from memstory_reference.systems.layers.policy.word_frames import Frame, Words, clauses, readings
+from memstory_reference.text.word_frames import Frame, Words, clauses, readings
 
 WISH = Frame("want* wish*", "die my_end", gap=2)
 
