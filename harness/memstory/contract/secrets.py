@@ -41,7 +41,7 @@ _GROUPS: Final = r"[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8})+"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FoundSecret:
     """A secret in a text: what it is, and where it starts and ends."""
 
     kind: Kind
@@ -88,7 +88,7 @@ def has_secret(text: str) -> bool:
     return any(True for _ in _find_forms(text))
 
 
-def findings(text: str, names: str | None = None) -> Sequence[Finding]:
+def findings(text: str, names: str | None = None) -> Sequence[FoundSecret]:
     """Return the secrets that a memory is asked to keep, by their place; none overlap, and the longer one wins.
 
     Numbers of cards count wherever they stand, and whatever looks chosen by chance behind the name of a secret, some
@@ -100,18 +100,18 @@ def findings(text: str, names: str | None = None) -> Sequence[Finding]:
     """
     named = text if names is None else names
     found = [
-        *(Finding("card", start, end) for start, end in _numbers(text) if is_card(text[start:end])),
-        *(Finding(form.kind, start, _trim(text, start, end)) for form, (start, end) in _find_forms(text)),
+        *(FoundSecret("card", start, end) for start, end in _numbers(text) if is_card(text[start:end])),
+        *(FoundSecret(form.kind, start, _trim(text, start, end)) for form, (start, end) in _find_forms(text)),
         *(one for name in _NAMES for one in _behind(name, text, named)),
     ]
-    taken: list[Finding] = []
+    taken: list[FoundSecret] = []
     for one in sorted(found, key=lambda one: (one.start - one.end, one.start)):
         if all(one.end <= other.start or other.end <= one.start for other in taken):
             taken.append(one)
     return sorted(taken, key=lambda one: one.start)
 
 
-def _behind(name: _Name, text: str, named: str) -> Iterator[Finding]:
+def _behind(name: _Name, text: str, named: str) -> Iterator[FoundSecret]:
     """Yield the value behind each name of a secret: what it is said to be, or the first word chosen by chance."""
     kind = name.kind
     for found in name.pattern.finditer(named):
@@ -120,9 +120,9 @@ def _behind(name: _Name, text: str, named: str) -> Iterator[Finding]:
             is_quoted = value < 3  # noqa: PLR2004  (the third is bare)
             is_likely = any(map(str.isdigit, told[value])) if name.tells else _is_chance(told[value])
             if (is_quoted and name.tells) or is_likely or (kind == "password" and _is_one_word(told)):
-                yield Finding(kind, told.start(value), _trim(text, *told.span(value)))
+                yield FoundSecret(kind, told.start(value), _trim(text, *told.span(value)))
         elif kind != "pin" and (near := _NEARBY.match(text, found.end())) and _is_chance(near[1]):
-            yield Finding(kind, *near.span(1))
+            yield FoundSecret(kind, *near.span(1))
 
 
 def _trim(text: str, start: int, end: int) -> int:

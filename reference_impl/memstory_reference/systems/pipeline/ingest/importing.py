@@ -84,7 +84,7 @@ def import_rows(
     if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
         raise InputError(f"rows: expected a list of rows, not {type(rows).__name__}")
     ready = [
-        _imported(f"rows[{number}]", _admitted(row, config), user_id, now=now, new_id=new_id)
+        _imported(f"rows[{number}]", row_without_secrets(row, config), user_id, now=now, new_id=new_id)
         for number, row in enumerate(rows)
     ]
     for number, one in enumerate(ready):
@@ -92,7 +92,7 @@ def import_rows(
     return ready
 
 
-def _admitted(row: Tree, config: PipelineConfig) -> Tree:
+def row_without_secrets(row: Tree, config: PipelineConfig) -> Tree:
     """Return a row without the secrets in its text, and then without the vector that was computed of them."""
     if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
         return row
