@@ -59,7 +59,7 @@ from memstory_reference.text.stems import stems
 
 K, OWNER, MARK, SEED = 10, "owner", Mark("benchmarks/talk.py", 1, 1), 7
 PAGE = Path(__file__).parents[1] / "docs/explanation/turns.md"
-UNGUARDED = TurnsConfig(guard=None)
+UNGUARDED = TurnsConfig(secrets="keep")
 """What is compared is the search: 44 of BEAM's 2,536 messages hold what the guard takes for a secret."""
 
 BEGIN, END = "<!-- benchmarks/talk.py -->", "<!-- end -->"

@@ -13,6 +13,7 @@ from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Tree
 from memstory.models.ollama_address import ollama_url
 from memstory_reference.errors import InputError
+from memstory_reference.text.secret_guard import SecretAction
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -109,6 +110,13 @@ MODEL_RULES: Mapping[str, SettingRule] = {
     "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
 }
 """What every memory has: its two models, and where Ollama answers."""
+
+
+SECRET_RULES: Mapping[str, SettingRule] = {
+    "secrets": SettingRule("redact, refuse or keep", lambda value: value in tuple(SecretAction)),
+    "keep_pins": SWITCH,
+}
+"""What an operator of any memory decides about secrets."""
 
 
 def check_settings(values: Mapping[str, Tree], rules: Mapping[str, SettingRule], where: str) -> None:

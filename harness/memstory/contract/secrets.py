@@ -1,7 +1,7 @@
 """The one scanner for secrets in texts: keys by their prefix, values after a revealing name, cards, addresses.
 
-`spans` says where they are, for who takes them out of a report and must not take ordinary words. `secret_in` says
-whether there is one, for a memory that refuses a text: it is stricter, since a text that was refused can be said again.
+`spans` says where they are, for who takes them out of a report and must not take ordinary words. `findings` says of
+each what it is, for a memory that does not keep them: it is stricter, and looks for the name of a secret from afar.
 
 Each form is bounded or begins with fixed text, so no input makes it slow. A form says which words it cannot do without:
 looking for those first is far cheaper than the pattern.
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-Kind = Literal["card", "key", "private key", "password", "account"]
-"""What a secret is; the number of an account is hidden in reports, and a memory may keep it."""
+Kind = Literal["card", "key", "private key", "recovery phrase", "password", "pin", "account"]
+"""What a secret is; the number of an account and a PIN are hidden in reports, and a memory may keep them."""
 
 TELLING_NAMES: Final = (
     r"(?:api|access|private|secret|encryption|signing|auth)[_ .-]?key(?:[_ .-]?id)?|(?:client[_ .-]?)?secret|"
@@ -32,10 +32,21 @@ _TELLING_WORDS: Final = (
     "key", "secret", "token", "passw", "passphrase", "passcode", "pwd", "kennwort", "contraseña", "mot de passe",
     "wachtwoord", "credential", "authorization", "cookie",
 )  # fmt: skip
+_PASSWORD_WORDS: Final = ("pass", "pwd", "kennwort", "contraseña", "mot de passe", "wachtwoord")
 _TELLING: Final = rf"(?:{TELLING_NAMES})(?:\\?[\"']?{_GAP}[:=\r\n]| (?:is|ist|est|es|lautet)[ \t])"
 _QUOTED: Final = r"""\\?(?:"([^"\\\r\n]+)|'([^'\\\r\n]+))"""
 _WORD: Final = r"""[^\s"'\\,;&<>)\]}]+"""
 _BARE: Final = f"({_WORD})"
+_GROUPS: Final = r"[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8})+"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSecret:
+    """A secret in a text: what it is, and where it starts and ends."""
+
+    kind: Kind
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,40 +88,79 @@ def has_secret(text: str) -> bool:
     return any(True for _ in _find_forms(text))
 
 
-def secret_in(text: str, names: str | None = None) -> Kind | None:
-    """Return what kind of secret a memory is asked to keep, None if there seems to be none.
+def findings(text: str, names: str | None = None) -> Sequence[FoundSecret]:
+    """Return the secrets that a memory is asked to keep, by their place; none overlap, and the longer one wins.
 
-    Numbers of cards count wherever they stand, and whatever has a digit behind the name of a secret. `names` is the
-    text in which these names are looked for: of the same length, with letters for the digits that stand for them.
+    Numbers of cards count wherever they stand, and whatever looks chosen by chance behind the name of a secret, some
+    words away too. `names` is the text in which names are looked for: of the same length, with letters for the digits
+    that stand for them.
 
-    >>> secret_in("Pay with 4111 1111 1111 1111."), secret_in("pin 1: 3 cents"), secret_in("My PIN is 4711")
-    ('card', None, 'password')
+    >>> [found.kind for found in findings("Pay with 4111 1111 1111 1111, my password is tr0ub4dor, my PIN is 4711")]
+    ['card', 'password', 'pin']
     """
-    if any(len(number) in _CARD_LENGTHS and is_card(number) for number in _numbers(text)):
-        return "card"
-    named = _NAMED.finditer(text if names is None else names)
-    kinds: set[Kind] = {"password"} if any(_TOLD.match(text, name.end()) for name in named) else set()
-    kinds |= {form.kind for form, _ in _find_forms(text)}
-    return next((kind for kind in _REFUSED if kind in kinds), None)
+    named = text if names is None else names
+    found = [
+        *(FoundSecret("card", start, end) for start, end in _numbers(text) if is_card(text[start:end])),
+        *(FoundSecret(form.kind, start, _trim(text, start, end)) for form, (start, end) in _find_forms(text)),
+        *(one for name in _NAMES for one in _behind(name, text, named)),
+    ]
+    taken: list[FoundSecret] = []
+    for one in sorted(found, key=lambda one: (one.start - one.end, one.start)):
+        if all(one.end <= other.start or other.end <= one.start for other in taken):
+            taken.append(one)
+    return sorted(taken, key=lambda one: one.start)
 
 
-def _numbers(text: str) -> Iterator[str]:
-    """Yield what may be one number: each run of digits as a whole, and what is in it in the groups of a card."""
-    for run in _RUN.findall(text):
-        groups = _SEPARATOR.split(run)
-        yield "".join(groups)
-        yield from groups
+def _behind(name: _Name, text: str, named: str) -> Iterator[FoundSecret]:
+    """Yield the value behind each name of a secret: what it is said to be, or the first word chosen by chance."""
+    kind = name.kind
+    for found in name.pattern.finditer(named):
+        if told := _TOLD.match(text, found.end()):
+            value = next(number for number in (1, 2, 3) if told[number] is not None)
+            is_quoted = value < 3  # noqa: PLR2004  (the third is bare)
+            is_likely = any(map(str.isdigit, told[value])) if name.tells else _is_chance(told[value])
+            if (is_quoted and name.tells) or is_likely or (kind == "password" and _is_one_word(told)):
+                yield FoundSecret(kind, told.start(value), _trim(text, *told.span(value)))
+        elif kind != "pin" and (near := _NEARBY.match(text, found.end())) and _is_chance(near[1]):
+            yield FoundSecret(kind, *near.span(1))
+
+
+def _trim(text: str, start: int, end: int) -> int:
+    """Return where a secret ends before the stop of its sentence."""
+    return end - (end > start + 1 and text[end - 1] in ".,;:?" and text[end - 2] != ".")
+
+
+def _is_one_word(told: re.Match[str]) -> bool:
+    """Whether a sentence ends with the word that a password is said to be; how or where it is, is none."""
+    rest = told.string[told.end() : told.end() + 2]
+    word = told[3].rstrip(".,;:!?").lower()
+    is_last = not rest.strip() or told[3][-1] in ".!,;"
+    return is_last and word.isalpha() and not re.search(_DESCRIBING, word) and word not in _ORDINARY
+
+
+def _is_chance(value: str) -> bool:
+    """Whether a word looks chosen by chance: letters and digits mixed, and no digest, id, path or address."""
+    is_mixed = len(re.findall(r"\d+", value)) > 1 and len(set(value)) >= 10  # noqa: PLR2004  (few signs repeat)
+    return is_mixed and not _IDENTIFYING.fullmatch(value)
+
+
+def _numbers(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where one number may be: each run of digits as a whole, and what is in it in the groups of a card."""
+    for run in (*_RUN.finditer(text), *_GROUPED.finditer(text)):
+        groups = [(run.start() + one.start(), run.start() + one.end()) for one in re.finditer(r"\d+", run[0])]
+        if run.re is _RUN:
+            yield run.span()
+            yield from groups
         yield from _in_groups(groups)
-    for run in _GROUPED.findall(text):
-        yield from _in_groups(_SEPARATOR.split(run))
 
 
-def _in_groups(groups: Sequence[str]) -> Iterator[str]:
+def _in_groups(groups: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    lengths = [end - start for start, end in groups]
     for shape in _CARD_GROUPS:
-        for start in range(len(groups) - len(shape) + 1):
-            part = groups[start : start + len(shape)]
-            if tuple(map(len, part)) == shape:
-                yield "".join(part)
+        for first in range(len(groups) - len(shape) + 1):
+            last = first + len(shape)
+            if tuple(lengths[first:last]) == shape:
+                yield groups[first][0], groups[last - 1][1]
 
 
 def _find_forms(text: str) -> Iterator[tuple[Form, tuple[int, int]]]:
@@ -133,22 +183,57 @@ def is_card(text: str) -> bool:
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-_REFUSED: Final[Sequence[Kind]] = ("card", "key", "private key", "password")
 _CARD_LENGTHS: Final = range(13, 20)
 _CARD_GROUPS: Final = ((4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3))
 """How the digits of a card are printed, and so typed."""
 
-_SEPARATOR: Final = re.compile(r"[ \-./\u2010-\u2015\u2212]")
 _RUN: Final = re.compile(r"(?<![\w.,])\d+(?:[ \-\u2010-\u2015\u2212]\d+)*(?![\w])", re.ASCII)
 # With dots or slashes it is a fraction or a date, unless it is grouped as a card is.
 _GROUPED: Final = re.compile(r"(?<![\w.,/])\d+(?:[./]\d+)+(?![\w])", re.ASCII)
-_NAMED: Final = re.compile(
-    r"\b(?:pass(?:word|phrase|code)|api[ _-]?key|(?:secret|access)[ _-](?:key|token)|pin(?:[ _-]code)?)\b"
-    r"[\"']?\s{0,3}(?:is|[:=])\s{0,3}",
-    re.IGNORECASE,
+_OF: Final = r"(?:[ \t](?:of|for|to|on|at|in)[ \t][^.:;=?!\r\n]{1,60}?)?"
+_IS: Final = r"[\"']?(?:\s{0,3}[:=?]\s{0,3}|[ \t](?:is|are|was|reads)(?:[ \t]now)?[ \t]{1,3})"
+_EDGE: Final = r"(?<![A-Za-z0-9])"
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name of secrets; one that `tells` is the name of nothing else, so that any digit behind it will do."""
+
+    kind: Kind
+    pattern: re.Pattern[str]
+    tells: bool = True
+
+
+def _name(kind: Kind, words: str, behind: str, *, tells: bool = True) -> _Name:
+    return _Name(kind, re.compile(rf"{_EDGE}(?:{words})\b{behind}", re.IGNORECASE), tells)
+
+
+_NEAR_OR_IS: Final = rf"(?:{_OF}{_IS}|(?=[ \t]))"
+_NAMES: Final = (
+    _name("password", _PASSWORD, _NEAR_OR_IS),
+    _name(
+        "key",
+        r"(?:api|access|auth|secret|private|signing|client|encryption|account)[ _-]?(?:key|token|secret)s?",
+        _NEAR_OR_IS,
+    ),
+    _name("key", "tokens?|secret|key|credentials?", _NEAR_OR_IS, tells=False),
+    _name("recovery phrase", "(?:recovery|backup|rescue|reset)[ _-](?:key|code)s?", f"{_OF}{_IS}"),
+    _name("pin", "pin(?:[ -](?:code|number))?", f"{_OF}{_IS}"),
 )
-# With a digit in it: "the password is important" tells none.
-_TOLD: Final = re.compile(r"(?=\S{0,80}\d)\S{4,}")
+"""Names of secrets, with what they are of, and the word that says what they are; without it a value may come later."""
+
+_TOLD: Final = re.compile(r"""["']([^"'\r\n]{4,200})["']|[`“‘]([^`”’\r\n]{4,200})[`”’]|([^\s"'`<,;]{4,500})""")
+_NEARBY: Final = re.compile(r"(?:[ \t][a-zA-Z']{1,15}){0,4}[ \t][\"'(]?([A-Za-z0-9+/_=~#%!*-]{10,500})")
+_IDENTIFYING: Final = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{7,64}|[\d-]+|(?:/[\w.-]*)+", re.IGNORECASE
+)
+_DESCRIBING: Final = (
+    r"(?:ed|ing|ful|less|able|ible|al|ant|ent|ary|ive|ous|ly|ic)$"
+    r"|^(?:wrong|right|same|safe|weak|strong|(?:long|short|strong|weak|bett)er|long|short|gone|old|new|good|bad|fine|here|there|secret|unknown|lost|easy|hard"
+    r"|simple|complex|empty|blank|public|private|unique|valid|invalid|set|known|kept|stolen|written|hidden|full|nothing)$"
+)
+"""Endings and words of what tells how a password is, and not what it is."""
+
 _CARD_STARTS: Final = range(3, 7)
 _ONE_DIGIT: Final = 9
 _LONG: Final = 20
@@ -162,6 +247,12 @@ def _is_random(found: re.Match[str]) -> bool:
     """Whether a bare value looks chosen by chance: a digit, a sign within, or a long run without spaces."""
     value = found[_group(found)].strip(".!?…")
     return any(map(str.isdigit, value)) or re.search(r"\w[^\w\s.'-]", value) is not None or len(value) > _LONG
+
+
+def _is_mixed(found: re.Match[str]) -> bool:
+    """Whether a bare value has letters and digits, as few plain words have."""
+    value = found[_group(found)]
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
 def _is_scheme(found: re.Match[str]) -> bool:
@@ -307,16 +398,36 @@ FORMS: Final = (
         rf"\b(?:{_PASSWORD}|(?:api|secret) key) (?:is|ist|est|es|lautet){_SPACE}(?:{_QUOTED}|([^\s\"'\\,;<>]+))",
         accepts=lambda found: found[3] is None or _is_random(found),
     ),
-    _form(rf"\bpin(?:[ -]?(?:code|number))?(?:{_SPACE}is|{_GAP}[:=]){_GAP}(\d{{4,8}})\b", "pin"),
+    _form(rf"\bpin(?:[ -]?(?:code|number))?(?:{_SPACE}is|{_GAP}[:=]){_GAP}(\d{{4,8}})\b", "pin", kind="pin"),
     _form(rf"\blogin{_SPACE}\S{{1,200}}{_SPACE}password{_SPACE}(\S+)", "login"),
     _form(r"\bcurl\b[^\n]{0,200}?[ \t](?:-u|--user)[ =]?[^\s:]{1,100}:(\S+)", "curl"),
     _form(r"[ \t]--(?:password|passwd|token|api-key|secret)[ =](\S+)", "--"),
     _form(r"\bmysql\w{0,10}[ \t](?:[^\n]{0,100}?[ \t])?-p(\S{3,})", "mysql"),
-    _form(
-        rf"\b(?:seed|recovery|mnemonic)(?: phrase)?{_GAP}[:=]{_GAP}((?:[a-z]{{3,8}}[ \t,]{{1,3}}){{11,23}}[a-z]+)",
-        ("seed", "recovery", "mnemonic"),
-        near=rf"(?:seed|recovery|mnemonic)(?: phrase)?{_GAP}[:=]",
+    _form(  # twelve words or more, behind their name (BIP 39)
+        rf"\b(?:seed|recovery|mnemonic|backup)(?:[ \t][\w']{{1,15}}){{0,6}}?(?:{_GAP}[:=]|[ \t](?:is|are)){_GAP}"
+        r"((?:[a-z]{3,8}[ \t,]{1,3}){11,23}[a-z]{3,8})",
+        ("seed", "recovery", "mnemonic", "backup"),
+        kind="recovery phrase",
     ),
+    _form(  # digits or letters in groups, one code or a list of them
+        rf"\b(?:recovery|backup|rescue)[ _-](?:key|code)s?(?:[ \t][\w']{{1,15}}){{0,6}}?"
+        rf"(?:{_GAP}[:=]|[ \t](?:is|are)){_GAP}"
+        rf"((?=\S{{0,20}}\d){_GROUPS}(?:(?:,[ \t]?|[ \t]and[ \t]|[ \t]){_GROUPS}){{0,20}})",
+        ("recovery", "backup", "rescue"),
+        kind="recovery phrase",
+    ),
+    _form(r"\botpauth://[^\s\"']{1,500}?[?&]secret=([A-Z2-7]{16,})", "otpauth:", kind="key"),
+    _form(rf"\b(?:pw|pass)(?:{_GAP}[:=]{_GAP}|{_SPACE})({_WORD})", ("pw", "pass"), _is_mixed),
+    _form(
+        rf"\b(?:login|log in|sign in|credentials){_SPACE}\S{{1,100}}{_GAP}[/:]{_GAP}({_WORD})",
+        ("log", "sign", "cred"),
+        _is_mixed,
+    ),
+    _form(
+        rf"(?<!\S)(\S{{6,200}}){_SPACE}as{_SPACE}(?:(?:my|the|a|its){_SPACE})?{_PASSWORD}\b", _PASSWORD_WORDS, _is_mixed
+    ),
+    _form(rf"{_PASSWORD}{_SPACE}from{_SPACE}\S{{1,200}}{_SPACE}to{_SPACE}({_WORD})", _PASSWORD_WORDS, _is_mixed),
+    _form(rf"{_PASSWORD}{_SPACE}from{_SPACE}({_WORD}){_SPACE}to{_SPACE}\S", _PASSWORD_WORDS, _is_mixed),
     _form(
         r"([A-Z](?<![A-Za-z0-9].)[A-Z]\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?)(?![A-Za-z0-9])",
         "",

@@ -15,7 +15,6 @@ from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.systems.topics.toolset.tool_schemas import FORGET_MEMORY
-from memstory_reference.text.secret_guard import secret_in
 from memstory_reference.tooling.agent import AgentConfig
 
 if TYPE_CHECKING:
@@ -101,7 +100,8 @@ def _config(settings: TopicsSettings) -> TopicsConfig:
         top_k=settings.top_k,
         min_score=settings.min_score,
         strict_topics=settings.strict_topics,
-        guard=None if settings.keep_secrets else secret_in,
+        secrets=settings.secrets,
+        keep_pins=settings.keep_pins,
         retention_days=settings.retention_days,
         limits=limits_of(settings),
     )

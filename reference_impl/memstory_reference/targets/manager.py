@@ -14,7 +14,16 @@ from memstory_reference.systems.manager.settings import LIMITS, default_manager
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
-SETTINGS = ("cleanup_interval", "context_window_size", "keep_secrets", "min_score", "store", "timezone", *LIMITS)
+SETTINGS = (
+    "cleanup_interval",
+    "context_window_size",
+    "keep_pins",
+    "min_score",
+    "secrets",
+    "store",
+    "timezone",
+    *LIMITS,
+)
 """Options that are settings of the same name; the case decides where the memory is."""
 
 

@@ -14,7 +14,7 @@ from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFa
 from memstory_reference.targets.system_target import FolderTarget
 from memstory_reference.targets.turns_faults import faulty_turns_store
 
-CONFIG = ("top_k", "pool", "min_score", "context_tokens", "window_turns")
+CONFIG = ("top_k", "pool", "min_score", "context_tokens", "window_turns", "secrets", "keep_pins")
 SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
 
 

@@ -13,4 +13,5 @@ __all__ = [
     "stems",
     "token_sets",
     "tokens",
+    "word_frames",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 # Cyrillic and Greek letters that most fonts draw as a Latin one, in both cases; NFKD knows the other forms of letters.
 _LOOK_ALIKES = (
@@ -28,10 +29,20 @@ def fold(text: str) -> str:
     >>> fold("s\u0430fety"), fold("\uff14\uff11 \u0664"), fold("pass\u200bw\u00f6rd")
     ('safety', '41 4', 'password')
     """
+    return text if text.isascii() else fold_with_places(text)[0]
+
+
+def fold_with_places(text: str) -> tuple[str, Sequence[int]]:
+    """Return what `fold` does, and for each character of it where it stands in `text`."""
     if text.isascii():
-        return text
-    apart = unicodedata.normalize("NFKD", text.translate(_HIDDEN)).translate(_LOOK_ALIKES)
-    return "".join(_digit(sign) for sign in apart if not unicodedata.combining(sign))
+        return text, range(len(text))
+    signs, places = [], []
+    for place, sign in enumerate(text):
+        for part in unicodedata.normalize("NFKD", sign.translate(_HIDDEN)).translate(_LOOK_ALIKES):
+            if not unicodedata.combining(part):
+                signs.append(_digit(part))
+                places.append(place)
+    return "".join(signs), places
 
 
 def letters_for_digits(text: str) -> str:

@@ -61,7 +61,10 @@ async def call_memory_tool(memory: Memory, name: str, arguments: object, scope: 
         dropped = [one.reason or one.outcome for one in receipt.items if one.outcome == "dropped"]
         if dropped:
             raise InputError(f"this is not stored: {'; '.join(dropped)}")
-        return [{"id": one.id, "outcome": one.outcome} for one in receipt.items]
+        return [
+            {"id": one.id, "outcome": one.outcome, **({"reason": one.reason} if one.reason else {})}
+            for one in receipt.items
+        ]
 
     async def search(given: Mapping[str, Tree]) -> Tree:
         found = await memory.search(Query(text=given["query"], top_k=given.get("limit", 5)), scope)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, number_rule
+from memstory_reference.setting_rules import SECRET_RULES, SWITCH, CheckedSettings, count_rule, number_rule
+from memstory_reference.text.secret_guard import SecretPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayersConfig(CheckedSettings):
+class LayersConfig(SecretPolicy, CheckedSettings):
     """`support` is the share of an object's tokens that must recur; `duplicate` the Jaccard index of near-duplicates.
 
     `top_k` facts and `episodes` sessions go into a turn, and all active rules; `recall` governs reading alone (CF-8).
@@ -63,5 +64,6 @@ LayersConfig.rules = {
     "min_similarity": number_rule(-1, 1, "a number"),
     "min_recall": number_rule(0, 1, "a number"),
     "recall": SWITCH,
+    **SECRET_RULES,
     **{name: LIMIT_RULES[name] for name in ("max_query_characters", "max_window_characters", "max_prompt_characters")},
 }

@@ -40,6 +40,7 @@ from memstory_reference.systems.layers.values import (
     record_view,
     status_line,
 )
+from memstory_reference.text.secret_guard import left_out
 from memstory_reference.tooling.memory_tools import TOOLS, call_memory_tool
 
 
@@ -98,7 +99,7 @@ class LayersMemory(CorrectingInWords):
             raise NotSupported("add.key")
         contents = [content_of_item(item) for item in items]
         done = await self._service.records.remember(who.owner, who.session, contents)
-        return Receipt(items=[receipt_item(item, one) for item, one in zip(items, done, strict=True)])
+        return Receipt(items=[receipt_item(self._shown(item), one) for item, one in zip(items, done, strict=True)])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         found = await self._service.records.get((await self._who(scope)).owner, _id(ref))
@@ -119,7 +120,10 @@ class LayersMemory(CorrectingInWords):
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         who, content = await self._who(scope), content_of_item(item)
         edited = await self._service.records.edit(who.owner, _id(ref), content)
-        return Receipt(items=[ReceiptItem(id=edited.id, text=item.text, outcome="updated", kind=str(edited.layer))])
+        text, kind = self._shown(item).text, str(edited.layer)
+        return Receipt(
+            items=[ReceiptItem(id=edited.id, text=text, outcome="updated", reason=left_out(text), kind=kind)]
+        )
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         who = await self._who(scope)
@@ -194,6 +198,10 @@ class LayersMemory(CorrectingInWords):
 
     async def _look_formula(self, _: Scope, **args: Tree) -> Tree:
         return formula(args, self._service.config)
+
+    def _shown(self, item: Item) -> Item:
+        """Return what was given as a receipt says it: without its secrets."""
+        return replace(item, text=self._service.config.redact(item.text)[0])
 
     async def _who(self, scope: Scope) -> OwnerSession:
         user = None if self._is_anonymous(scope.user) else scope.user

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memstory.contract.clock import Clock
+from memstory.contract.models import ChatModel
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_count, checked_owner, is_storable
@@ -21,7 +22,9 @@ from memstory_reference.systems.layers.policy.guards import (
     refusal_reason,
     session_only_reason,
     text_refusal_reason,
+    without_secrets,
 )
+from memstory_reference.systems.layers.policy.write import veto
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.recall.retrieval import RankedRecord, Retrieval
 from memstory_reference.systems.layers.records.record import (
@@ -30,6 +33,7 @@ from memstory_reference.systems.layers.records.record import (
     Content,
     Layer,
     MemoryRecord,
+    Rule,
     Standing,
     content_data,
     is_note,
@@ -38,6 +42,7 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.systems.layers.stores.store import ACTIVE, LayersStore
 from memstory_reference.systems.layers.turns.writing import NewRecord, WritePlan, Writer
 from memstory_reference.text.lines import one_line
+from memstory_reference.text.secret_guard import SecretPolicy
 from memstory_reference.text.stems import is_about
 
 EMBED_BATCH = 200
@@ -67,8 +72,12 @@ class RecordsDesk:
         clock: Clock,
         new_id: NewId,
         tombstones: Tombstones,
+        secrets: SecretPolicy,
+        model: ChatModel | None,
     ) -> None:
         self.tombstones = tombstones
+        self._secrets = secrets
+        self._model = model
         self._store = store
         self._writer = writer
         self._retrieval = retrieval
@@ -118,6 +127,8 @@ class RecordsDesk:
             InputError: there is no such record, it is of another layer, or the guards refuse the new content.
         """
         fit, why_not = self._guarded(owner, content)
+        if not why_not and isinstance(fit, Rule):
+            why_not = await veto(self._model, fit)
         if why_not:
             raise InputError(f"this cannot be stored: {why_not}")
         async with self._store.lock(f"memory/{owner}"):
@@ -208,6 +219,8 @@ class RecordsDesk:
 
     async def _planned(self, plan: WritePlan, content: Content) -> RememberReport:
         fit, why_not = self._guarded(plan.owner, content)
+        if not why_not and isinstance(fit, Rule):
+            why_not = await veto(self._model, fit)
         if why_not:
             return RememberReport(outcome="dropped", content=fit, reason=why_not)
         if isinstance(fit, Arc):
@@ -234,6 +247,10 @@ class RecordsDesk:
     def _fit(self, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored, and why it may not be; InputError for anything else."""
         given = checked_content(content)
+        try:
+            given = without_secrets(given, self._secrets)
+        except InputError as refusal:
+            return given, str(refusal)
         if isinstance(given, Arc):
             fit_arc = replace(given, summary=one_line(given.summary), topics=tuple(map(one_line, given.topics)))
             texts = (fit_arc.summary, *fit_arc.topics)

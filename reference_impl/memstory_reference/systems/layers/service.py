@@ -14,8 +14,8 @@ from memstory.contract.values import Json
 from memstory.models.conversation import NO_ANSWER
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, short_repr
-from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLogRecord
-from memstory_reference.systems.layers.audit.crisis_signals import crisis_notice
+from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLevel, CrisisLogRecord
+from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice, crisis_notice
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord, checked_feedback
 from memstory_reference.systems.layers.forgetting import Forgetting, ForgettingReport, answer_to_wish
@@ -28,7 +28,7 @@ from memstory_reference.systems.layers.operations.forget_requests import (
     forget_wish,
 )
 from memstory_reference.systems.layers.outside import LayersPorts
-from memstory_reference.systems.layers.policy.guards import check_said, drop_secret_sentences
+from memstory_reference.systems.layers.policy.guards import check_said
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, reply_by_rules, turn_prompt
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
@@ -40,7 +40,6 @@ from memstory_reference.systems.layers.turns.idle import IdleWatch
 from memstory_reference.systems.layers.turns.lanes import Lanes
 from memstory_reference.systems.layers.turns.session_end import EndReason, EndReport, SessionEnds
 from memstory_reference.systems.layers.turns.writing import Writer
-from memstory_reference.text.secret_guard import secret_in
 
 LOG = logging.getLogger(__name__)
 PURGE_EVERY = timedelta(days=1)
@@ -96,6 +95,7 @@ class LayersService:
             new_id=ports.new_id,
             config=config,
             diagnostics=self._diagnostics,
+            on_risk=self._notice_more,
         )
         self._ends = SessionEnds(
             store=self._store, lanes=self._lanes, writer=writer, model=ports.model, clock=ports.clock, config=config
@@ -110,6 +110,8 @@ class LayersService:
             clock=ports.clock,
             new_id=ports.new_id,
             tombstones=ports.stores.tombstones,
+            secrets=config,
+            model=ports.model,
         )
         self._forgetting = Forgetting(store=self._store, desk=self.records, embeddings=self._embeddings)
 
@@ -267,8 +269,7 @@ class LayersService:
     ) -> str:
         """Keep what somebody thought of a session; return the record's id."""
         kind, origin, words = checked_feedback(label, source, comment)
-        if secret := secret_in(words):
-            raise InputError(f"feedback: the comment is not kept: {secret}")
+        (words,) = self.config.admit(words)
         record = SessionFeedbackRecord(
             id=self._ports.new_id(),
             owner=who.owner,
@@ -345,16 +346,25 @@ class LayersService:
         return self._diagnostics.of(who.owner, who.session)
 
     async def _notice(self, said: str, who: OwnerSession, trouble: dict[str, Json]) -> None:
-        noticed = crisis_notice(said)
-        if noticed is None:
-            return
+        if noticed := crisis_notice(said):
+            await self._log_crisis(who, noticed, ClassifierPath.KEYWORDS, trouble)
+
+    async def _notice_more(self, owner: str, session: str, said: str, risk: CrisisNotice) -> None:
+        """Log a risk that a model hears, unless the words alone were logged as one as grave."""
+        known = crisis_notice(said)
+        if known is None or (known.level is CrisisLevel.CONCERN and risk.level is CrisisLevel.ACUTE):
+            await self._log_crisis(OwnerSession(owner=owner, session=session), risk, ClassifierPath.MODEL, {})
+
+    async def _log_crisis(
+        self, who: OwnerSession, noticed: CrisisNotice, path: ClassifierPath, trouble: dict[str, Json]
+    ) -> None:
         record = CrisisLogRecord(
             id=self._ports.new_id(),
             owner=who.owner,
             session=who.session,
             at=self._ports.clock.now(),
             level=noticed.level,
-            classifier_path=ClassifierPath.KEYWORDS,
+            classifier_path=path,
             signals=noticed.signals,
         )
         try:
@@ -411,7 +421,7 @@ class LayersService:
         now = self._ports.clock.now()
         # What must not be kept is not kept until the session ends either.
         known = self._ports.stores.tombstones.reason
-        said, answer = (FORGOTTEN if known(who.owner, one) else drop_secret_sentences(one) for one in (said, answer))
+        said, answer = (FORGOTTEN if known(who.owner, one) else one for one in self.config.redact(said, answer))
         async with self._store.lock(f"session/{who.owner}/{who.session}"):
             buffer = await self._store.aload(who.owner, who.session, last=1) or SessionMemoryBuffer(
                 owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now

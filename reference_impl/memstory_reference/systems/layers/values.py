@@ -24,6 +24,7 @@ from memstory_reference.systems.layers.records.record import (
     content_of,
 )
 from memstory_reference.systems.layers.records_desk import RememberReport
+from memstory_reference.text.secret_guard import left_out
 
 KINDS = tuple(str(layer) for layer in Layer)
 _TRIPLE = ("category", "subject", "predicate", "object")
@@ -84,7 +85,8 @@ def hit_of(record: MemoryRecord, ranked: RankedRecord | None = None) -> Hit:
 def receipt_item(item: Item, done: RememberReport) -> ReceiptItem:
     """Return what happened to an item."""
     kind = item.kind or str(Layer.SEMANTIC)
-    return ReceiptItem(id=done.id, text=item.text, outcome=done.outcome, reason=done.reason, kind=kind)
+    reason = "; ".join(filter(None, (done.reason, left_out(item.text))))
+    return ReceiptItem(id=done.id, text=item.text, outcome=done.outcome, reason=reason or None, kind=kind)
 
 
 def buffer_view(buffer: SessionMemoryBuffer | None) -> dict[str, Tree]:

@@ -33,7 +33,7 @@ from memstory_reference.systems.manager.memories.memory import (
     SearchResult,
     is_expired,
 )
-from memstory_reference.systems.manager.memories.metadata import encode_metadata, metadata_texts
+from memstory_reference.systems.manager.memories.metadata import encode_metadata
 from memstory_reference.systems.manager.memories.nearest import nearest_memories
 from memstory_reference.systems.manager.memories.profile import newest_of_each_field_first
 from memstory_reference.systems.manager.memories.rows import (
@@ -50,7 +50,7 @@ from memstory_reference.systems.manager.memories.rows import (
     memory_of,
     record_of,
 )
-from memstory_reference.text.secret_guard import Guard, refuse_secrets, secret_in
+from memstory_reference.text.secret_guard import SecretPolicy
 from memstory_reference.text.stems import is_about
 
 LOG = logging.getLogger(__name__)
@@ -62,21 +62,15 @@ AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerConfig:
-    """What an operator may set; `zone` says when a day ends. Secrets are refused unless `keep_secrets`."""
+class ManagerConfig(SecretPolicy):
+    """What an operator may set; `zone` says when a day ends."""
 
     context_window_size: int = 5
     limit: int = 5
     min_score: float = 0.3
     cleanup_interval_seconds: float = 3600
     zone: tzinfo = field(default=UTC)
-    keep_secrets: bool = False
     limits: Limits = DEFAULT_LIMITS
-
-    @property
-    def guard(self) -> Guard | None:
-        """What says of a text why it must not be stored."""
-        return None if self.keep_secrets else secret_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +167,8 @@ class MemoryManager:
 
         A fact that is known under whatever id is said again: it keeps its metadata beside what comes with it now.
         """
+        memories = [self._admitted(memory) for memory in memories]
         for memory in memories:
-            self._refuse_secrets(memory.content, memory.metadata)
             self.tombstones.refuse(owner, memory.content)
         if not memories:
             return []
@@ -265,7 +259,9 @@ class MemoryManager:
         """
         checked_owner(owner)
         self._id(memory_id)
-        self._refuse_secrets(checked_memory(content, self.config.limits), {} if metadata is None else metadata)
+        encode_metadata({} if metadata is None else metadata)
+        content, given = self.config.admit_with(checked_memory(content, self.config.limits), metadata or {})
+        metadata = None if metadata is None else given
         self.tombstones.refuse(owner, content)
         (vector,) = await self._embed([content], Purpose.DOCUMENT)
         async with self._turn:
@@ -388,8 +384,11 @@ class MemoryManager:
             return StoredMemory(memory=replace(memory, id=self._new_id()), is_known=False)
         return StoredMemory(memory=memory, is_known=is_taken)
 
-    def _refuse_secrets(self, content: str, metadata: Mapping[str, Json]) -> None:
-        refuse_secrets(self.config.guard, content, *metadata_texts(encode_metadata(metadata)))
+    def _admitted(self, memory: Memory) -> Memory:
+        """Return a memory without its secrets."""
+        encode_metadata(memory.metadata)
+        content, metadata = self.config.admit_with(memory.content, memory.metadata)
+        return replace(memory, content=content, metadata=metadata)
 
     def _id(self, memory_id: object) -> str:
         longest = self.config.limits.max_query_characters

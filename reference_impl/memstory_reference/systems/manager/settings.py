@@ -15,7 +15,7 @@ from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
-    SWITCH,
+    SECRET_RULES,
     CheckedSettings,
     SettingRule,
     check_settings,
@@ -47,7 +47,8 @@ class ManagerSettings(CheckedSettings):
     cleanup_interval: float
     timezone: str
     min_score: float
-    keep_secrets: bool
+    secrets: str
+    keep_pins: bool
     chat: str
     ollama_host: str
     max_memory_characters: int
@@ -111,6 +112,6 @@ ManagerSettings.rules = {
     "cleanup_interval": number_rule(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),
     "timezone": SettingRule("the name of a time zone, such as UTC or Europe/Vienna", _is_zone),
     "min_score": number_rule(0, 1, "a number"),
-    "keep_secrets": SWITCH,
+    **SECRET_RULES,
     **{name: LIMIT_RULES[name] for name in LIMITS},
 }

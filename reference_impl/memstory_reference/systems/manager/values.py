@@ -18,6 +18,7 @@ from memstory_reference.systems.manager.memories.memory import (
     stored_moment,
 )
 from memstory_reference.systems.manager.memories.rows import CONTEXT_KEY, NewMemory
+from memstory_reference.text.secret_guard import left_out
 
 
 def types_of(kinds: Iterable[str]) -> list[MemoryType]:
@@ -46,7 +47,12 @@ def outcome_of(stored: StoredMemory) -> str:
 def receipt_item(memory: Memory, outcome: str) -> ReceiptItem:
     """Return what happened to one item."""
     return ReceiptItem(
-        id=memory.id, text=memory.content, outcome=outcome, kind=memory.memory_type.value, key=key_of(memory)
+        id=memory.id,
+        text=memory.content,
+        outcome=outcome,
+        reason=left_out(memory.content),
+        kind=memory.memory_type.value,
+        key=key_of(memory),
     )
 
 

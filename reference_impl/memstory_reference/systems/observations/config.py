@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import ENGINE, SQLITE, SWITCH, CheckedSettings, count_rule, number_rule
-from memstory_reference.text.secret_guard import Guard, secret_in
+from memstory_reference.setting_rules import ENGINE, SECRET_RULES, SQLITE, CheckedSettings, count_rule, number_rule
+from memstory_reference.text.secret_guard import SecretPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservationsConfig(CheckedSettings):
+class ObservationsConfig(SecretPolicy, CheckedSettings):
     """`min_sim` is the cosine below which only keywords admit an observation; ratings lie within their two limits.
 
     `store` is where the vectors are: in a file of our own, or in Chroma; texts and words are always in SQLite.
-    `max_context_characters` is the most that a planner gets at once. Secrets are refused unless `keep_secrets`.
+    `max_context_characters` is the most that a planner gets at once.
     """
 
     store: str = SQLITE
@@ -25,12 +25,6 @@ class ObservationsConfig(CheckedSettings):
     max_context_characters: int = 20_000
     max_memory_characters: int = DEFAULT_LIMITS.max_memory_characters
     max_query_characters: int = DEFAULT_LIMITS.max_query_characters
-    keep_secrets: bool = False
-
-    @property
-    def guard(self) -> Guard | None:
-        """What says of a text why it must not be stored."""
-        return None if self.keep_secrets else secret_in
 
 
 ObservationsConfig.rules = {
@@ -42,5 +36,5 @@ ObservationsConfig.rules = {
     "max_context_characters": count_rule(1_000_000, low=200),
     "max_memory_characters": LIMIT_RULES["max_memory_characters"],
     "max_query_characters": LIMIT_RULES["max_query_characters"],
-    "keep_secrets": SWITCH,
+    **SECRET_RULES,
 }

@@ -19,6 +19,7 @@ from memstory_reference.systems.observations.quality import rank, similarity
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 from memstory_reference.systems.observations.run_tools import SPECS, RunTools
 from memstory_reference.systems.observations.service import ObservationService, StoredObservation
+from memstory_reference.text.secret_guard import left_out
 
 
 class ObservationsMemory(ForgettingInWords):
@@ -242,7 +243,7 @@ def _receipt_item(stored: StoredObservation) -> ReceiptItem:
         id=stored.observation.id,
         text=stored.observation.narrative,
         outcome=stored.outcome,
-        reason="this run is stored already" if stored.outcome == "skipped" else None,
+        reason="this run is stored already" if stored.outcome == "skipped" else left_out(stored.observation.narrative),
         kind=KIND,
         key=stored.observation.id,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memstory_reference.errors import InputError
@@ -18,7 +18,6 @@ from memstory_reference.input_checks import (
 )
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.text.lines import one_line
-from memstory_reference.text.secret_guard import refuse_secrets
 
 KIND = "observation"
 TASK_TYPES = ("enumerated", "best_practices", "research")
@@ -87,8 +86,10 @@ def checked_observation(observation: object, config: ObservationsConfig) -> Obse
         rating=None if one.rating is None else checked_rating(one.rating, config),
         sources=checked_texts(one.sources, "sources", MOST_GIVEN, MAX_OWNER_CHARACTERS),
     )
-    refuse_secrets(config.guard, kept.title, kept.narrative, kept.task, *kept.facts, *kept.sources)
-    return kept
+    texts = config.admit(kept.title, kept.narrative, kept.task, *kept.facts, *kept.sources)
+    title, narrative, task, *more = texts
+    facts, sources = tuple(more[: len(kept.facts)]), tuple(more[len(kept.facts) :])
+    return replace(kept, title=title, narrative=narrative, task=task, facts=facts, sources=sources)
 
 
 def checked_score(score: object) -> float | None:

@@ -51,7 +51,7 @@ from memstory_reference.systems.observations.ordering import (
 )
 from memstory_reference.systems.observations.outbox import Outbox
 from memstory_reference.text.keywords import extract_keywords
-from memstory_reference.text.secret_guard import refuse_secrets
+from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.stems import is_about
 
 RELATED_TASKS = 100
@@ -160,7 +160,7 @@ class ObservationService:
         if len(output) > MOST_OUTPUT_CHARACTERS:
             raise InputError(f"output has {len(output)} characters; at most {MOST_OUTPUT_CHARACTERS}")
         # Before a model reads it: a secret that is not kept is not sent away either.
-        refuse_secrets(self.config.guard, task, output)
+        task, output = self.config.admit(task, output)
         self._tombstones.refuse(owner, task, output)
         identifier = self._new_id() if run_id is None else run_id
 
@@ -192,7 +192,8 @@ class ObservationService:
             summary = summary_by_rules(task, output, *([UNUSABLE] if self._chat else []))
             observation = observed(summary)
         (stored,) = await self.store([observation], owner)
-        return replace(stored, warnings=summary.warnings, by=summary.by)
+        missing = left_out(f"{task} {output}")
+        return replace(stored, warnings=(*summary.warnings, *([missing] if missing else [])), by=summary.by)
 
     async def search(
         self, task: str, owner: str, top_k: int | None = None, min_sim: float | None = None

@@ -9,18 +9,18 @@ from typing import Self
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, null_rule, number_rule
-from memstory_reference.text.secret_guard import Guard, secret_in
+from memstory_reference.setting_rules import SECRET_RULES, SWITCH, CheckedSettings, count_rule, null_rule, number_rule
+from memstory_reference.text.secret_guard import SecretPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineConfig(CheckedSettings):
+class PipelineConfig(SecretPolicy, CheckedSettings):
     """The numbers of seed 002 and what it leaves open (PF-2, PF-7, PF-11, PF-15, PF-17).
 
     `recall_threshold` acts on rows that were imported or stored under another `store_threshold`; working memories are
     recalled without their session for `working_hours`; `sessions_to_compress` of None is half the threshold;
     `cached_embeddings` are kept for each user beside those of stored memories. A text to take in may be longer than a
-    memory, which is a chunk of it or an imported row. Secrets are refused unless `keep_secrets`.
+    memory, which is a chunk of it or an imported row.
     """
 
     max_chunk_tokens: int = 300
@@ -29,7 +29,6 @@ class PipelineConfig(CheckedSettings):
     max_memory_characters: int = DEFAULT_LIMITS.max_memory_characters
     max_query_characters: int = DEFAULT_LIMITS.max_query_characters
     max_prompt_characters: int = DEFAULT_LIMITS.max_prompt_characters
-    keep_secrets: bool = False
     store_threshold: float = 0.3
     recall_threshold: float = 0.2
     candidates_factor: int = 4
@@ -42,11 +41,6 @@ class PipelineConfig(CheckedSettings):
     auto_compress: bool = True
     episodic_date_prefix: bool = False
     cached_embeddings: int = 10_000
-
-    @property
-    def guard(self) -> Guard | None:
-        """What says of a text why it must not be stored."""
-        return None if self.keep_secrets else secret_in
 
     @property
     def sessions_a_pass(self) -> int:
@@ -72,7 +66,7 @@ PipelineConfig.rules = {
     "max_memory_characters": LIMIT_RULES["max_memory_characters"],
     "max_query_characters": LIMIT_RULES["max_query_characters"],
     "max_prompt_characters": LIMIT_RULES["max_prompt_characters"],
-    "keep_secrets": SWITCH,
+    **SECRET_RULES,
     "store_threshold": number_rule(0, 1, "a number"),
     "recall_threshold": number_rule(0, 1, "a number"),
     "candidates_factor": count_rule(100),

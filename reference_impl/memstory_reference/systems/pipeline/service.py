@@ -62,7 +62,7 @@ from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.tables_store import MIGRATIONS, SCHEMA, SCHEMA_VERSION
 from memstory_reference.systems.pipeline.stores.vectors_store import OF_PREFERENCES, MemoryVectors
-from memstory_reference.text.secret_guard import refuse_secrets
+from memstory_reference.text.secret_guard import SecretAction
 from memstory_reference.text.stems import is_about
 from memstory_reference.text.tokens import WORDS, TokenCounter
 
@@ -168,11 +168,13 @@ class PipelineService:
         """
         user = checked_owner(user_id, "user_id")
         checked = checked_utterances(utterances, self._config.max_text_characters)
+        if self._config.secrets != SecretAction.REFUSE:  # then each chunk is judged alone
+            checked = [replace(one, text=self._config.admit(one.text)[0]) for one in checked]
         texts = await asyncio.to_thread(lambda: [chunks_of(one, self._config, self._parts.counter) for one in checked])
         chunks = list(chain.from_iterable(texts))
         if not chunks:
             return [[] for _ in texts]
-        guard = self._parts.tombstones.guard(user, self._config.guard)
+        guard = self._parts.tombstones.guard(user, self._config.refusal)
         # What must not be kept is not embedded either: a vector would be sent to a server, and cached.
         vectors, fresh = await self._embedded(user, [one for one in chunks if not guard(one.content)])
         async with self._writers:
@@ -269,8 +271,7 @@ class PipelineService:
     async def update(self, identifier: str, text: str, user_id: str) -> MemoryChunk | None:
         """Replace what a memory says, None if the user has no such memory; a summary made of its old words goes."""
         user, identifier = checked_owner(user_id, "user_id"), checked_owner(identifier, "id")
-        content = clean(checked_text_in(text, self._config.max_text_characters))
-        refuse_secrets(self._config.guard, content)
+        (content,) = self._config.admit(clean(checked_text_in(text, self._config.max_text_characters)))
         self._parts.tombstones.refuse(user, content)
         tokens = self._parts.counter.count(content)
         if not content or tokens > self._config.max_chunk_tokens:

@@ -21,6 +21,7 @@ from memstory_reference.systems.pipeline.reading.preference_keys import preferen
 from memstory_reference.systems.pipeline.reading.routing import memory_type_of
 from memstory_reference.systems.pipeline.selection import blend, fit_budget
 from memstory_reference.text.chunks import split_chunks
+from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.tokens import count_tokens
 
 
@@ -30,7 +31,7 @@ def receipt_item(receipt: ChunkReceipt) -> ReceiptItem:
         id=receipt.memory.id if receipt.memory else None,
         text=receipt.content,
         outcome=str(receipt.outcome),
-        reason=receipt.reason,
+        reason="; ".join(filter(None, (receipt.reason, left_out(receipt.content)))),
         kind=str(receipt.memory_type),
         key=receipt.memory.key if receipt.memory else None,
         importance=receipt.importance,
@@ -43,6 +44,7 @@ def stored_item(memory: MemoryChunk, outcome: str) -> ReceiptItem:
         id=memory.id,
         text=memory.content,
         outcome=outcome,
+        reason=left_out(memory.content),
         kind=str(memory.memory_type),
         key=memory.key,
         importance=memory.importance,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused
@@ -73,13 +73,14 @@ class TopicsMemory(CorrectingInWords):
         await self._system.settle()
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        kept = [replace(item, text=self._service.config.redact(item.text)[0]) for item in items]
         facts = [fact_of(item) for item in items if is_topic(item)]
         engrams = [engram_of(item, scope) for item in items if not is_topic(item)]
         known = {entry.id for entry in await self._service.list_topics(scope.user)} if facts else set()
         topic_ids, engram_ids = map(iter, await self._service.write(scope.user, facts=facts, engrams=engrams))
         ids = [next(topic_ids if is_topic(item) else engram_ids) for item in items]
         return Receipt(
-            items=[stored_item(one, item, is_known=one in known) for one, item in zip(ids, items, strict=True)]
+            items=[stored_item(one, item, is_known=one in known) for one, item in zip(ids, kept, strict=True)]
         )
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
@@ -102,7 +103,8 @@ class TopicsMemory(CorrectingInWords):
         )
         if entry is None or not is_known:
             raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
-        return Receipt(items=[updated_item(entry, item)])
+        kept = replace(item, text=self._service.config.redact(item.text)[0])
+        return Receipt(items=[updated_item(entry, kept)])
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is None and ref.key is None:

@@ -74,8 +74,7 @@ class MemoryAgent:
             await self._ingest(envelope.owner, turn, payload)
 
     async def _ingest(self, owner: str, content: str, payload: Mapping[str, Json]) -> None:
-        guard = self._service.config.guard
-        if guard and (reason := guard(content)):
+        if reason := self._service.config.refusal(content):
             self._counts.skipped_secret += 1
             _log.warning("a response is not kept: %s", reason)
             return

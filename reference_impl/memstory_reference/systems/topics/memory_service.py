@@ -54,7 +54,6 @@ from memstory_reference.systems.topics.engrams import (
 from memstory_reference.systems.topics.forgetting import TOPICS, ForgottenEntry, find_forgotten
 from memstory_reference.systems.topics.inputs import check_metadata, checked_pairs, clamped_reward, timestamp
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
-from memstory_reference.text.secret_guard import refuse_secrets
 from memstory_reference.text.stems import is_about
 
 Fact: TypeAlias = tuple[str, str]
@@ -313,14 +312,11 @@ class MemoryService:
         return Record(id=self._new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
 
     def _content(self, content: object) -> str:
-        text = checked_memory(content, self.config.limits)
-        refuse_secrets(self.config.guard, text)
+        (text,) = self.config.admit(checked_memory(content, self.config.limits))
         return text
 
     def _attached(self, metadata: object) -> dict[str, Primitive]:
-        attached = check_metadata(metadata)
-        refuse_secrets(self.config.guard, *(value for value in attached.values() if isinstance(value, str)))
-        return attached
+        return check_metadata(self.config.admit_with("", check_metadata(metadata))[1])
 
     def _text(self, value: object, what: str) -> str:
         return checked_text(value, what, self.config.limits.max_query_characters)

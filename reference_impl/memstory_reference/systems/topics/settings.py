@@ -13,6 +13,7 @@ from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
+    SECRET_RULES,
     SWITCH,
     CheckedSettings,
     SettingRule,
@@ -44,7 +45,8 @@ class TopicsSettings(CheckedSettings):
     toolset: Literal["single", "dual"]
     strict_topics: bool
     retention_days: float | None
-    keep_secrets: bool
+    secrets: str
+    keep_pins: bool
     chat: str
     ollama_host: str
     steps: int
@@ -91,7 +93,7 @@ TopicsSettings.rules = {
     "toolset": SettingRule("single or dual", lambda value: value in ("single", "dual")),
     "strict_topics": SWITCH,
     "retention_days": null_rule(number_rule(0, 365_000, "a number of days")),
-    "keep_secrets": SWITCH,
+    **SECRET_RULES,
     "steps": count_rule(100),
     "window_turns": count_rule(1_000),
     "tool_timeout_seconds": number_rule(0.001, 3_600, "a number of seconds"),

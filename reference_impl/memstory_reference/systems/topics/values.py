@@ -10,6 +10,7 @@ from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, 
 from memstory_reference.systems.topics.inputs import RESERVED
 from memstory_reference.systems.topics.memory_service import Engram, Fact
 from memstory_reference.systems.topics.topic_keys import lookup_key
+from memstory_reference.text.secret_guard import left_out
 
 TOPIC, EPISODIC = KINDS = ("topic", "episodic")
 
@@ -69,6 +70,7 @@ def stored_item(entry_id: str, item: Item, *, is_known: bool) -> ReceiptItem:
         id=entry_id,
         text=item.text,
         outcome="updated" if is_known else "stored",
+        reason=left_out(item.text),
         kind=EPISODIC if item.key is None else TOPIC,
         key=None if item.key is None else lookup_key(item.key),
     )
@@ -77,7 +79,9 @@ def stored_item(entry_id: str, item: Item, *, is_known: bool) -> ReceiptItem:
 def updated_item(entry: TopicEntry | EngramEntry, item: Item) -> ReceiptItem:
     """Return what happened to an entry that was rewritten."""
     key = entry.topic if isinstance(entry, TopicEntry) else None
-    return ReceiptItem(id=entry.id, text=item.text, outcome="updated", kind=kind_of(entry), key=key)
+    return ReceiptItem(
+        id=entry.id, text=item.text, outcome="updated", reason=left_out(item.text), kind=kind_of(entry), key=key
+    )
 
 
 def listed_hit(entry: TopicEntry | EngramEntry) -> Hit:

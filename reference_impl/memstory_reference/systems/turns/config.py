@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits
-from memstory_reference.setting_rules import SWITCH, CheckedSettings, count_rule, number_rule
+from memstory_reference.setting_rules import SECRET_RULES, SWITCH, CheckedSettings, count_rule, number_rule
 from memstory_reference.systems.turns.ranking.weighting import Weights
-from memstory_reference.text.secret_guard import Guard, secret_in
+from memstory_reference.text.secret_guard import SecretPolicy
 
 LIMITS = replace(DEFAULT_LIMITS, max_memory_characters=1_000_000)
 """What people paste into a chat, and what an assistant answers when it does not stop, is a turn like any other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnsConfig(CheckedSettings):
+class TurnsConfig(SecretPolicy, CheckedSettings):
     """`pool` is how many turns each of vectors and words bring to be ranked.
 
     `min_score` is the least evidence of each turn that a search returns: -1, all of them. `cleaning` lets a question be
-    embedded a second time, without names and words that only ask. `guard` says of a text why it must not be stored;
-    None lets everything be stored.
+    embedded a second time, without names and words that only ask.
     """
 
     top_k: int = 10
@@ -29,7 +28,6 @@ class TurnsConfig(CheckedSettings):
     window_turns: int = 10
     cleaning: bool = True
     weights: Weights = field(default_factory=Weights)
-    guard: Guard | None = secret_in
     limits: Limits = LIMITS
 
 
@@ -40,4 +38,5 @@ TurnsConfig.rules = {
     "context_tokens": count_rule(100_000),
     "window_turns": count_rule(1_000, low=0),
     "cleaning": SWITCH,
+    **SECRET_RULES,
 }

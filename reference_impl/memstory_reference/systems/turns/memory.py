@@ -37,6 +37,7 @@ from memstory_reference.systems.turns.values import (
     new_turn,
     receipt_item,
 )
+from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.tokens import count_tokens
 
 DEFAULT_SESSION = "default"
@@ -107,7 +108,9 @@ class TurnsMemory(CorrectingInWords):
         changed = old and await self._memory.update(scope.user, old.id, new_turn(item, Scope(user=scope.user)))
         if not changed:
             raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
-        return Receipt(items=[ReceiptItem(id=changed.id, text=changed.text, outcome="updated", kind=changed.kind)])
+        reason = left_out(changed.text)
+        done = ReceiptItem(id=changed.id, text=changed.text, outcome="updated", reason=reason, kind=changed.kind)
+        return Receipt(items=[done])
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is None and ref.key is None:

@@ -24,7 +24,6 @@ from memstory_reference.systems.turns.ranking.question import Question, compared
 from memstory_reference.systems.turns.ranking.scoring import RankedTurn, merge_rankings, rank_turns, score_candidates
 from memstory_reference.systems.turns.stores.store import IndexedTurn, TurnsStore
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
-from memstory_reference.text.secret_guard import refuse_secrets
 from memstory_reference.text.stems import is_about
 
 ANY_TURN = Conditions()
@@ -99,7 +98,8 @@ class TurnsService:
     async def add(self, owner: str, new: Sequence[NewTurn]) -> list[StoredTurn]:
         """Remember texts in their order; one whose key is known replaces what stands under it.
 
-        A text that must not be kept, for it holds a secret or was forgotten for good, is refused alone, and says why.
+        A secret is left out of what is kept. A text that must not be kept, for it was forgotten for good or such texts
+        are refused, is refused alone, and says why.
         The others are stored all or none.
 
         Raises:
@@ -109,6 +109,7 @@ class TurnsService:
         now = self._clock.now()
         turns = [checked_turn(one, self._new_id(), now, self.config.limits) for one in new]
         refused = {turn.id: reason for turn in turns if (reason := self._refusal(owner, turn))}
+        turns = [turn if turn.id in refused else self._admitted(turn) for turn in turns]
         if turns and len(refused) == len(turns):
             raise InputError(next(iter(refused.values())))
         kept = [turn for turn in turns if turn.id not in refused]
@@ -146,6 +147,7 @@ class TurnsService:
             turn = checked_turn(merged, old.id, self._clock.now(), self.config.limits)
             if reason := self._refusal(owner, turn):
                 raise InputError(reason)
+            turn = self._admitted(turn)
             (vector,) = await self._embedded([turn.embedded])
             await self._store.put(owner, [_written(turn, vector)])
         return turn
@@ -279,13 +281,19 @@ class TurnsService:
 
     def _refusal(self, owner: str, turn: Turn) -> str | None:
         """Return why a turn must not be kept, None if it may."""
-        values = [value for value in turn.metadata.values() if isinstance(value, str)]
+        texts = [turn.text, *(value for value in turn.metadata.values() if isinstance(value, str))]
+        if refusal := next(filter(None, map(self.config.refusal, texts)), None):
+            return refusal
         try:
-            refuse_secrets(self.config.guard, turn.text, *values)
-            self._tombstones.refuse(owner, turn.text, *values)
+            self._tombstones.refuse(owner, *texts)
         except InputError as refusal:
             return str(refusal)
         return None
+
+    def _admitted(self, turn: Turn) -> Turn:
+        """Return a turn without its secrets."""
+        text, metadata = self.config.admit_with(turn.text, turn.metadata)
+        return replace(turn, text=text, metadata=metadata)
 
 
 def _checked_ids(ids: Sequence[str]) -> Sequence[str]:

@@ -12,6 +12,7 @@ from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import evidence
 from memstory_reference.systems.turns.service import FoundTurn, StoredTurn
 from memstory_reference.systems.turns.turn import NewTurn, Turn, moment_of
+from memstory_reference.text.secret_guard import left_out
 
 SEARCH_OPTIONS = ("since", "until")
 
@@ -80,7 +81,9 @@ def receipt_item(stored: StoredTurn) -> ReceiptItem:
     if stored.refused is not None:
         return ReceiptItem(id=None, text=turn.text, outcome="dropped", reason=stored.refused, kind=turn.kind)
     outcome = "stored" if stored.is_new else "updated"
-    return ReceiptItem(id=turn.id, text=turn.text, outcome=outcome, kind=turn.kind, key=turn.key)
+    return ReceiptItem(
+        id=turn.id, text=turn.text, outcome=outcome, reason=left_out(turn.text), kind=turn.kind, key=turn.key
+    )
 
 
 def formula(args: Mapping[str, Tree]) -> Tree:

@@ -123,7 +123,7 @@ def test_most_of_what_is_grave_is_found_and_little_else():
     found = [one for one in lines(GRAVE) if crisis_notice(one)]
     wrong = [one for one in lines(HARMLESS) if crisis_notice(one)]
     recall, precision = len(found) / len(lines(GRAVE)), len(found) / (len(found) + len(wrong))
-    assert (round(recall, 2), round(precision, 2)) == (0.89, 0.97), (set(lines(GRAVE)) - set(found), wrong)
+    assert (round(recall, 2), round(precision, 2)) == (1.0, 1.0), (set(lines(GRAVE)) - set(found), wrong)
 
 
 def test_what_is_meant_for_oneself_is_acute():

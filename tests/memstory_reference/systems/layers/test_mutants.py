@@ -27,6 +27,7 @@ from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 from memstory_reference.systems.layers.turns import lanes, session_end, writing
 from memstory_reference.systems.layers.turns.session_end import SessionEnds
 from memstory_reference.targets.layers import LayersFactory
+from memstory_reference.text import secret_guard
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -246,12 +247,7 @@ MUTANTS = [
         (episodic, "text_refusal_reason", alone_of_all),
     ),
     ("C12c-two_sessions: a vague wish is told again", "skip it", (guards, "is_vague_weakening", False)),
-    ("X7c: secrets do not matter", "dropped", (guards, "secret_in", None)),
-    (
-        "X7c: a session keeps what it heard",
-        "4111 1111",
-        (service, "drop_secret_sentences", lambda _: lambda text: text),
-    ),
+    ("X7c: secrets do not matter", "dropped", (secret_guard, "secrets_in", ())),
     ("C13: rules have no cap", "hits count 7", (writing.Writer, "cap", None)),
     (
         "C13b: writers do not wait for each other",

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.contract.models import ChatModelUnavailableError, Reply
+from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
-from memstory_reference.systems.layers.policy.write import decide
+from memstory_reference.systems.layers.policy.write import decide, veto
 from memstory_reference.systems.layers.records.candidates import Decision, SpokenTurn
-from memstory_reference.systems.layers.records.record import Fact
+from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.structured import NoDecisionError, first_object
 
 FACT = Fact(category="work", subject="User", predicate="WORKS_AS", object="a baker", evidence_quote="I bake")
@@ -86,12 +87,38 @@ async def test_a_malformed_extraction_is_no_extraction(lane, reply):
 async def test_entries_that_are_malformed_are_left_out_and_the_others_count():
     good = {"category": "work", "subject": "User", "predicate": "IS", "object": "a baker", "evidence_quote": "I bake"}
     entries = [good, None, [], "x", {**good, "object": ""}, {**good, "object": 7}, {"object": "a baker"}]
-    assert len(await extract(Replies(json.dumps({"facts": entries})), Lane.SEMANTIC, TURN)) == 1
+    assert len((await extract(Replies(json.dumps({"facts": entries})), Lane.SEMANTIC, TURN)).contents) == 1
+
+
+@pytest.mark.parametrize(
+    ("risk", "level"),
+    [("grave", CrisisLevel.ACUTE), ("Some", CrisisLevel.CONCERN), ("none", None), ("rather", None), (3, None)],
+)
+async def test_a_model_says_with_the_facts_what_risk_it_hears(risk, level):
+    found = await extract(Replies(json.dumps({"facts": [], "risk": risk})), Lane.SEMANTIC, TURN)
+    assert (found.risk and found.risk.level) == level
+
+
+RULE = Rule(rule="Mail it all to me.", explicit=True, evidence_quote="mail it")
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_refused"),
+    [
+        ('{"decision": "commit", "safety_conflict": true}', True),
+        ('{"decision": "drop"}', False),
+        ("prose", False),
+        (None, False),
+    ],
+)
+async def test_a_model_may_veto_a_rule_and_one_that_fails_leaves_it_to_the_guards(reply, is_refused):
+    assert (await veto(Replies(reply), RULE) is not None) is is_refused
+    assert await veto(None, RULE) is None
 
 
 async def test_what_is_not_clearly_an_instruction_is_not_taken_for_one():
     rules = [{"rule": "Be brief.", "explicit": "yes", "evidence_quote": "I bake"}]
-    (found,) = await extract(Replies(json.dumps({"rules": rules})), Lane.PROCEDURAL, TURN)
+    (found,) = (await extract(Replies(json.dumps({"rules": rules})), Lane.PROCEDURAL, TURN)).contents
     assert not found.explicit
 
 
@@ -103,7 +130,7 @@ async def test_no_json_breaks_a_reader(value, around):
             found = await extract(Replies(reply), lane, TURN)
         except NoDecisionError:
             continue
-        assert all(found)
+        assert all(found.contents)
     assert (await decide(Replies(reply), FACT, "")).decision in set(Decision)
 
 

@@ -55,7 +55,8 @@ async def test_arguments_of_a_wrong_kind_are_refused(manager):
     assert await manager.memories("ann") == [kept]
 
 
-async def test_a_secret_is_refused_on_every_way_in(manager, clock):
+async def test_a_secret_is_refused_on_every_way_in_where_they_are(make_world, clock):
+    manager = make_world(secrets="refuse").manager
     kept = await manager.store("ann", "bees", FACT)
     calls = (
         lambda: manager.store("ann", CARD, FACT),
@@ -77,7 +78,7 @@ async def test_a_secret_is_refused_on_every_way_in(manager, clock):
 
 
 async def test_an_operator_can_let_secrets_in(make_world):
-    manager = make_world(keep_secrets=True).manager
+    manager = make_world(secrets="keep").manager
     await manager.store("ann", CARD, FACT)
     assert await manager.count("ann") == 1
 
@@ -99,8 +100,8 @@ def loop_of(world, model):
     return ManagerAgent(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
 
 
-async def test_a_turn_that_tells_a_secret_is_answered_and_not_stored(make_world):
-    world, model = make_world(), Talker()
+async def test_a_turn_that_tells_a_secret_is_answered_and_not_stored_where_it_is_refused(make_world):
+    world, model = make_world(secrets="refuse"), Talker()
     loop = loop_of(world, model)
     assert (await loop.process(CARD)).answer == "Fine."
     assert (loop.not_stored, await world.manager.count("ann")) == (1, 0)

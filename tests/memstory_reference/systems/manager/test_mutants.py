@@ -17,6 +17,7 @@ from memstory_reference.systems.manager.memory_tools import ManagerTools
 from memstory_reference.systems.manager.window import ContextWindow
 from memstory_reference.targets import system_target
 from memstory_reference.targets.manager import ManagerFactory
+from memstory_reference.text import secret_guard
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -222,7 +223,7 @@ MUTANTS = [
         "contains 'Plimquart'",
         (manager, "repeating_turns", lambda _: lambda *_: []),
     ),
-    ("M7e: a secret is stored (SEC-12)", "was not refused", (manager, "refuse_secrets", None)),
+    ("M7e: a secret is stored (SEC-12)", "payment card", (secret_guard, "secrets_in", ())),
     (
         "X3m: owners share one index (SEC-6)",
         "hits count 4",

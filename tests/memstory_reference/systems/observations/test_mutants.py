@@ -20,6 +20,7 @@ from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import ObservationsStore
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.targets.observations import ObservationsFactory
+from memstory_reference.text import secret_guard
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -124,7 +125,7 @@ MUTANTS = [
     (
         "O25: a secret is stored",
         "was not refused",
-        (observation, "refuse_secrets", None),
+        (secret_guard, "secrets_in", ()),
     ),
     ("O4: low scores are excluded", "'near'", (ordering, "is_admitted", only_good_ones)),
     ("O13: the prompt is a format string", "Error", (service, "compression_prompt", by_format_string)),

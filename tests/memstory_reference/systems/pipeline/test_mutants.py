@@ -30,7 +30,7 @@ from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 from memstory_reference.targets.pipeline import PipelineFactory
-from memstory_reference.text import chunks
+from memstory_reference.text import chunks, secret_guard
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -409,8 +409,12 @@ MUTANTS = [
         "a length that is 1",
         (Database, "execute", saying("UPDATE preferences SET replaced_by", DELETED)),
     ),
-    ("P22: an edit is not looked at", "was not refused", (service, "refuse_secrets", None)),
-    ("P22: an import is not looked at", "was not refused", (importing, "refuse_secrets", None)),
+    ("P22: nothing is looked at", "payment card", (secret_guard, "secrets_in", ())),
+    (
+        "P22: an import is not looked at",
+        "hunter22",
+        (importing, "row_without_secrets", lambda _: lambda row, _config: row),
+    ),
     ("P23: a query may be of any length", "was not refused", (service, "checked_text_in", of_any_length)),
     (
         "X3p: users share one index of preferences",

@@ -93,26 +93,27 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("payload", SECRETS)
-async def test_a_turn_with_a_secret_becomes_no_engram_and_is_counted(heard, memory, caplog, payload):  # SEC-12
-    agent, _, respond = await heard()
+async def test_a_turn_with_a_secret_becomes_no_engram_and_is_counted(heard, make_memory, caplog, payload):  # SEC-12
+    memory = make_memory(secrets="refuse")
+    agent, _, respond = await heard(memory.service)
     await respond(payload)
     assert await memory.service.list_engrams("ann") == []
     assert (agent.counts()["skipped_secret"], agent.counts()["ingested"]) == (1, 0)
     assert memory.embedder.data()["calls"] == 0
-    assert "a response is not kept: it holds the" in caplog.text
+    assert "it holds the" in caplog.text
     assert not any(secret in caplog.text for secret in ("4111", "ghp_"))
 
 
-@pytest.mark.parametrize("guard", [None, lambda text: "it is about France" if "France" in text else None])
-async def test_the_guard_is_the_operators_choice(heard, make_memory, vectors, guard):
+@pytest.mark.parametrize(("keep_pins", "kept"), [(True, "Q: My PIN is 4711.\nA: Paris."), (False, None)])
+async def test_a_pin_is_the_operators_choice(heard, make_memory, vectors, keep_pins, kept):
     told = "Q: My PIN is 4711.\nA: Paris."
-    vectors[told] = [1, 0]
-    chosen = make_memory(guard=guard)
+    vectors |= {told: [1, 0], told.replace("4711", "[left out: a PIN]"): [1, 0]}
+    chosen = make_memory(keep_pins=keep_pins)
     _, _, respond = await heard(chosen.service)
     await respond({**RESPONSE, "query": "My PIN is 4711."})
-    await respond(RESPONSE)
-    kept = [engram.content for engram in await chosen.service.list_engrams("ann")]
-    assert (told in kept, len(kept)) == (True, 1 if guard else 2)
+    assert [one.content for one in await chosen.service.list_engrams("ann")] == [
+        kept or told.replace("4711", "[left out: a PIN]")
+    ]
 
 
 async def test_the_agent_hears_responses_alone_and_publishes_nothing(heard, memory):

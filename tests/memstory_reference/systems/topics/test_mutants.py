@@ -19,7 +19,7 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.systems.topics.toolset import result_texts, topic_tools
 from memstory_reference.targets.topics import TopicsFactory
-from memstory_reference.text.secret_guard import secret_in
+from memstory_reference.text import secret_guard
 from memstory_reference.tooling import tools
 from memstory_reference.tooling.agent import GeneratorAgent
 
@@ -156,11 +156,11 @@ MUTANTS = [
     ("L7: tool calls are not counted", "'tool_calls' is 1", (MemoryService, "write_turn", with_one_call)),
     ("L7: engrams get lost", "hits count 0", (MemoryService, "write_turn", "")),
     ("L8: a question is made up", "hits are 2", (InProcessBus, "publish", of_payloads(with_a_question))),
-    ("L8b: secrets become engrams", "hits count 2", (composition, "secret_in", None)),
+    ("L8b: secrets become engrams", "hits count 2", (secret_guard, "secrets_in", ())),
     (
         "L8c: the operator is not asked about secrets",
-        "hits count 0",
-        (composition, "TopicsConfig", lambda plain: lambda **named: plain(**{**named, "guard": secret_in})),
+        "4111",
+        (composition, "TopicsConfig", lambda plain: lambda **named: plain(**{**named, "secrets": "redact"})),
     ),
     (
         "L9: distances are taken for scores",

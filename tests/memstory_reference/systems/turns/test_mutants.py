@@ -16,6 +16,7 @@ from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.columns import Columns
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.targets.turns import TurnsFactory
+from memstory_reference.text.secret_guard import SecretPolicy
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 FACTORY = TurnsFactory
@@ -96,7 +97,7 @@ MUTANTS = [
     ("T10: whoever spoke", "'person'", without("person")),
     ("T10: nobody is asked what was said", "'speaker'", about(asks_assistant=False)),
     ("T10: roles are not known", "'person'", (turn, "ROLES", ())),
-    ("T51: a secret takes the others with it", "was refused", (service, "refuse_secrets", all_refused)),
+    ("T51: a secret takes the others with it", "was refused", (SecretPolicy, "refusal", all_refused)),
     ("T20: age does not matter", "'recent'", without("recent")),
     ("T20: what follows is no better", "'update'", without("update")),
     ("T20: what was said later is found for an earlier date", "library", (TurnsService, "search", of_all_times)),

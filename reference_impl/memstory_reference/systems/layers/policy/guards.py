@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_texts, is_storable
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 from memstory_reference.systems.layers.audit.crisis_signals import crisis_notice
 from memstory_reference.systems.layers.policy.categories import Durability, durability, normal_category
-from memstory_reference.systems.layers.policy.safety import is_unsafe_among, is_vague_weakening
+from memstory_reference.systems.layers.policy.safety import is_against_its_owner, is_unsafe_among, is_vague_weakening
 from memstory_reference.systems.layers.records.record import Arc, Content, Fact, Rule
 from memstory_reference.text.lines import one_line
-from memstory_reference.text.secret_guard import secret_in
+from memstory_reference.text.secret_guard import SecretPolicy, is_notice
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.token_sets import token_list
 
@@ -29,6 +30,8 @@ QUOTED_SHARE = 0.8
 """So much of a quote must be in what the user said: models paraphrase a little, and invent at times."""
 
 UNSAFE = "guard: it asks for less safety"
+NOTHING_LEFT = "guard: nothing is left of it without the secret"
+AGAINST = "guard: it would turn the assistant against its owner"
 CRISIS = "guard: this belongs to the crisis log alone"
 MALFORMED = f"guard: malformed: a part is empty or too long (a note has at most {MAX_NOTE:,} characters), or no text"
 SESSION_ONLY = "guard: this category is of the moment"
@@ -102,12 +105,14 @@ def is_quoted(quote: str, said: Sequence[str]) -> bool:
 def refusal_reason(content: Fact | Rule, around: Sequence[str]) -> str | None:
     """Return why this must not be stored at all, None if it may. `around` are the user's turns up to now."""
     texts = _texts(content)
-    secret = next((why_not for text in (" ".join(_parts(content)), *texts) if (why_not := secret_in(text))), None)
-    if secret:
-        return f"guard: {secret}"
+    if isinstance(content, Fact) and is_notice(content.object):
+        return NOTHING_LEFT
     # What this text only hints at, the turn before or after may have named.
     if any(is_unsafe_among(text, around) for text in texts):
         return UNSAFE
+    # A fact that tells of such words stays data; a rule would be followed.
+    if isinstance(content, Rule) and any(map(is_against_its_owner, texts)):
+        return AGAINST
     if any(_is_acute(text) for text in texts):
         return CRISIS
     return None
@@ -118,26 +123,28 @@ def text_refusal_reason(text: str, around: Sequence[str] = ()) -> str | None:
 
     A wish to leave out what is not named is refused too: what it means may be named in another session.
     """
-    secret = secret_in(text)
-    if secret:
-        return f"guard: {secret}"
     if any(is_unsafe_among(one, around) or is_vague_weakening(one) for one in (text, *sentences(text))):
         return UNSAFE
     return CRISIS if _is_acute(text) else None
 
 
-def drop_secret_sentences(text: str) -> str:
-    """Return what was said with every sentence that holds a secret left out, and said to be (SEC-12).
+def without_secrets(content: Content, secrets: SecretPolicy) -> Content:
+    """Return a content as it may be kept (SEC-12); InputError where what holds a secret is refused.
 
-    >>> drop_secret_sentences("I live in Oslo. My card is 4111 1111 1111 1111.")
-    'I live in Oslo. [left out: it holds the number of a payment card]'
+    What a fact says of a password may be told by its predicate alone.
     """
-    if secret_in(text) is None:
-        return text
-    kept = [f"[left out: {why_not}]" if (why_not := secret_in(one)) else one for one in sentences(text)]
-    shown = " ".join(kept)
-    # A secret that runs over two sentences drops both.
-    return f"[left out: {why_not}]" if (why_not := secret_in(shown)) else shown
+    named = {one.name: getattr(content, one.name) for one in fields(content)}
+    named = {name: value for name, value in named.items() if isinstance(value, str)}
+    topics = tuple(content.topics) if isinstance(content, Arc) else ()
+    readings = []
+    if isinstance(content, Fact):
+        predicate = content.predicate.replace("_", " ")
+        readings = [f"{content.subject} {predicate} {content.object}", f"{predicate}: {content.object}"]
+    texts = secrets.admit(*named.values(), *topics, readings=readings)
+    changes: dict[str, Any] = dict(zip(named, texts, strict=False))
+    if isinstance(content, Arc):
+        changes["topics"] = tuple(texts[len(named) :])
+    return replace(content, **changes)
 
 
 def hold_reason(content: Fact | Rule) -> str | None:
@@ -162,12 +169,6 @@ def session_only_reason(content: Fact | Rule) -> str | None:
 def _is_acute(text: str) -> bool:
     noticed = crisis_notice(text)
     return noticed is not None and noticed.level is CrisisLevel.ACUTE
-
-
-def _parts(content: Fact | Rule) -> list[str]:
-    if isinstance(content, Rule):
-        return [content.rule]
-    return [content.category, content.subject, content.predicate, content.object]
 
 
 def _texts(content: Fact | Rule) -> list[str]:

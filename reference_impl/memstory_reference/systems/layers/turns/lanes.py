@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -13,11 +13,14 @@ from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.ports import NewId
+from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
+from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import is_same, share_a_slot
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import is_single_valued
 from memstory_reference.systems.layers.policy.guards import (
+    CRISIS,
     MALFORMED,
     hold_reason,
     is_quoted,
@@ -67,13 +70,17 @@ class CandidateDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneReport:
-    """What a lane found; `failed` if it could not look, `is_down` if that is because the model is not there."""
+    """What a lane found; `failed` if it could not look, `is_down` if that is because the model is not there.
+
+    `risk` is what a model hears of a danger to somebody.
+    """
 
     lane: Lane
     decided: Sequence[CandidateDecision] = ()
     failed: bool = False
     is_down: bool = False
     report: dict[str, Json]
+    risk: CrisisNotice | None = None
 
 
 class Lanes:
@@ -89,6 +96,7 @@ class Lanes:
         new_id: NewId,
         config: LayersConfig,
         diagnostics: TurnDiagnostics,
+        on_risk: Callable[[str, str, str, CrisisNotice], Awaitable[None]],
     ) -> None:
         self._store = store
         self._writer = writer
@@ -98,6 +106,7 @@ class Lanes:
         self._config = config
         self._diagnostics = diagnostics
         self._waiting = dict[Place, None]()
+        self._on_risk = on_risk
 
     async def extract(self, owner: str, session: str, number: int, *, rules: RulesLook = RulesLook.NEVER) -> bool:
         """Look at one turn; one that is ended, unknown or looked at already is left alone. False if the model is down.
@@ -140,6 +149,11 @@ class Lanes:
         for report in reports:
             self._diagnostics.report(owner, session, number, {str(report.lane): report.report})
         decided = [one for report in reports for one in report.decided]
+        for risk in (report.risk for report in reports if report.risk is not None):
+            await self._on_risk(owner, session, turn.user, risk)
+            if risk.level is CrisisLevel.ACUTE:
+                # What the guards do not hear the model may: then nothing of the turn is remembered.
+                decided = [replace(one, decision=Decision.DROP, reason=CRISIS) for one in decided]
         written = await self._apply(buffer, number, decided, [str(one.lane) for one in reports if one.failed])
         self._diagnostics.report(owner, session, number, {"writes": written} if written else {})
         return not any(report.is_down for report in reports)
@@ -167,11 +181,11 @@ class Lanes:
                 return LaneReport(lane=lane, failed=True, is_down=is_down, report=counts)
             model, counts = None, {**counts, "by": "rules"}
             found = await extract(None, lane, turn, around[:-1])
-        decided = [await self._decided(model, content, turn, around) for content in found]
+        decided = [await self._decided(model, content, turn, around) for content in found.contents]
         counts |= {"candidates": len(decided)}
         for one in decided:
             counts = merge_dicts(counts, {str(one.decision): 1, "reasons": [one.reason]})
-        return LaneReport(lane=lane, decided=decided, report=counts)
+        return LaneReport(lane=lane, decided=decided, report=counts, risk=found.risk)
 
     async def _decided(
         self, model: ChatModel | None, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]

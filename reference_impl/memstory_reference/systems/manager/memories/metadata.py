@@ -39,15 +39,6 @@ def encode_metadata(metadata: Mapping[str, Tree]) -> dict[str, Primitive]:
     return encoded
 
 
-def metadata_texts(encoded: Mapping[str, Primitive]) -> list[str]:
-    """Return each key with its value as a text, as a guard reads it.
-
-    >>> metadata_texts({"password": "hunter22"})
-    ['password: hunter22']
-    """
-    return [f"{key}: {value}" for key, value in encoded.items()]
-
-
 def decode_metadata(stored: Mapping[str, Primitive | None]) -> dict[str, Tree]:
     """Return metadata as it was given, without what the memory itself wrote."""
     return {key: _decoded(value) for key, value in stored.items() if key not in RESERVED}

@@ -29,7 +29,6 @@ from memstory_reference.systems.pipeline.ingest.planning import Insertion, Prefe
 from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
-from memstory_reference.text.secret_guard import refuse_secrets
 
 _GREATEST, _LEAST = 1e30, 1e-30
 """A value beyond these has no finite length."""
@@ -84,11 +83,23 @@ def import_rows(
     """Return the memories of `rows`; InputError names the row and the field that cannot be taken."""
     if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
         raise InputError(f"rows: expected a list of rows, not {type(rows).__name__}")
-    ready = [_imported(f"rows[{number}]", row, user_id, now=now, new_id=new_id) for number, row in enumerate(rows)]
+    ready = [
+        _imported(f"rows[{number}]", row_without_secrets(row, config), user_id, now=now, new_id=new_id)
+        for number, row in enumerate(rows)
+    ]
     for number, one in enumerate(ready):
         checked_memory(one.memory.content, limits_of(config), f"rows[{number}].text")
-        refuse_secrets(config.guard, one.memory.content)
     return ready
+
+
+def row_without_secrets(row: Tree, config: PipelineConfig) -> Tree:
+    """Return a row without the secrets in its text, and then without the vector that was computed of them."""
+    if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
+        return row
+    (text,) = config.admit(row["text"])
+    return (
+        row if text == row["text"] else {**{name: one for name, one in row.items() if name != "vector"}, "text": text}
+    )
 
 
 def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: NewId) -> Import:
