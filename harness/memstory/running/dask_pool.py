@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from memstory.contract.errors import SetupError
 from memstory.contract.installation import install_command
 from memstory.running import dask_task
-from memstory.running.dask_task import Job, BatchResult, WorkerNeeds, missing_for, run_batch
+from memstory.running.dask_task import BatchResult, Job, WorkerNeeds, missing_for, run_batch
 
 SCHEME: Final = "dask://"
 CONNECT_SECONDS: Final = 10.0
