@@ -27,7 +27,7 @@ from memstory.pytest_plugin.session import LEFT, REMARKS, SessionState, state_of
 from memstory.results.folder.spool import Spool
 from memstory.results.runs import quantity
 from memstory.running.dask_pool import DaskPool
-from memstory.running.dask_task import Job, Place
+from memstory.running.dask_task import Job, WorkerNeeds
 
 _BATCHES_A_THREAD: Final = 2
 """So many where there are few cases: each batch is the start of a process, and none should have to wait for one."""
@@ -183,9 +183,9 @@ class Distribution:
             environment={"PYTEST_ADDOPTS": os.environ.get("PYTEST_ADDOPTS", "")},
         )
 
-    def _place(self, items: Sequence[StoryItem]) -> Place:
+    def _place(self, items: Sequence[StoryItem]) -> WorkerNeeds:
         root = self._config.rootpath
-        return Place(
+        return WorkerNeeds(
             memstory=version("memstory"),
             python=platform.python_version(),
             folder=str(self._config.invocation_params.dir),

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from memstory.contract.errors import SetupError
 from memstory.contract.installation import install_command
 from memstory.running import dask_task
-from memstory.running.dask_task import Job, Part, Place, missing_for, run_batch
+from memstory.running.dask_task import BatchResult, Job, WorkerNeeds, missing_for, run_batch
 
 SCHEME: Final = "dask://"
 CONNECT_SECONDS: Final = 10.0
@@ -20,11 +20,11 @@ _LEAST_WAITING: Final = 64
 """So many batches wait at the scheduler at least, so that a cluster that grows with its work sees some."""
 
 
-class Answer(NamedTuple):
+class BatchEnd(NamedTuple):
     """What came of the batch of this name."""
 
     batch: str
-    part: Part
+    part: BatchResult
 
 
 class DaskPool:
@@ -70,7 +70,7 @@ class DaskPool:
         """How many workers there are now."""
         return len(self._client.nthreads())
 
-    def missing(self, place: Place) -> dict[str, str]:
+    def missing(self, place: WorkerNeeds) -> dict[str, str]:
         """Return of each worker that cannot run cases of this run why not."""
         said = self._client.run(missing_for, place, on_error="return")
         return {worker: str(one) for worker, one in said.items() if one}
@@ -86,7 +86,7 @@ class DaskPool:
         self._flying[name] = future
         future.add_done_callback(lambda ended: self._ended.put((name, ended)))
 
-    def wait(self, run: str) -> Answer:
+    def wait(self, run: str) -> BatchEnd:
         """Return what came of the next batch that ends.
 
         Raises:
@@ -95,14 +95,14 @@ class DaskPool:
         name, future = self._next()
         del self._flying[name]
         if future.status == "finished":
-            return Answer(name, future.result())
+            return BatchEnd(name, future.result())
         if future.status != "error":
             raise SetupError(f"--on {self._address}: the connection to the scheduler is lost")
         error = future.exception()
         if type(error).__name__ != "KilledWorker":
             raise SetupError(f"--on {self._address}: a batch could not be given to a worker: {error!r}")
         worker = self._client.get_metadata([run, name], default="") or str(error)
-        return Answer(name, Part(worker=worker, refusal="", lost="the worker ended while it ran", files={}))
+        return BatchEnd(name, BatchResult(worker=worker, refusal="", lost="the worker ended while it ran", files={}))
 
     def close(self) -> None:
         """Cancel what is under way, which ends its processes, and let go of the scheduler."""

@@ -28,7 +28,7 @@ _TAIL: Final = 12
 """Lines of what a process has printed that are sent back."""
 
 
-class Place(TypedDict):
+class WorkerNeeds(TypedDict):
     """What a worker must have to run cases of a run; `files` are the digests of story files by the names they show."""
 
     memstory: str
@@ -43,7 +43,7 @@ class Job(TypedDict):
 
     run: str
     batch: str
-    place: Place
+    place: WorkerNeeds
     words: list[str]
     cases: Mapping[str, str]
     judge_file: str
@@ -51,7 +51,7 @@ class Job(TypedDict):
     environment: Mapping[str, str]
 
 
-class Part(TypedDict):
+class BatchResult(TypedDict):
     """What came of a batch on a worker: why it does not belong there, or why cases without a result have none."""
 
     worker: str
@@ -60,7 +60,7 @@ class Part(TypedDict):
     files: Mapping[str, bytes]
 
 
-def missing_for(place: Place) -> str:
+def missing_for(place: WorkerNeeds) -> str:
     """Return why this machine cannot run cases of a run; nothing if it can."""
     try:
         here = f"memstory {version('memstory')} on Python {platform.python_version()}"
@@ -83,7 +83,7 @@ def missing_for(place: Place) -> str:
     return ""
 
 
-def run_batch(job: Job) -> Part:
+def run_batch(job: Job) -> BatchResult:
     """Run the cases of a batch on this worker, if none has begun it before; it is ended when its task is cancelled.
 
     Dask gives a task whose worker died to the next one, several times; which of its cases are to run again, and how, is
@@ -94,10 +94,10 @@ def run_batch(job: Job) -> Part:
     worker, client = get_worker(), get_client()
     here = str(worker.address) if worker.name in (None, worker.address) else f"{worker.address} ({worker.name})"
     if missing := missing_for(job["place"]):
-        return Part(worker=here, refusal=missing, lost="", files={})
+        return BatchResult(worker=here, refusal=missing, lost="", files={})
     place = [job["run"], job["batch"]]
     if before := client.get_metadata(place, default=""):
-        return Part(worker=before, refusal="", lost="the worker ended while it ran", files={})
+        return BatchResult(worker=before, refusal="", lost="the worker ended while it ran", files={})
     client.set_metadata(place, here)
     from memstory.running.own_folder import OwnFolder  # noqa: PLC0415  (see the module's docstring)
 
@@ -110,7 +110,7 @@ def run_batch(job: Job) -> Part:
     output = [line for line in files.pop(OUTPUT_NAME).decode("utf-8", "replace").splitlines() if line.strip()]
     files.pop(JOB_NAME)
     refusal = "" if job["report"] in files else "\n".join(["it could not begin:", *output[-_TAIL:]])
-    return Part(worker=here, refusal=refusal, lost=_end(code), files=files)
+    return BatchResult(worker=here, refusal=refusal, lost=_end(code), files=files)
 
 
 def _run_in(folder: Path, job: Job, worker: Any) -> int:

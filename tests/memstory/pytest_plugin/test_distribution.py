@@ -187,7 +187,7 @@ def cases_in(xml):
 
 
 def section(said, name):
-    return re.search(rf"^_+ {re.escape(name)} _+\n(.*?)^(?:_+ |=+ )", said, re.MULTILINE | re.DOTALL)[1]
+    return re.search(rf"^_+ {re.escape(name)} _+\n(.*?)^(?:_+ |=+ |-+ )", said, re.MULTILINE | re.DOTALL)[1]
 
 
 def test_a_case_that_ends_its_process_twice_is_an_error_and_harms_no_other(folder, address):
