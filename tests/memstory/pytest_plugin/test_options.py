@@ -121,6 +121,7 @@ def test_a_short_name_that_is_free_means_ours(project, name):
         "--chat": "offline",
         "--embedder": "x",
         "--case-timeout": "9",
+        "--on": "dask://127.0.0.1:8786",
         "--shard": "1/1",
         "--redact": "texts",
         "--price": "0.15/0.60",
