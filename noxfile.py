@@ -249,6 +249,7 @@ def dist(session: nox.Session) -> None:
 def bill(session: nox.Session) -> None:
     """Write what memstory and its extras bring: a CycloneDX bill in build/bill, and docs/explanation/licences.md."""
     install(session, "backends")
+    session.install("-c", "constraints.txt", "-e", ".[dask]")
     session.run("python", "packaging/licences.py", "docs/explanation/licences.md")
     Path("build/bill").mkdir(parents=True, exist_ok=True)
     # The tool has an environment of its own, so that it is not in the bill.
