@@ -11,7 +11,7 @@ from memstory_reference.errors import InputError
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
-    from memstory_reference.ports import Embedder
+    from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
     from memstory_reference.systems.pipeline.selection import Reranker
 
 MINILM = "all-MiniLM-L6-v2"
@@ -75,7 +75,7 @@ def make_embedder(name: str, *, ollama_host: str, cached: bool = True) -> Cached
     return CachedEmbedder(local, file, identity=local.identity)
 
 
-def make_idle_embedder(name: str) -> Embedder:
+def make_idle_embedder(name: str) -> ProfiledEmbedder:
     """Return an embedder that only knows the name of its model: nothing is loaded, and no server is asked."""
     from memstory_reference.adapters.embedding.idle_embedder import IdleEmbedder  # noqa: PLC0415
 

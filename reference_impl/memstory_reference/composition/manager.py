@@ -17,7 +17,8 @@ from memstory_reference.systems.manager.system import ManagerSystem
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
-    from memstory_reference.ports import Embedder, NewId
+    from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
+    from memstory_reference.ports import NewId
     from memstory_reference.systems.manager.settings import ManagerSettings
 
 
@@ -25,7 +26,7 @@ async def open_manager(
     settings: ManagerSettings,
     *,
     folder: Path,
-    embedder: Embedder,
+    embedder: ProfiledEmbedder,
     chat: ChatModel,
     clock: Clock | None = None,
     new_id: NewId = random_id,
@@ -40,7 +41,7 @@ async def open_manager(
             ),
             config=ManagerConfig(
                 context_window_size=settings.context_window_size,
-                min_score=settings.min_score,
+                min_score=embedder.profile.min_score if settings.min_score is None else settings.min_score,
                 cleanup_interval_seconds=settings.cleanup_interval,
                 zone=settings.zone,
                 secrets=settings.secrets,

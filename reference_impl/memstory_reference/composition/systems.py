@@ -44,6 +44,7 @@ from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
 if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
     from memstory.contract.values import Tree
+    from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
     from memstory_reference.ports import Embedder
     from memstory_reference.system_memory import SystemMemory
     from memstory_reference.systems.layers.service import LayersService
@@ -68,7 +69,7 @@ class Models:
     around_chat: Callable[[ChatModel], ChatModel] = lambda model: model
     on_text: TextListener | None = None
 
-    def embedder_of(self, settings: ModelSettings) -> Embedder:
+    def embedder_of(self, settings: ModelSettings) -> ProfiledEmbedder:
         """Return the embedder."""
         return make_idle_embedder(settings.embedding_model) if self.is_idle else embedder_of(settings)
 

@@ -20,15 +20,16 @@ from memstory_reference.tooling.agent import AgentConfig
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
+    from memstory_reference.adapters.embedding.prefixes import Profile, ProfiledEmbedder
     from memstory_reference.ports import Embedder, NewId, VectorStore
     from memstory_reference.systems.topics.settings import TopicsSettings
 
 
-def make_topics(settings: TopicsSettings, ports: SystemPorts) -> TopicsSystem:
-    """Return the topics system, not open yet."""
+def make_topics(settings: TopicsSettings, ports: SystemPorts, profile: Profile) -> TopicsSystem:
+    """Return the topics system, not open yet; `profile` is that of the embedder."""
     return TopicsSystem(
         ports=ports,
-        config=_config(settings),
+        config=_config(settings, profile),
         toolset=settings.toolset,
         agent=agent_config(settings),
         tool_timeout_seconds=settings.tool_timeout_seconds,
@@ -39,7 +40,7 @@ def make_topics(settings: TopicsSettings, ports: SystemPorts) -> TopicsSystem:
 async def open_topics(
     settings: TopicsSettings,
     *,
-    embedder: Embedder,
+    embedder: ProfiledEmbedder,
     chat: ChatModel,
     clock: Clock | None = None,
     new_id: NewId = random_id,
@@ -53,7 +54,7 @@ async def open_topics(
         chat=chat,
         new_id=new_id,
     )
-    system = make_topics(settings, ports)
+    system = make_topics(settings, ports, embedder.profile)
     try:
         await system.open()
     except BaseException:
@@ -68,10 +69,10 @@ async def open_topics_store(settings: TopicsSettings, embedder: Embedder) -> Vec
     return await open_store(folder, embedder, engine=settings.store, server=server, exact_rows=settings.exact_rows)
 
 
-def memory_service(settings: TopicsSettings, store: VectorStore, embedder: Embedder) -> MemoryService:
+def memory_service(settings: TopicsSettings, store: VectorStore, embedder: ProfiledEmbedder) -> MemoryService:
     """Return the memory alone, on this machine's clock: for looking into a store without any agent."""
     return MemoryService(
-        config=_config(settings),
+        config=_config(settings, embedder.profile),
         store=store,
         embedder=embedder,
         clock=SystemClock(),
@@ -94,11 +95,11 @@ def _tombstones(settings: TopicsSettings) -> Tombstones | None:
     return None if settings.chroma_server else Tombstones(Path(settings.chroma_path) / FILE)
 
 
-def _config(settings: TopicsSettings) -> TopicsConfig:
+def _config(settings: TopicsSettings, profile: Profile) -> TopicsConfig:
     return TopicsConfig(
         collection=settings.collection,
         top_k=settings.top_k,
-        min_score=settings.min_score,
+        min_score=profile.min_score if settings.min_score is None else settings.min_score,
         strict_topics=settings.strict_topics,
         secrets=settings.secrets,
         keep_pins=settings.keep_pins,

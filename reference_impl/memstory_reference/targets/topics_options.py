@@ -60,6 +60,6 @@ def _profile(name: Json, *, has_vectors: bool) -> Profile:
     if not has_vectors:
         raise InputError("options: profile goes with vectors; a real embedder has its own")
     profile = profile_of(name) if isinstance(name, str) else NO_PREFIXES
-    if profile is NO_PREFIXES:
+    if not profile.query:
         raise InputError(f"options: profile {name!r:.80} has no prefixes; allowed: nomic-embed-text")
     return profile

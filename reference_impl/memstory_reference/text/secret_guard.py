@@ -107,6 +107,18 @@ class SecretPolicy:
         changed = {name: new for (name, old), new in zip(told.items(), values, strict=True) if new != old}
         return text, {**metadata, **changed}
 
+    def admit_key(self, key: str, text: str) -> str:
+        """Return the key of a text without the letters of a secret that the text holds: it may be made of them.
+
+        >>> SecretPolicy().admit_key("user.api_key_sk_live_4f9a8b7c6d5e4f3a", "my API key, sk-live-4f9a8b7c6d5e4f3a")
+        'user.api_key_secret'
+        """
+        for _, start, end in self._found([text])[text]:
+            letters = [re.escape(one) for one in re.findall(r"[^\W_]+", text[start:end])]
+            if sum(map(len, letters)) >= _LEAST_REPEATED:
+                key = re.sub(r"[\W_]*".join(letters), "secret", key, flags=re.IGNORECASE)
+        return key
+
     def refusal(self, text: str) -> str | None:
         """Return why a text is not taken at all, None if it may be."""
         try:

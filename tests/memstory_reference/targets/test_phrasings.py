@@ -76,13 +76,17 @@ class RightModel:
 
     async def chat(self, request: ChatRequest) -> Reply:
         own = [self._unworded(one) for one in request.messages]
-        looks = [one for one in own if any(call.arguments.get("query") == LOOK for call in one.tool_requests)]
+        looks = [
+            place
+            for place, one in enumerate(own)
+            if any(call.arguments.get("query") == LOOK for call in one.tool_requests)
+        ]
         searches = [one.name for one in request.tools if one.name in SEARCHES]
         if self._phrasing.looks and searches and own[-1].role == "user" and not own[-1].content.startswith("Thank"):
             return Reply(
                 content="Let me see.", tool_requests=[ToolRequest(name=searches[0], arguments={"query": LOOK})]
             )
-        hidden = {own.index(one) for one in looks} | {own.index(one) + 1 for one in looks}
+        hidden = {*looks, *(place + 1 for place in looks)}
         shown = [one for place, one in enumerate(own) if place not in hidden]
         return self._worded(await self._inner.chat(replace(request, messages=shown)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memstory_reference.adapters.embedding.prefixes import profile_of
 from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 
@@ -13,6 +14,7 @@ class IdleEmbedder:
     def __init__(self, model: str) -> None:
         self.model = model
         self.dimension: int | None = None
+        self.profile = profile_of(model)
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         raise EmbedderUnavailableError(f"{self.model} was not started: this memory was opened to be read")

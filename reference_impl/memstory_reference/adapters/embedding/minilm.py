@@ -13,7 +13,7 @@ import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, sent_texts
+from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts
 from memstory_reference.adapters.embedding.weights import MODEL, WeightsFolder
 from memstory_reference.ports import Purpose, Vectors
 
@@ -40,7 +40,7 @@ class MiniLmEmbedder:
     def __init__(self, weights: WeightsFolder, *, threads: int | None = None) -> None:
         self.model = MODEL
         self.dimension: int | None = 384
-        self.profile = NO_PREFIXES
+        self.profile = profile_of(MODEL)
         self._weights = weights
         self._threads = threads or _own_processors()
         self._loading = threading.Lock()

@@ -1,4 +1,4 @@
-"""What is put before a text for the model that embeds it: callers say why they embed, the model's profile says how."""
+"""What an embedding model is known to need: what is put before a text, and how near is near enough."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from memstory_reference.ports import Embedder, Purpose
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The prefixes of an embedding model."""
+    """The prefixes of an embedding model, and the cosine below which a text hardly ever answers a query."""
 
     document: str = ""
     query: str = ""
+    min_score: float = 0.3
 
     def sent(self, text: str, purpose: Purpose) -> str:
         """Return what the model gets: the prefix and the text, in valid Unicode.
@@ -29,7 +30,7 @@ class Profile:
 
 
 class ProfiledEmbedder(Embedder, Protocol):
-    """An embedder that tells its profile, so that a log or a cache above it knows what is really sent."""
+    """An embedder that tells its profile: a log or a cache above it knows what is really sent, a memory its floor."""
 
     profile: Profile
 
@@ -37,15 +38,19 @@ class ProfiledEmbedder(Embedder, Protocol):
 NO_PREFIXES = Profile()
 
 # https://huggingface.co/nomic-ai/nomic-embed-text-v1.5 "Task instruction prefixes"; Ollama's embed call adds none.
-_PROFILES = {"nomic-embed-text": Profile(document="search_document: ", query="search_query: ")}
+_NOMIC = Profile(document="search_document: ", query="search_query: ")
+# At .3 a right turn in nine of LoCoMo would be lost, at .2 one in fifty: docs/explanation/topics.md.
+_MINILM = Profile(min_score=0.2)
+# Ollama has all-MiniLM-L6-v2 as all-minilm.
+_PROFILES = {"nomic-embed-text": _NOMIC, "all-MiniLM-L6-v2": _MINILM, "all-minilm": _MINILM}
 
 
 def profile_of(model: str) -> Profile:
-    """Return the profile of `model`, whatever its tag; a model that is not known has no prefixes.
+    """Return the profile of `model`, whatever its tag; one that is not known has no prefixes, and the usual floor.
 
     >>> profile_of("nomic-embed-text:v1.5") == profile_of("nomic-embed-text")
     True
-    >>> profile_of("all-MiniLM-L6-v2") == NO_PREFIXES
+    >>> profile_of("unheard-of") == NO_PREFIXES
     True
     """
     name = model.rpartition("/")[2].partition(":")[0]

@@ -70,14 +70,21 @@ class FoundMemory:
     rank: int = 0
 
 
+_MISSING = re.compile(r"left out: (?P<what>[^\])\"]{1,60})")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """A call and what it gave: `value` is what `topic` holds, `failure` the words of a failure."""
+    """A call and what it gave: `value` is what `topic` holds, `failure` the words of a failure.
+
+    `missing` is what a tool that saves has left out, in its words.
+    """
 
     request: ToolRequest
     topic: str = ""
     value: str = ""
     failure: str = ""
+    missing: str = ""
     findings: Sequence[FoundMemory] = ()
 
 
@@ -135,6 +142,9 @@ def read_result(request: ToolRequest, text: str) -> ToolResult:
     is_refused = isinstance(tree, Mapping) and (False in (tree.get("success"), tree.get("ok")) or tree.get("error"))
     if _FAILED.match(text) or (is_refused and not reads) or (is_forget(request) and _NOTHING.match(text)):
         return ToolResult(request=request, failure=text.strip())
+    missing = _MISSING.search(text) if is_save(request) else None
+    if missing:
+        return ToolResult(request=request, missing=missing["what"])
     entries = _lines(text) if tree is None else _entries(tree)
     found = [_finding(entry, rank) for rank, entry in enumerate(entries)] if reads and not _NOTHING.match(text) else []
     return ToolResult(request=request, findings=[one for one in found if one.text])

@@ -215,6 +215,11 @@ def _on_saves(talk: _Conversation) -> Iterator[str]:
     stored = " ".join(str(value) for one in writes if not one.failure for value in one.request.arguments.values())
     has_tool = talk.roles.save_topic or talk.roles.note
     failure = next((one.failure for one in writes if one.failure), "" if has_tool else "I have no tool for it.")
+    missing = next((one.missing for one in writes if one.missing), "")
+    if missing:
+        # To repeat what was said would be to say that all of it is there.
+        yield f"I left {missing} out of what I keep."
+        return
     for said in dict.fromkeys(fact.said for fact in talk.reading.facts):
         values = [fact.value for fact in talk.reading.facts if fact.said == said]
         is_stored = said in stored or all(value in stored for value in values)

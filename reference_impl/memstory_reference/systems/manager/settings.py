@@ -20,6 +20,7 @@ from memstory_reference.setting_rules import (
     SettingRule,
     check_settings,
     count_rule,
+    null_rule,
     number_rule,
     read_mapping,
     read_text,
@@ -46,7 +47,7 @@ class ManagerSettings(CheckedSettings):
     embedding_model: str
     cleanup_interval: float
     timezone: str
-    min_score: float
+    min_score: float | None
     secrets: str
     keep_pins: bool
     chat: str
@@ -111,7 +112,7 @@ ManagerSettings.rules = {
     **MODEL_RULES,
     "cleanup_interval": number_rule(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),
     "timezone": SettingRule("the name of a time zone, such as UTC or Europe/Vienna", _is_zone),
-    "min_score": number_rule(0, 1, "a number"),
+    "min_score": null_rule(number_rule(0, 1, "a number")),
     **SECRET_RULES,
     **{name: LIMIT_RULES[name] for name in LIMITS},
 }

@@ -300,7 +300,7 @@ class MemoryService:
         return await (await self._index(owner)).count({"type": kind})
 
     def _topic_record(self, owner: str, topic: str, content: str) -> Record:
-        key = topic_key(self._text(topic, "topic"), strict=self.config.strict_topics)
+        key = self.config.admit_key(topic_key(self._text(topic, "topic"), strict=self.config.strict_topics), content)
         metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self._clock.now())}
         return Record(id=topic_id(owner, key), text=self._content(content), metadata=metadata)
 

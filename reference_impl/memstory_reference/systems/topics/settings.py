@@ -41,7 +41,7 @@ class TopicsSettings(CheckedSettings):
     collection: str
     embedding_model: str
     top_k: int
-    min_score: float
+    min_score: float | None
     toolset: Literal["single", "dual"]
     strict_topics: bool
     retention_days: float | None
@@ -89,7 +89,7 @@ TopicsSettings.rules = {
     "collection": text_rule("a name on one line"),
     **MODEL_RULES,
     "top_k": count_rule(1_000),
-    "min_score": number_rule(-1, 1, "a number"),
+    "min_score": null_rule(number_rule(-1, 1, "a number")),
     "toolset": SettingRule("single or dual", lambda value: value in ("single", "dual")),
     "strict_topics": SWITCH,
     "retention_days": null_rule(number_rule(0, 365_000, "a number of days")),

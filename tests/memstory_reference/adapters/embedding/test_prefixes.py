@@ -21,7 +21,23 @@ def test_nomic_has_prefixes_under_every_tag(model):
 
 @pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", "all-minilm:latest", "unheard-of", ""])
 def test_other_models_have_none(model):
-    assert profile_of(model) == NO_PREFIXES
+    assert (profile_of(model).document, profile_of(model).query) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("model", "floor"),
+    [
+        ("nomic-embed-text", 0.3),
+        ("nomic-embed-text:v1.5", 0.3),
+        ("all-MiniLM-L6-v2", 0.2),
+        ("sentence-transformers/all-MiniLM-L6-v2", 0.2),
+        ("all-minilm:latest", 0.2),
+        ("unheard-of", 0.3),
+        ("", 0.3),
+    ],
+)
+def test_minilm_has_a_floor_of_its_own_and_a_model_that_is_not_known_that_of_the_description(model, floor):
+    assert profile_of(model).min_score == floor
 
 
 def test_text_that_starts_with_a_prefix_gets_another():

@@ -11,7 +11,7 @@ def test_the_shipped_settings_are_those_of_the_document():
     defaults = default_manager()
     assert (defaults.path, defaults.context_window_size) == ("~/.reachy/memory", 5)
     assert (defaults.embedding_model, defaults.cleanup_interval) == ("all-MiniLM-L6-v2", 3600)
-    assert (defaults.min_score, defaults.timezone) == (0.3, "UTC")
+    assert (defaults.min_score, defaults.timezone) == (None, "UTC")
 
 
 def test_the_home_folder_is_expanded(monkeypatch):  # M-06

@@ -260,7 +260,7 @@ async def test_relaxed_topics_are_a_setting(make_memory):
     assert await relaxed.service.recall_topic("ann", "weather") == "Elixir"
 
 
-TOLD = "my PIN is 4711"
+TOLD = "my password is hunter22"
 
 
 @pytest.mark.parametrize(
@@ -273,12 +273,21 @@ TOLD = "my PIN is 4711"
         lambda service, known: service.rewrite("ann", known, "near", {"note": TOLD}),
     ],
 )
-async def test_a_secret_is_refused_on_every_way_in(memory, write):  # SEC-12
+async def test_a_secret_is_refused_on_every_way_in(make_memory, write):  # SEC-12
+    memory = make_memory(secrets="refuse")
     known = await memory.service.write_episodic("ann", "near")
-    with pytest.raises(InputError, match="it tells a password"):
+    with pytest.raises(InputError, match="it holds a password"):
         await write(memory.service, known)
     assert [one.content for one in await memory.service.list_engrams("ann")] == ["near"]
     assert await memory.service.list_topics("ann") == []
+
+
+async def test_a_secret_is_left_out_of_a_topic_and_of_its_key(make_memory, vectors):  # SEC-12
+    vectors["my password is [left out: a password]"] = [1.0, 0.0]
+    memory = make_memory(secrets="redact")
+    await memory.service.write_topic("ann", "user.login_hunter22x9q", "my password is hunter22-X9q")
+    (entry,) = await memory.service.list_topics("ann")
+    assert (entry.topic, entry.content) == ("user.login_secret", "my password is [left out: a password]")
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ MUTANTS = [
     ("L5: nothing found is told in other words", "result is 'None.'", (result_texts, "NO_MEMORIES", "None.")),
     (
         "L5: a topic is saved under another name",
-        "result is 'No memories found.'",
+        "result is 'Memory saved: user.name_2'",
         (MemoryService, "write_topic", under_another_name),
     ),
     (

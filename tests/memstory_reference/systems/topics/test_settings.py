@@ -9,7 +9,7 @@ from memstory_reference.systems.topics.settings import default_topics, read_topi
 def test_the_shipped_file_sets_every_setting_to_a_value_that_is_allowed():
     defaults = default_topics()
     assert (defaults.chroma_path, defaults.collection) == (".chroma", "local2.memory")
-    assert (defaults.top_k, defaults.min_score, defaults.toolset) == (5, 0.3, "single")
+    assert (defaults.top_k, defaults.min_score, defaults.toolset) == (5, None, "single")
     assert defaults.changed(asdict(defaults), "test") == defaults
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memstory.contract.errors import UnavailableError
 from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.composition.topics import make_topics
 from memstory_reference.errors import InputError
@@ -38,7 +39,7 @@ def make_system():
             chat=ScriptedChat(RULES),
             new_id=lambda: f"n{next(numbers)}",
         )
-        return make_topics(default_topics().changed(changes, "test"), ports)
+        return make_topics(default_topics().changed(changes, "test"), ports, NO_PREFIXES)
 
     return make
 

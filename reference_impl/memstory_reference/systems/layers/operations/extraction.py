@@ -99,9 +99,7 @@ _ENDS: Mapping[Lane, str] = {
 }
 
 
-async def extract(
-    model: ChatModel | None, lane: Lane, turn: SpokenTurn, before: Sequence[str] = ()
-) -> Extraction:
+async def extract(model: ChatModel | None, lane: Lane, turn: SpokenTurn, before: Sequence[str] = ()) -> Extraction:
     """Return what a lane finds in a turn; malformed entries are left out, the others count, if there are any.
 
     Without a model the turns `before` it tell what it corrects.

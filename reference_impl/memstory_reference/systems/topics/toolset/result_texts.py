@@ -26,9 +26,9 @@ LIST_CHARACTERS = 12_000
 _MARK = re.compile(r"\[(?=\s*memory\b)", re.IGNORECASE)
 
 
-def topic_saved(topic: str) -> str:
-    """Return what a saved topic is confirmed with."""
-    return f"Memory saved: {topic}"
+def topic_saved(topic: str, missing: str | None = None) -> str:
+    """Return what a saved topic is confirmed with, and what is `missing` in words, if a secret was left out."""
+    return f"Memory saved: {topic} ({missing})" if missing else f"Memory saved: {topic}"
 
 
 def topic_text(entry: TopicEntry) -> str:

@@ -10,6 +10,7 @@ from memstory.contract.errors import UnavailableError
 from memstory.contract.values import ToolSchema, Tree
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.systems.topics.anywhere import TopicsAnywhere
+from memstory_reference.systems.topics.engrams import TopicEntry
 from memstory_reference.systems.topics.toolset.result_texts import (
     NO_MEMORIES,
     NOTE_SAVED,
@@ -33,6 +34,7 @@ from memstory_reference.systems.topics.toolset.tool_schemas import (
     SEARCH_MEMORY,
 )
 from memstory_reference.systems.topics.topic_keys import topic_key
+from memstory_reference.text.secret_guard import left_out
 from memstory_reference.tooling.tools import Tool, ToolCaller
 
 Toolset = Literal["single", "dual"]
@@ -72,8 +74,11 @@ class _Calls:
         self._clock = clock
 
     async def save_topic(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
-        await self._service.write_topic(caller.owner, args["topic"], args["content"])
-        # The memory has taken the topic: what is left to do is to name it as it is stored.
+        entry_id = await self._service.write_topic(caller.owner, args["topic"], args["content"])
+        stored = await self._service.entry(caller.owner, entry_id)
+        if isinstance(stored, TopicEntry):
+            return topic_saved(stored.topic, left_out(stored.content))
+        # It was forgotten since: the memory has taken the topic, and what is left to do is to name it.
         return topic_saved(topic_key(args["topic"], strict=False))
 
     async def recall_topic(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
@@ -82,8 +87,10 @@ class _Calls:
 
     async def save_memory(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
         session = {"session_id": caller.session_id} if caller.session_id else {}
-        await self._service.write_episodic(caller.owner, args["content"], {**session, "source": "agent"})
-        return NOTE_SAVED
+        entry_id = await self._service.write_episodic(caller.owner, args["content"], {**session, "source": "agent"})
+        stored = await self._service.entry(caller.owner, entry_id)
+        missing = left_out(stored.content) if stored else None
+        return f"{NOTE_SAVED} ({missing})" if missing else NOTE_SAVED
 
     async def search(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
         found = await self._service.search_episodic(caller.owner, args["query"])
