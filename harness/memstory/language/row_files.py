@@ -86,7 +86,7 @@ class RowFile:
 
     def rows(self, wanted: Container[int] | None = None) -> Iterator[FileRow]:
         """Yield the rows, or those at the wanted places; the others are not even parsed."""
-        for place, (number, raw) in enumerate(_numbered(self.lines(self.name, self.mark))):
+        for place, (number, raw) in enumerate(_with_numbers(self.lines(self.name, self.mark))):
             if wanted is None or place in wanted:
                 values: Tree = parse_line(raw, Path(self.name).name, number, self.mark)
                 name = values.get("row") or (str(place + 1) if self.is_numbered else named_by_first(values))
@@ -112,18 +112,18 @@ class _Names:
     def are_numbers(self, file: RowFile) -> bool:
         """Return whether first values are no names: some are empty, or equal."""
         firsts = ((row.line, named_by_first(row.values)) for row in file.rows())
-        return self._empty or any(_repeated(self._firsts, firsts))
+        return self._empty or any(_repeats(self._firsts, firsts))
 
-    def repeated(self, file: RowFile) -> Iterator[tuple[int, str, int]]:
+    def repeats(self, file: RowFile) -> Iterator[tuple[int, str, int]]:
         """Yield (line, name, line of the first row of that name) for each name that is there already."""
         if any(self._have_own):
             others = map(hash, map(str, range(1, file.count + 1))) if file.is_numbered else self._firsts
             choices = zip(self._have_own, self._own, others, strict=True)
             hashes = array("q", (own if has_own else other for has_own, own, other in choices))
-            yield from _repeated(hashes, ((row.line, row.name) for row in file.rows()))
+            yield from _repeats(hashes, ((row.line, row.name) for row in file.rows()))
 
 
-def _repeated(hashes: array[int], names: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, int]]:
+def _repeats(hashes: array[int], names: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, int]]:
     """Yield (line, name, line of the first) for each name that an earlier line has; `hashes` are those of the names."""
     # Nearly always none is twice; only names whose hashes are equal are held and compared.
     twice = {one for one, other in pairwise(sorted(hashes)) if one == other}
@@ -144,7 +144,7 @@ def read_row_file(document: StoryDocument, name: str, lines: OpenLines, errors: 
     found: RowFile | None = None
     is_valid = _row_validator(grammar_version()).is_valid
     try:
-        for number, raw in _numbered(lines(name, mark)):
+        for number, raw in _with_numbers(lines(name, mark)):
             digest.update(raw)
             count += 1
             try:
@@ -163,7 +163,7 @@ def read_row_file(document: StoryDocument, name: str, lines: OpenLines, errors: 
             found = replace(file, is_numbered=names.are_numbers(file))
             wrong += (
                 f"{short}:{line}: the row '{twice}' is in line {first} already; give each its own 'row'"
-                for line, twice, first in names.repeated(found)
+                for line, twice, first in names.repeats(found)
             )
     except StoryError as error:
         wrong.append(error.message)
@@ -173,7 +173,7 @@ def read_row_file(document: StoryDocument, name: str, lines: OpenLines, errors: 
     return None if wrong else found
 
 
-def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+def _with_numbers(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     return ((number, raw) for number, raw in enumerate(lines, start=1) if raw.strip())
 
 

@@ -149,11 +149,11 @@ class _Audit:
 
 def _in_order(sources: Sequence[ShardSource]) -> Iterator[tuple[str, CaseResult]]:
     """Yield the cases of all sources in the order of a run, each with the name of its source."""
-    for _, name, case in heapq.merge(*map(_placed, sources), key=itemgetter(0)):
+    for _, name, case in heapq.merge(*map(_cases_by_place, sources), key=itemgetter(0)):
         yield name, case
 
 
-def _placed(source: ShardSource) -> Iterator[tuple[object, str, CaseResult]]:
+def _cases_by_place(source: ShardSource) -> Iterator[tuple[object, str, CaseResult]]:
     before = None
     for case in source.cases:
         place = place_of(case)

@@ -73,14 +73,14 @@ def verify_pack(pack: Pack) -> Verification:
 
 def _stories_of(pack: Pack) -> Mapping[tuple[str, str | None], Story]:
     def rows_of(file: str) -> OpenLines:
-        return lambda rows, mark: iter(BytesIO(_packed(pack, rows_name(file, rows), mark).encode()))
+        return lambda rows, mark: iter(BytesIO(_read_member(pack, rows_name(file, rows), mark).encode()))
 
     files = {name: text for name, text in pack.stories.items() if "/" not in name}
     read = (one for name, text in files.items() for one in parse_stories(text, name, lines=rows_of(name)))
     return {(one.id, one.row): one for one in read if not isinstance(one, InvalidStory)}
 
 
-def _packed(pack: Pack, name: str, mark: Mark) -> str:
+def _read_member(pack: Pack, name: str, mark: Mark) -> str:
     if name not in pack.stories:
         raise StoryError(f"the pack has no {name}", mark)
     return pack.stories[name]

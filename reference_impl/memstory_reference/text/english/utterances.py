@@ -152,7 +152,7 @@ def _read_sentence(sentence: str, context: Context) -> Reading:
         return Reading(lists=True)
     if is_question(said):
         return Reading(question=parse_question(said, context.known))
-    corrected = _corrected(said, context)
+    corrected = _correction(said, context)
     return Reading(facts=corrected) if corrected else _told(said, label if near >= _SURE else "", context)
 
 
@@ -201,7 +201,7 @@ def _wished(wish: StatedFact | str, context: Context) -> Reading:
     return Reading(facts=facts_in(wish, context.known) or [whole_statement(wish)])
 
 
-def _corrected(sentence: str, context: Context) -> list[StatedFact]:
+def _correction(sentence: str, context: Context) -> list[StatedFact]:
     """Return what a correction of what was said last states, or nothing."""
     full, last = expand_contractions(sentence).rstrip(".!"), context.last
     text = lexicon.SINCE.sub("", full)

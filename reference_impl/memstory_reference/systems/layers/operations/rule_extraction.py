@@ -169,13 +169,13 @@ class _Listener:
                 is_rest = has_values and one.is_quote and not one.ends
                 if is_rest or _UNREAL.search(expand_contractions(one.said)):
                     continue
-                fact = _corrected(one, last) if one.correction and last else _triple(one, clause)
+                fact = _correction(one, last) if one.correction and last else _triple(one, clause)
                 if fact is not None and not one.topic.startswith(f"{CONSTRAINT}."):
                     yield replace(
-                        fact, evidence_quote=quote, corrects=fact.corrects or self._outdated(fact, correction)
+                        fact, evidence_quote=quote, corrects=fact.corrects or self._old_value(fact, correction)
                     )
 
-    def _outdated(self, fact: Fact, correction: str) -> str:
+    def _old_value(self, fact: Fact, correction: str) -> str:
         """Return the value that a corrected fact had before in this session."""
         slot = (fact.subject, fact.predicate)
         earlier = (one.object for one in reversed(self.stated) if correction and (one.subject, one.predicate) == slot)
@@ -232,7 +232,7 @@ def _property(attribute: str) -> tuple[str, str]:
     return "relationship" if not lexicon.LIVING.isdisjoint(named) else "note", "_".join(named).upper() + ONE_VALUE
 
 
-def _corrected(stated: StatedFact, last: StatedFact) -> Fact | None:
+def _correction(stated: StatedFact, last: StatedFact) -> Fact | None:
     """Return what stands in the place of the last statement."""
     if stated.topic != last.topic or not (last.said or last.attribute):
         return _triple(stated, stated.said)

@@ -166,7 +166,7 @@ def is_against_its_owner(text: str) -> bool:
     >>> [is_against_its_owner(text) for text in texts]
     [True, False, False]
     """
-    return any(any(map(_is_against, found)) or _acts_untold(" ".join(found)) for found in readings(text, ()))
+    return any(any(map(_is_against, found)) or _acts_secretly(" ".join(found)) for found in readings(text, ()))
 
 
 def _is_against(clause: str) -> bool:
@@ -179,7 +179,7 @@ def _is_against(clause: str) -> bool:
     return False
 
 
-def _acts_untold(text: str) -> bool:
+def _acts_secretly(text: str) -> bool:
     """Say whether something grave is to be done unseen: "never ask before you delete", "wipe it without telling"."""
     match = _UNTOLD.find(text)
     if match is None or not _GRAVE.within(text):

@@ -114,7 +114,7 @@ class Lanes:
         A lane that could not ask its model leaves the turn to be looked at again: when the model answers, when the
         memory is opened, and when the session ends.
         """
-        is_there = await self._tried((owner, session, number), rules)
+        is_there = await self._try((owner, session, number), rules)
         if is_there and self._waiting:
             await self.look_again(tuple(self._waiting))
         return is_there
@@ -123,10 +123,10 @@ class Lanes:
         """Look at turns for which the model was not there; the rest go on waiting where it is still not."""
         self._waiting |= dict.fromkeys(places)
         for place in places:
-            if not await self._tried(place, RulesLook.NEVER):
+            if not await self._try(place, RulesLook.NEVER):
                 return
 
-    async def _tried(self, place: Place, rules: RulesLook) -> bool:
+    async def _try(self, place: Place, rules: RulesLook) -> bool:
         self._waiting.pop(place, None)
         try:
             is_there = await self._extract(*place, rules)
