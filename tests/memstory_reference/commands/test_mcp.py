@@ -133,7 +133,7 @@ async def test_the_pipeline_stores_finds_lists_and_forgets_for_a_client(connect)
             assert [one["id"] for one in await answer(client, call[0], **call[1])] == [stored["id"]]
         assert (await answer(client, "forget_memory", memory_id=stored["id"]))["success"]
         assert await answer(client, "list_memories") == []
-        assert "payment card" in await refusal(client, "remember_text", text="my card is 4111 1111 1111 1111")
+        assert "payment card" in str(await answer(client, "remember_text", text="my card is 4111 1111 1111 1111"))
 
 
 async def test_a_client_keeps_finds_rates_and_forgets_runs(connect):
@@ -146,7 +146,7 @@ async def test_a_client_keeps_finds_rates_and_forgets_runs(connect):
         assert (found["run_id"], found["narrative"]) == ("floods", "Rivers flood in spring. Dams help.")
         assert await answer(client, "rate_run", run_id="floods", rating=2) == {"success": True}
         assert "numbers from -2 to 2" in await refusal(client, "rate_run", run_id="floods", rating=9)
-        assert "payment card" in await refusal(client, "store_run", task="t", output="4111 1111 1111 1111")
+        assert "payment card" in str(await answer(client, "store_run", task="t", output="4111 1111 1111 1111"))
         assert await answer(client, "forget_run", run_id="floods") == {"success": True}
         assert await answer(client, "search_runs", task="floods of rivers") == []
         assert await answer(client, "forget_run", run_id="floods") == {"success": False}
@@ -307,7 +307,7 @@ async def test_layers_save_search_list_and_forget_for_a_client(connect):
         (saved,) = await answer(client, "save_memory", content="The boat is in Bergen.")
         (found,) = await answer(client, "search_memory", query="boat")
         assert (found["id"], found["text"]) == (saved["id"], "The boat is in Bergen.")
-        assert "payment card" in await refusal(client, "save_memory", content="my card is 4111 1111 1111 1111")
+        assert "payment card" in str(await answer(client, "save_memory", content="my card is 4111 1111 1111 1111"))
         assert "query must be string" in await refusal(client, "search_memory", query=3)
         assert [(await answer(client, "forget_memory", memory_id=found["id"]))["success"] for _ in range(2)] == [
             *(True, False)

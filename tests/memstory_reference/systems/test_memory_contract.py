@@ -303,8 +303,8 @@ async def test_a_secret_is_neither_stored_nor_embedded_on_any_way_in(memory, ent
         await memory.say(CARD)
     await memory.settle()
     every = [*await memory.list(), *await memory.memory.archived(scope), *await memory.memory.export_rows(scope)]
+    assert every
     assert "4111" not in str(every)
-    assert "Wasps sting." in await texts(memory)
 
 
 SAID = ("I like green tea.", "Bees hum.", "I live in Oslo.", "my PIN is 4711", CARD, "Ünïcödé 🦀", "Forget Oslo.")

@@ -137,7 +137,7 @@ def status_line(status: Mapping[str, Tree]) -> str:
 def record_view(hit: Hit) -> dict[str, Tree]:
     """Return what a page shows of a record: its label, its words, its fields and those that a person may change."""
     layer = Layer(str(hit.kind))
-    names = [one.name for one in fields(TYPES[layer])]
+    names = [one.name for one in fields(TYPES[layer]) if one.name in hit.metadata]
     content: dict[str, Tree] = {name: hit.metadata[name] for name in names}
     editable = {Layer.SEMANTIC: names, Layer.EPISODIC: ["summary"], Layer.PROCEDURAL: ["rule", "evidence_quote"]}[layer]
     shown = {"count": hit.metadata["count"], "superseded_by": hit.metadata["superseded_by"]}

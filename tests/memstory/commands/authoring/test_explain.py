@@ -75,7 +75,7 @@ def test_a_story_for_other_targets_says_so(terminal):
 
 
 def test_a_bundled_story_is_found_by_its_id(terminal, own_target):
-    said = terminal.type("explain", "S6d", "--target", own_target)
+    said = terminal.type("explain", "S6g", "--target", own_target)
     assert said.code == 1
     assert f"{own_target} no get.key" in "\n".join(words(said.out))
 

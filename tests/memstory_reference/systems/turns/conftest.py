@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from memstory_reference.storage.tombstones import Tombstones
+from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 
@@ -40,11 +41,21 @@ def embedder():
 
 
 @pytest.fixture
-async def memory(tmp_path, embedder):
+def config():
+    return TurnsConfig()
+
+
+@pytest.fixture
+async def memory(tmp_path, embedder, config):
     numbers = count()
     store = SqliteTurns(tmp_path / "turns", model=embedder.model)
     opened = TurnsService(
-        store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}", tombstones=Tombstones()
+        store=store,
+        embedder=embedder,
+        clock=Noon(),
+        new_id=lambda: f"id{next(numbers)}",
+        tombstones=Tombstones(),
+        config=config,
     )
     yield opened
     await opened.close()
