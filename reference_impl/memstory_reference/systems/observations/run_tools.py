@@ -83,7 +83,8 @@ class RunTools:
     async def _store(self, arguments: Mapping[str, Tree]) -> Tree:
         given = {name: value for name, value in arguments.items() if value not in (None, "")}
         stored = await self._service.compress_and_store(owner=self._owner, **{"task": "", "output": "", **given})
-        return {"id": stored.observation.id, "outcome": stored.outcome, "title": stored.observation.title}
+        told = {"id": stored.observation.id, "outcome": stored.outcome, "title": stored.observation.title}
+        return {**told, **({"warnings": list(stored.warnings)} if stored.warnings else {})}
 
     async def _rate(self, arguments: Mapping[str, Tree]) -> Tree:
         return {"success": await self._service.rate(arguments["run_id"], arguments["rating"], self._owner)}
