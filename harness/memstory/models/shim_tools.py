@@ -134,8 +134,7 @@ class MemoryTools:
 
     async def _save_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("add.key", "keeps a text under a topic")
-        await self._add(Item(text=args["content"], key=args["topic"]), scope)
-        return f"Memory saved: {args['topic']}"
+        return f"Memory saved: {args['topic']}{await self._add(Item(text=args['content'], key=args['topic']), scope)}"
 
     async def _recall_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("get.key", "looks up a topic")
@@ -149,15 +148,19 @@ class MemoryTools:
         return await (self._recall_topic if "topic" in args else self._search)(args, scope)
 
     async def _save(self, args: Mapping[str, str], scope: Scope) -> str:
-        await self._add(Item(text=args["content"]), scope)
-        return "Memory saved."
+        return f"Memory saved.{await self._add(Item(text=args['content']), scope)}"
 
-    async def _add(self, item: Item, scope: Scope) -> None:
-        """Add `item`; a backend that takes it and keeps nothing of it has not saved it, and the model must know."""
+    async def _add(self, item: Item, scope: Scope) -> str:
+        """Add `item`; return what its receipt says of it, in brackets, for the model must know if a part was left out.
+
+        A backend that takes it and keeps nothing of it has not saved it.
+        """
         receipt = await self.target.perform(Request.of(Target.add, [item], scope))
         if receipt.items and not any(one.is_kept for one in receipt.items):
             reason = next((one.reason for one in receipt.items if one.reason), "the memory did not keep it")
             raise Refused(f"this is not stored: {reason}")
+        reasons = "; ".join(dict.fromkeys(one.reason for one in receipt.items if one.is_kept and one.reason))
+        return f" ({reasons})" if reasons else ""
 
     async def _search(self, args: Mapping[str, str], scope: Scope) -> str:
         query = Query(text=args["query"], top_k=FOUND_AT_MOST)

@@ -160,4 +160,5 @@ async def test_what_a_backend_takes_and_does_not_keep_is_not_called_saved(outcom
             return Receipt(items=[ReceiptItem(id=None, text="x", outcome=outcome, reason="it is a secret")])
 
     call = await called(over(Dropping(), "notes"), "save_memory", content="sk-live-1")
-    assert (call.error, call.result) == (said, None if said else "Memory saved.")
+    # The reason of what is kept is for the model, too: a part of it may have been left out.
+    assert (call.error, call.result) == (said, None if said else "Memory saved. (it is a secret)")
