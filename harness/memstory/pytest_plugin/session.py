@@ -297,10 +297,11 @@ def _is_cut_short(session: pytest.Session) -> bool:
 
 
 def _why_lost(session: pytest.Session) -> str:
-    if session.exitstatus == pytest.ExitCode.INTERRUPTED:
-        return "the run was interrupted"
+    # What stopped it ends in an interruption, too.
     if session.shouldfail or session.shouldstop:
         return f"the run was stopped: {session.shouldfail or session.shouldstop}"
+    if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+        return "the run was interrupted"
     why = "the process that ran it ended, pytest did, or a target removed the report's folder"
     return why if session.config.getoption("memstory_isolate") else f"{why}; {ISOLATE}"
 
