@@ -46,14 +46,14 @@ def details(page):
     return [story for one in found for story in json.loads(zlib.decompress(base64.b64decode(one), -15))]
 
 
-def beside(folder):
+def case_pages(folder):
     return sorted((folder / CASES_FOLDER).iterdir())
 
 
 @pytest.mark.usefixtures("small_limits")
 def test_the_pages_beside_the_report_have_every_case_once_with_its_steps(tmp_path, written):
     names = written(101)
-    pages = beside(tmp_path)
+    pages = case_pages(tmp_path)
     assert [page.name for page in pages] == ["00001.html", "00002.html", "00003.html"]
     assert sorted(name for page in pages for name in rows(page)) == sorted(names)
     steps = [story["cases"]["topics"]["html"] for page in pages for story in details(page)]
@@ -93,7 +93,7 @@ def test_report_md_says_the_same_and_links_to_the_pages(tmp_path, written):
 @pytest.mark.usefixtures("small_limits")
 def test_hostile_texts_are_never_markup_on_a_page_beside(tmp_path, written):
     written(101, title=HOSTILE, tags=(HOSTILE,), reason=HOSTILE)
-    for page in (tmp_path / "report.html", *beside(tmp_path)):
+    for page in (tmp_path / "report.html", *case_pages(tmp_path)):
         html = page.read_text()
         assert "<script>alert" not in html
         assert "{{ 7*7 }}" in html
@@ -105,7 +105,7 @@ def test_hostile_texts_are_never_markup_on_a_page_beside(tmp_path, written):
 @pytest.mark.usefixtures("small_limits")
 def test_the_report_is_made_again_from_the_files_of_the_run(tmp_path, written):
     written(201)
-    files = [tmp_path / "report.md", tmp_path / "report.html", *beside(tmp_path)]
+    files = [tmp_path / "report.md", tmp_path / "report.html", *case_pages(tmp_path)]
     before = [file.read_bytes() for file in files]
     for file in files:
         file.unlink()
@@ -151,6 +151,6 @@ def test_20001_cases_have_a_page_that_a_browser_opens_and_names_all_failures(tmp
     assert page.stat().st_size < MOST_BYTES
     assert {f"S{number}" for number in range(0, 20_001, 10)} <= set(rows(page))
     assert "2,001 of the 2,001 that went wrong (all of them)" in page.read_text()
-    names = [name for one in beside(tmp_path) for name in rows(one)]
+    names = [name for one in case_pages(tmp_path) for name in rows(one)]
     assert len(names) == 20_001
     assert set(names) == {case.story for case in cases}

@@ -95,7 +95,7 @@ class StreamingModel:
         self.replies += 1
         return self.reply.format(self.replies), None
 
-    def said(self) -> list[str]:
+    def own_replies(self) -> list[str]:
         return [self.reply.format(number) for number in range(1, self.replies + 1)]
 
 

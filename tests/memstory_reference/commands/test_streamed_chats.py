@@ -44,7 +44,7 @@ def test_the_screen_has_each_streamed_reply_once_and_on_a_line_of_its_own(chat, 
     assert model.replies == len(LINES)
     # What a tool finds holds earlier replies.
     shown = [line for line in out.splitlines() if "Right, noted" in line and "\u2190" not in line]
-    assert shown == model.said()
+    assert shown == model.own_replies()
     assert out.splitlines().count(model.preface) == (len(LINES) if SEARCH[system] else 0)
 
 

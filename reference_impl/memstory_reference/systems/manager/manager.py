@@ -126,9 +126,10 @@ class MemoryManager:
         if isinstance(entries, str) or not isinstance(entries, Sequence):
             raise InputError(f"new memories must be a list, not {type(entries).__name__}")
         now = self._clock.now().astimezone(UTC)
-        return await self.put(
-            owner, [make_memory(owner, one, now, self._new_id, self.config.limits) for one in entries]
-        )
+        memories = [
+            make_memory(owner, self._with_plain_key(one), now, self._new_id, self.config.limits) for one in entries
+        ]
+        return await self.put(owner, memories)
 
     async def remember_fact(self, owner: str, content: str, /, **metadata: Json) -> Memory:
         """Store a fact, which stays for good, with `metadata`, in which even `content` is a free key."""
@@ -383,6 +384,12 @@ class MemoryManager:
         if is_taken and memory.memory_type is MemoryType.FACT:
             return StoredMemory(memory=replace(memory, id=self._new_id()), is_known=False)
         return StoredMemory(memory=memory, is_known=is_taken)
+
+    def _with_plain_key(self, new: NewMemory) -> NewMemory:
+        """Return a new memory whose key holds no secret of its content; what has other types is refused later."""
+        if not (isinstance(new, NewMemory) and isinstance(new.key, str) and isinstance(new.content, str)):
+            return new
+        return replace(new, key=self.config.admit_key(new.key, new.content))
 
     def _admitted(self, memory: Memory) -> Memory:
         """Return a memory without its secrets."""

@@ -89,7 +89,8 @@ def checked_observation(observation: object, config: ObservationsConfig) -> Obse
     texts = config.admit(kept.title, kept.narrative, kept.task, *kept.facts, *kept.sources)
     title, narrative, task, *more = texts
     facts, sources = tuple(more[: len(kept.facts)]), tuple(more[len(kept.facts) :])
-    return replace(kept, title=title, narrative=narrative, task=task, facts=facts, sources=sources)
+    identifier = config.admit_key(kept.id, kept.narrative)
+    return replace(kept, id=identifier, title=title, narrative=narrative, task=task, facts=facts, sources=sources)
 
 
 def checked_score(score: object) -> float | None:

@@ -293,7 +293,8 @@ class TurnsService:
     def _admitted(self, turn: Turn) -> Turn:
         """Return a turn without its secrets."""
         text, metadata = self.config.admit_with(turn.text, turn.metadata)
-        return replace(turn, text=text, metadata=metadata)
+        key = None if turn.key is None else self.config.admit_key(turn.key, turn.text)
+        return replace(turn, text=text, metadata=metadata, key=key)
 
 
 def _checked_ids(ids: Sequence[str]) -> Sequence[str]:

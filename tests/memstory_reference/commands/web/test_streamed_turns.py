@@ -21,7 +21,7 @@ def test_a_turn_has_the_streamed_reply_once_and_nothing_of_what_else_the_model_s
     model = streaming(SEARCH[system])
     server = serve_http("--chat", model.name, system=system)
     turns = [server.ask("POST", "/turn", said=line, session_id="t") for line in LINES]
-    assert [one["answer"] for one in turns] == model.said()
+    assert [one["answer"] for one in turns] == model.own_replies()
     assert len(turns) == model.replies
     if system == "layers":
         assert server.ask("POST", "/end", session_id="t")["waiting"] == 0

@@ -181,3 +181,10 @@ async def test_a_model_that_is_asked_what_it_knows_is_given_all(open_layers, by_
     prompt = next(text for purpose, text in model.prompts if purpose == "chat")
     assert all(f"User HAS {one}" in prompt for one in words)
     assert len(await service.records.listed(who.owner, [Layer.SEMANTIC])) == 3
+
+
+async def test_where_somebody_no_longer_lives_is_forgotten_with_where_they_live(open_layers):
+    service = await open_layers()
+    who = await service.who("ann", "t")
+    await say(service, who, "I don't live in Utrecht any more.", "I live in Oslo.", "Forget where I live.")
+    assert "Utrecht" not in await everything(service, who)

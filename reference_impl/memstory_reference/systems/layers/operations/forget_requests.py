@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.systems.layers.records.record import Arc, Fact, MemoryRecord, text_of
+from memstory_reference.systems.layers.records.record import DENIED, Arc, Fact, MemoryRecord, text_of
 from memstory_reference.text.english import lexicon
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences
@@ -113,7 +113,12 @@ def matching_records(what: str, records: Sequence[MemoryRecord]) -> list[MemoryR
     words = telling_words(what)
     predicates = _PROPERTIES.get(_property_name(what))
     if predicates is not None and token_set(what) & {"my", "i", "me"}:
-        found = [one for one in records if isinstance(one.content, Fact) and one.content.predicate in predicates]
+        # Where somebody no longer lives is told by a denial.
+        found = [
+            one
+            for one in records
+            if isinstance(one.content, Fact) and one.content.predicate.removeprefix(DENIED) in predicates
+        ]
         if found:
             return found
     if not words:

@@ -56,6 +56,7 @@ _VERBS: Sequence[tuple[str, str, re.Pattern[str]]] = [
         ("education", "STUDIES", r"stud(?:y|ies)"),
     )
 ]
+_VERB_WORDS = lexicon.wordset("verbs")
 _ADVERBS = re.compile(
     r"(?:(?:now|currently|also|still|actually|just|recently|originally|really|only)\s+)+", re.IGNORECASE
 )
@@ -283,9 +284,6 @@ def _subject(words: Sequence[str]) -> str:
         if is_plural or word in _VERB_WORDS or word in lexicon.PASTS or re.fullmatch(r"[a-z]+(?:[^s']s|ed)", words[at]):
             return " ".join(words[:at])
     return ""
-
-
-_VERB_WORDS = lexicon.wordset("verbs")
 
 
 def _present(verb: str) -> str:
