@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from memstory_reference.systems.layers.records.record import DENIED, Arc, Fact, MemoryRecord, text_of
 from memstory_reference.text.english import lexicon
+from memstory_reference.text.english.utterances import Context, read_message
+from memstory_reference.text.english.wording import split_sentences
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.token_sets import token_set
@@ -36,13 +38,6 @@ _EVERYTHING = re.compile(
 )
 _NOTHING_NAMED = frozenset(
     {"it", "that", "this", "them", "me", "him", "her", "what i said", "about it", "i asked", "you"}
-)
-_OF_ME = r"(?: (?:about|of) me)?"
-_KNOWN = re.compile(
-    rf"{_POLITE}(?:what (?:all )?do you (?:know|remember){_OF_ME}|what have you (?:stored|remembered|saved){_OF_ME}|"
-    rf"tell me (?:what|everything) you (?:know|remember){_OF_ME}|what is (?:stored|remembered) (?:about|of) me|"
-    r"list (?:my|your) memories)[\s?!.]*",
-    re.IGNORECASE,
 )
 _PROPERTIES: Mapping[str, frozenset[str]] = {
     "name": frozenset({"IS_NAMED"}),
@@ -102,7 +97,8 @@ def asks_what_is_known(said: str) -> bool:
     >>> asks_what_is_known("What do you know about me?"), asks_what_is_known("What do you know about Oslo?")
     (True, False)
     """
-    return bool(_KNOWN.fullmatch(" ".join(said.split())))
+    asked = split_sentences(said)
+    return len(asked) == 1 and read_message(asked[0], Context()).lists
 
 
 def matching_records(what: str, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
