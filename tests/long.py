@@ -59,12 +59,12 @@ PARTS = {
     "kills": Part("SIGKILL while writing", ("-m", "slow and doses", "-k", "kill"), {"MEMSTORY_DOSE": 1}, "doses"),
     "fuzz": Part(
         "damaged files to read, odd arguments to call with, crowds that call",
-        ("-m", "slow and doses", "-k", "not kill and not flipped"),
+        ("-m", "slow and doses", "-k", "not kill and not damaged_file"),
         {"MEMSTORY_DOSE": 1},
         "doses",
     ),
     "flips": Part(
-        "stores with flipped bytes", ("-m", "slow and doses", "-k", "flipped"), {"MEMSTORY_DOSE": 1}, "doses"
+        "stores with damaged files", ("-m", "slow and doses", "-k", "damaged_file"), {"MEMSTORY_DOSE": 1}, "doses"
     ),
     "repeats": Part("tests that failed now and then once", ("-m", "repeats"), {"MEMSTORY_REPEATS": 100}, "repeats"),
     "properties": Part("properties, by new examples", ("-m", "hypothesis and not slow"), {"MEMSTORY_EXAMPLES": 20}),

@@ -9,6 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
+
+from tests.long import PARTS
 
 ROOT = Path(__file__).parents[1]
 REPORT = (ROOT / "reports/long.md").read_text("utf-8")
@@ -113,6 +116,15 @@ def test_a_part_that_ran_nothing_is_no_success(checkout):
     code, said, _ = long(checkout, "flips")
     assert code == 1
     assert "long: flips: nothing ran" in said
+
+
+@pytest.mark.parametrize("part", ["kills", "fuzz", "flips", "repeats"])
+def test_the_words_of_a_part_choose_tests_of_this_project(part):
+    words = PARTS[part].words
+    chosen = Expression.compile(words[words.index("-k") + 1] if "-k" in words else "test")
+    texts = ((ROOT / file).read_text("utf-8") for file in PARTS[part].files())
+    names = [name for text in texts for name in re.findall(r"def (test_\w+)", text)]
+    assert any(chosen.evaluate(lambda word, name=name: word in name) for name in names)
 
 
 def test_a_test_that_cannot_be_read_fails_its_part(checkout):

@@ -104,7 +104,7 @@ def test_all_of_it_works_by_keyboard(opened, server):
     page.keyboard.type("pilot")
     page.keyboard.press("Enter")
     told(page, "Found:")
-    page.get_by_role("button", name="Delete: User's sister is a pilot").focus()
+    page.get_by_role("button", name="Delete: User's sister works as pilot").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("#sure[open]")
     page.keyboard.press("Escape")
@@ -119,7 +119,7 @@ def test_all_of_it_works_by_keyboard(opened, server):
 
 def test_a_question_that_is_opened_again_at_once_takes_the_later_answer(opened, server):
     page = opened()
-    page.get_by_role("button", name="Delete: User's sister is a pilot").focus()
+    page.get_by_role("button", name="Delete: User's sister works as pilot").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("#sure[open]")
     # The event of closing is only queued when the button is pressed again.
@@ -149,7 +149,7 @@ def test_a_refusal_is_one_sentence_on_the_page(opened):
     page.fill("#fields [name=object]", "4111 1111 1111 1111")
     with page.expect_response(lambda answer: answer.status == 400):
         page.get_by_role("button", name="Save").click()
-    told(page, "payment card")
+    told(page, "without the secret")
 
 
 @pytest.mark.parametrize("dark", [False, True])
