@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark.expression import Expression
-
 from tests.long import PARTS
 
 ROOT = Path(__file__).parents[1]
