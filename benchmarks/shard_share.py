@@ -1,7 +1,8 @@
-"""What collecting one of 100 shards of a million cases costs: a story whose rows are in a file of JSON Lines.
+"""What one of 100 shards of a million cases costs, collected and run: a story whose rows are in a file of JSON Lines.
 
-The goals: at most 30 s of CPU and 300 MB for the process that collects shard 7/100, and what it collects is its share.
-Run it with `python benchmarks/shard_share.py [ROWS] [SHARDS]`; a million rows take about half a minute.
+The goals: at most 30 s of CPU and 300 MB for the process that collects shard 7/100, what it collects is its share, and
+to run it takes at most 12 ms of CPU a case and 300 MB, report and all. The target is an oracle that keeps a file for
+each user. Run it with `python benchmarks/shard_share.py [ROWS] [SHARDS]`; a million rows take some four minutes.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import re
 import resource
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROWS, SHARDS, OWN = 1_000_000, 100, 7
-MOST_SECONDS, MOST_MB = 30, 300
+MOST_SECONDS, MOST_MB, MOST_CASE_MS = 30, 300, 12
 STORY = """\
 story: R1
 title: The ${thing} is found
@@ -27,23 +29,33 @@ steps:
 """
 
 
-def collect(folder: Path, *options: str) -> tuple[float, int]:
-    """Collect in a separate process; return its seconds of CPU and how many cases it has.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """How many cases a process had, its seconds of CPU, and the most memory that it or an earlier one held."""
+
+    cases: int
+    cpu_seconds: float
+    megabytes: float
+
+
+def measure(folder: Path, counted: str, *options: str) -> Cost:
+    """Have a separate process play or collect the story; `counted` finds in its last lines how many cases it had.
 
     Raises:
-        RuntimeError: it did not collect.
+        RuntimeError: it did not.
     """
     program = str(Path(sys.executable).with_name("memstory"))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(  # noqa: S603  (our own program)
-        [program, "run", str(folder), "--collect-only", "-qq", "--target", "control:oracle", *options],
+        [program, "run", str(folder), "--target", "control:oracle", *options],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = re.fullmatch(r"big\.story\.yaml: (\d+)", done.stdout.strip())
-    if found is None:
-        raise RuntimeError(f"nothing was collected: {(done.stdout + done.stderr)[-2000:]}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, int(found[1])
+    found = re.search(counted, done.stdout)
+    if found is None or done.returncode:
+        raise RuntimeError(f"it did not end well: {(done.stdout + done.stderr)[-2000:]}")
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(cases=int(found[1]), cpu_seconds=seconds, megabytes=after.ru_maxrss / 1024)
 
 
 def main() -> int:
@@ -55,12 +67,19 @@ def main() -> int:
         with (folder / "rows.jsonl").open("w") as file:
             file.writelines(json.dumps({"thing": f"thing {n}", "shelf": n % 977}) + "\n" for n in range(rows))
         size = (folder / "rows.jsonl").stat().st_size
-        seconds, cases = collect(folder, "--shard", f"{min(OWN, shards)}/{shards}")
-    megabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    print(f"shard {min(OWN, shards)}/{shards} of {rows} rows ({size / 1e6:.0f} MB): {cases} cases")
-    print(f"  {seconds:.1f} s of CPU (goal {MOST_SECONDS}), {megabytes:.0f} MB (goal {MOST_MB})")
-    is_share = rows // shards <= cases <= -(-rows // shards)
-    return int(seconds > MOST_SECONDS or megabytes > MOST_MB or not is_share)
+        shard = f"{min(OWN, shards)}/{shards}"
+        collecting = measure(folder, r"big\.story\.yaml: (\d+)", "--collect-only", "-qq", "--shard", shard)
+        running = measure(folder, r"(\d+) passed in", "-q", "--shard", shard)
+    print(f"shard {shard} of {rows} rows ({size / 1e6:.0f} MB): {collecting.cases} cases")
+    print(f"  collecting: {collecting.cpu_seconds:.1f} s of CPU (goal {MOST_SECONDS}), "
+          f"{collecting.megabytes:.0f} MB (goal {MOST_MB})")  # fmt: skip
+    case_ms = (running.cpu_seconds - collecting.cpu_seconds) / running.cases * 1000
+    print(
+        f"  running: {case_ms:.1f} ms of CPU a case (goal {MOST_CASE_MS}), {running.megabytes:.0f} MB, with its report"
+    )
+    is_share = rows // shards <= collecting.cases == running.cases <= -(-rows // shards)
+    is_cheap = collecting.cpu_seconds <= MOST_SECONDS and case_ms <= MOST_CASE_MS and running.megabytes <= MOST_MB
+    return int(not (is_share and is_cheap))
 
 
 if __name__ == "__main__":
