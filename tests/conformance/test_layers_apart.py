@@ -1,6 +1,5 @@
 """One suite for what the layers keep apart from memory, on every backend: the crisis log and feedback (C-18, C-25)."""
 
-import sqlite3
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -117,26 +116,3 @@ async def test_what_was_appended_outlives_the_backend(name, tmp_path, request):
     async with opened(CRISES, name, tmp_path, request) as log, opened(FEEDBACK, name, tmp_path, request) as said:
         assert await log.alist("ann") == [crisis()]
         assert await said.alist("ann") == [word()]
-
-
-async def test_files_of_earlier_versions_are_read(tmp_path):
-    with sqlite3.connect(tmp_path / "audit") as old:
-        old.execute(
-            "CREATE TABLE crisis_log (id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, "
-            "at TEXT NOT NULL, level TEXT NOT NULL, classifier_path TEXT NOT NULL, signals TEXT NOT NULL)"
-        )
-        row = ("c", "ann", "s", NOON.isoformat(), "acute", "keywords", '["suicide", "self_harm"]')
-        old.execute("INSERT INTO crisis_log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    with sqlite3.connect(tmp_path / "feedback") as old:
-        old.execute(
-            "CREATE TABLE session_feedback (id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, "
-            "at TEXT NOT NULL, label TEXT NOT NULL, source TEXT NOT NULL, comment TEXT NOT NULL)"
-        )
-        words = word().comment.encode("utf-8", "surrogatepass")
-        row = ("w", "ann", "s", NOON.isoformat(), "helpful", "voice", words)
-        old.execute("INSERT INTO session_feedback VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    log, said = SqliteLog(tmp_path / "audit", CRISES), SqliteLog(tmp_path / "feedback", FEEDBACK)
-    assert await log.alist("ann") == [crisis()]
-    assert await said.alist("ann") == [word()]
-    await log.aclose()
-    await said.aclose()

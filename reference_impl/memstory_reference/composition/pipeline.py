@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.vector_stores import is_store
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from memstory_reference.systems.pipeline.settings import PipelineSettings
 
 PIPELINE_FILE = "pipeline.sqlite3"
-OLD_VECTORS = "vectors"
-"""Where an earlier version kept the vectors a second time."""
 
 
 async def open_pipeline_system(settings: PipelineSettings, *, embedder: Embedder, chat: ChatModel) -> PipelineSystem:
@@ -62,7 +58,6 @@ async def open_pipeline(
 
     lock = FolderLock(folder)
     lock.acquire()
-    is_old = (folder / PIPELINE_FILE).is_file()
     parts = PipelineParts(
         embedder=embedder,
         clock=clock,
@@ -79,6 +74,4 @@ async def open_pipeline(
     except BaseException:
         lock.release()
         raise
-    if is_old and is_store(folder / OLD_VECTORS):
-        shutil.rmtree(folder / OLD_VECTORS)
     return service

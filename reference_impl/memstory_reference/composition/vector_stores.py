@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.chroma import OLD_FILE, open_chroma
+from memstory_reference.adapters.vectors.chroma import open_chroma
 from memstory_reference.adapters.vectors.exact_store import EXACT_ROWS, FILE
 from memstory_reference.adapters.vectors.stored_rows import is_sound
 from memstory_reference.errors import StoreConflictError
@@ -33,7 +33,7 @@ Wrap = Callable[["VectorStore"], "VectorStore"]
 
 def is_store(folder: Path) -> bool:
     """Say whether a vector store is in `folder`; nothing is opened or made."""
-    return any((folder / name).is_file() for name in (FILE, OLD_FILE, f"{COLLECTIONS}/{OLD_FILE}"))
+    return any((folder / name).is_file() for name in (FILE, f"{COLLECTIONS}/chroma.sqlite3"))
 
 
 async def reindex_store(folder: Path, embedder: Embedder) -> int:
@@ -79,7 +79,7 @@ async def open_store(
     Chroma's index; by `chroma`, rows and vectors are in Chroma alone. A folder of one engine is refused by the other.
     """
     if server is None and engine == CHROMA:
-        if any((folder / name).is_file() for name in (FILE, OLD_FILE)):
+        if (folder / FILE).is_file():
             raise _other_engine(folder, SQLITE)
         from memstory_reference.adapters.vectors.chroma_store import open_chroma_folder  # noqa: PLC0415
 

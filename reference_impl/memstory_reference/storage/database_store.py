@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from memstory.contract.errors import UnavailableError
@@ -45,15 +46,15 @@ class Database:
         *,
         schema: str | None,
         about: Mapping[str, str] | None = None,
-        migrations: Sequence[str] = (),
+        migrations: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Open `file`, or make it by the statements of `schema`; StoreConflictError if it was made as something else.
 
         With None for `schema` a file that nobody writes meanwhile, and that has no log, is opened to read alone: in a
         tenth of the time, for nothing is locked and no log is made.
 
-        `about` is what has to be equal at each opening, such as the model of the vectors; it is kept in a table. Its
-        `schema` is a number: a file of an earlier one goes through `migrations`, whose first leads from 1 to 2.
+        `about` is what has to be equal at each opening, such as the model of the vectors; it is kept in a table. A file
+        of an earlier `schema` becomes one of this by its statements in `migrations`.
         """
         self.file = file
         self._lost: Mapping[str, int] = {}
@@ -155,7 +156,7 @@ class Database:
             *(self.file, " ".join(findings[0].split()), len(findings), f": some reads lack {lost}" if lost else ""),
         )
 
-    def _prepare(self, schema: str, about: Mapping[str, str], migrations: Sequence[str]) -> None:
+    def _prepare(self, schema: str, about: Mapping[str, str], migrations: Mapping[str, str]) -> None:
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
         is_new = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone() is None
@@ -166,7 +167,7 @@ class Database:
                     f"{self.file} was made with {name} {found[name]!r}, not {value!r}: open it with {found[name]!r}, "
                     "or use another folder"
                 )
-        if "schema" in about and "schema" in found:
+        if "schema" in about and found.get("schema", about["schema"]) != about["schema"]:
             self._migrate(found["schema"], about["schema"], migrations)
         # A new file together, so that the disk is waited for once and not for each statement.
         self._db.executescript(f"BEGIN IMMEDIATE;\n{_ABOUT};\n{schema};" if is_new else schema)
@@ -174,17 +175,16 @@ class Database:
         if is_new:
             self._db.execute("COMMIT")
 
-    def _migrate(self, found: str, wanted: str, migrations: Sequence[str]) -> None:
-        """Bring a file of an earlier schema to this one, each step whole or not at all."""
-        versions = [str(number) for number in range(1, int(wanted) + 1)]
-        if found not in versions or len(migrations) < len(versions) - 1:
+    def _migrate(self, found: str, wanted: str, migrations: Mapping[str, str]) -> None:
+        """Bring a file of an earlier schema to this one, whole or not at all."""
+        if found not in migrations:
             raise StoreConflictError(
-                f"{self.file} has schema {found!r}; this version of memstory reads 1 to {wanted}. "
+                f"{self.file} has schema {found!r}; this version of memstory reads {', '.join([*migrations, wanted])}. "
                 "Open it with the version that made it, or use another folder"
             )
-        for version in range(int(found), int(wanted)):
-            noted = f"UPDATE about SET value = '{version + 1}' WHERE name = 'schema'"  # noqa: S608
-            self._db.executescript(f"BEGIN IMMEDIATE;\n{migrations[version - 1]};\n{noted};\nCOMMIT;")
+        noted = f"UPDATE about SET value = '{wanted}' WHERE name = 'schema'"  # noqa: S608
+        self._db.executescript(f"BEGIN IMMEDIATE;\n{migrations[found]};\n{noted};\nCOMMIT;")
+        LOG.warning("%s: taken over from an earlier version of memstory (schema %s, now %s)", self.file, found, wanted)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

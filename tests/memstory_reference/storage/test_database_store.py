@@ -32,26 +32,29 @@ def test_a_file_of_another_model_is_refused_and_can_be_opened_with_its_own(tmp_p
     opened(tmp_path / "it", "one").close()
 
 
-MIGRATIONS = ("ALTER TABLE notes ADD COLUMN made TEXT", "UPDATE notes SET made = 'before'")
+MIGRATIONS = {"1": "ALTER TABLE notes ADD COLUMN made TEXT; UPDATE notes SET made = 'before'"}
 
 
-def migrated(file, version="3", migrations=MIGRATIONS, model="one"):
-    return Database(file, schema="", about={"schema": version, "model": model}, migrations=migrations)
+def migrated(file, migrations=MIGRATIONS, model="one"):
+    return Database(file, schema="", about={"schema": "3", "model": model}, migrations=migrations)
 
 
-def test_a_file_of_an_earlier_schema_is_brought_up_step_by_step_and_keeps_its_rows(tmp_path):
+def test_a_file_of_an_earlier_schema_is_taken_over_once_with_a_line_that_says_so(tmp_path, caplog):
     opened(tmp_path / "it", "one").execute("INSERT INTO notes VALUES ('a', 'b')")
     for _ in range(2):
         database = migrated(tmp_path / "it")
         assert [tuple(row) for row in database.execute("SELECT * FROM notes")] == [("a", "b", "before")]
         assert database.execute("SELECT value FROM about WHERE name = 'schema'").fetchone()[0] == "3"
         database.close()
+    assert (
+        caplog.text.count(f"{tmp_path / 'it'}: taken over from an earlier version of memstory (schema 1, now 3)") == 1
+    )
 
 
-def test_a_step_that_fails_changes_nothing(tmp_path):
+def test_a_takeover_that_fails_changes_nothing(tmp_path):
     opened(tmp_path / "it", "one").close()
     with pytest.raises(UnavailableError, match="no such table: nowhere"):
-        migrated(tmp_path / "it", "2", ["; ".join((MIGRATIONS[0], "INSERT INTO nowhere VALUES (1)"))])
+        migrated(tmp_path / "it", {"1": "; ".join((MIGRATIONS["1"], "INSERT INTO nowhere VALUES (1)"))})
     assert names(opened(tmp_path / "it", "one")) == []
 
 
@@ -67,7 +70,7 @@ def test_a_schema_that_this_version_does_not_read_is_refused(tmp_path, found):
     database = opened(tmp_path / "it", "one")
     database.execute("UPDATE about SET value = ? WHERE name = 'schema'", (found,))
     database.close()
-    with pytest.raises(StoreConflictError, match=f"has schema '{found}'; this version of memstory reads 1 to 3"):
+    with pytest.raises(StoreConflictError, match=f"has schema '{found}'; this version of memstory reads 1, 3"):
         migrated(tmp_path / "it")
 
 

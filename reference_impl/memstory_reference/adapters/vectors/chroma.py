@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.exact_store import EXACT_ROWS, FILE, ExactStore, Follower
-
-OLD_FILE = "chroma.sqlite3"
-"""What an earlier version wrote, whose rows lay in Chroma itself."""
 
 
 async def open_chroma(
@@ -26,8 +22,6 @@ async def open_chroma(
     lock = FolderLock(folder)
     lock.acquire()
     try:
-        if (folder / OLD_FILE).is_file() and not (folder / FILE).is_file():
-            await asyncio.to_thread(_take_over, folder)
         return ExactStore(
             folder / FILE,
             model=model,
@@ -45,9 +39,3 @@ def _follower(folder: Path) -> Follower:
     from memstory_reference.adapters.vectors.chroma_follower import ChromaFollower  # noqa: PLC0415
 
     return ChromaFollower(folder)
-
-
-def _take_over(folder: Path) -> None:
-    from memstory_reference.adapters.vectors.chroma_follower import take_over  # noqa: PLC0415
-
-    take_over(folder, folder / FILE)

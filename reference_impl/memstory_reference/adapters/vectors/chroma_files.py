@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import shutil
 import struct
 from pathlib import Path
 
@@ -33,14 +32,6 @@ class _PlainUnpickler(pickle._Unpickler):  # noqa: SLF001  (said below)
 def are_indexes_whole(folder: Path) -> bool:
     """Say whether the files of all indexes in a folder agree with their headers."""
     return all(is_index_whole(segment) for segment in _segments(folder))
-
-
-def remove_chroma_files(folder: Path) -> None:
-    """Delete Chroma's files, and no others."""
-    for segment in _segments(folder):
-        shutil.rmtree(segment)
-    for file in folder.glob("chroma.sqlite3*"):
-        file.unlink()
 
 
 def _segments(folder: Path) -> list[Path]:

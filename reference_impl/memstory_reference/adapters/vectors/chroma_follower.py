@@ -17,7 +17,6 @@ from typing import cast
 import chromadb
 import numpy as np
 from chromadb.api.client import Client
-from chromadb.api.models.Collection import Collection
 from chromadb.api.shared_system_client import SharedSystemClient
 from chromadb.config import Settings
 from numpy.typing import NDArray
@@ -28,15 +27,13 @@ from memstory_reference.adapters.vectors.chroma_collections import (
     collection_name,
     find_collection,
     make_collection,
-    own_collections,
     sample_ids,
     unreachable_ids,
 )
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
-from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows
+from memstory_reference.adapters.vectors.stored_rows import StoredRows
 from memstory_reference.adapters.vectors.timely import StuckError, TimedThread
 from memstory_reference.ports import Primitive, Record
-from memstory_reference.storage.database_store import Database
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +43,6 @@ CHURN = 1_000
 BATCH = 1_000
 _STALE = ".stale"
 """Added to the name of a folder whose index did not answer: the next process makes it again."""
-
-_COPY = "-rebuilt"
-"""How the names of half-made copies ended in an earlier version."""
 
 
 class ChromaFollower:
@@ -145,42 +139,6 @@ def _take(rows: ChromaRows, ids: Sequence[str], records: Sequence[Record]) -> in
     rows.put(records, old)
     rows.drop([one for one in old if one not in {row.id for row in records}])
     return len(old)
-
-
-def take_over(folder: Path, file: Path) -> None:
-    """Write the rows of an earlier version, whose store was Chroma itself in `folder`, to `file`; all or none."""
-    part = file.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    client, database = _persistent_client(folder), Database(part, schema=SCHEMA)
-    try:
-        old = [one for one in own_collections(client) if not _is_half_copied(client, one)]
-        for collection in old:
-            _copy(ChromaRows(collection, BATCH), database)
-        database.close()
-        part.rename(file)
-        for collection in list(own_collections(client)):
-            client.delete_collection(collection.name)
-        is_empty = client.count_collections() == 0
-    finally:
-        database.close()
-        client.close()
-    if is_empty:
-        chroma_files.remove_chroma_files(folder)
-
-
-def _copy(rows: ChromaRows, database: Database) -> None:
-    stamp = rows.collection.metadata
-    about = {"model": str(stamp["memstory:model"]), "dimension": str(stamp["memstory:dimension"])}
-    stored = StoredRows(database, stamp["memstory:collection"], stamp["memstory:owner"])
-    ids = rows.select({})
-    for start in range(0, len(ids), BATCH):
-        stored.put(rows.read(ids[start : start + BATCH]).values(), about)
-
-
-def _is_half_copied(client: Client, collection: Collection) -> bool:
-    """Say whether it is the copy of a collection that still exists."""
-    whole = collection.name.removesuffix(_COPY)
-    return whole != collection.name and find_collection(client, whole) is not None
 
 
 def _persistent_client(folder: Path) -> Client:

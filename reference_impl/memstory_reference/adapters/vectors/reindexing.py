@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.chroma import OLD_FILE
 from memstory_reference.adapters.vectors.exact_store import FILE
 from memstory_reference.adapters.vectors.stored_rows import SCHEMA
 from memstory_reference.errors import InputError
@@ -26,13 +25,12 @@ async def reindex(folder: Path, embedder: Embedder) -> int:
     """Embed every text of the store in `folder` by `embedder`, which owns it from then on; return how many.
 
     Raises:
-        InputError: there is no store, or one that was never opened by this version.
+        InputError: there is no store.
         StoreConflictError: another process has the folder.
     """
     file, part = folder / FILE, folder / f"{FILE}.part"
     if not file.is_file():
-        why = "open it once with the model that made it" if (folder / OLD_FILE).is_file() else "no store is there"
-        raise InputError(f"{folder}: {why}")
+        raise InputError(f"{folder}: no store is there")
     lock = FolderLock(folder)
     lock.acquire()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -14,6 +15,8 @@ from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, reason_of
 from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace
+
+LOG = logging.getLogger(__name__)
 
 _ONE_AT_A_TIME = 0x6D656D73746F7279
 """The advisory lock of all who migrate in one database."""
@@ -145,6 +148,11 @@ async def _migrate(
         )
     for migration in migrations[version:]:
         await connection.execute(migration)
+    if 0 < version < len(migrations):
+        versions = (version, len(migrations))
+        LOG.warning(
+            "the schema %r: taken over from an earlier version of memstory (%d, now %d)", place.schema, *versions
+        )
     await connection.execute("UPDATE about SET value = %s WHERE name = %s", (str(len(migrations)), _VERSION))
     return found
 

@@ -49,7 +49,8 @@ CREATE TABLE IF NOT EXISTS outbox (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, id TEXT NOT NULL
 );
 """
-_MIGRATIONS = ("DROP TABLE words",)
+_MIGRATIONS = {"1": "DROP TABLE words"}
+"""The words were divided by other rules; `_index_all` divides them again."""
 _INSERT = """
 INSERT OR IGNORE INTO observations
     (owner, id, title, narrative, facts, task, task_type, final_score, rating, timestamp, sources, vector)

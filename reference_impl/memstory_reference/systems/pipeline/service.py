@@ -60,7 +60,7 @@ from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
 from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
-from memstory_reference.systems.pipeline.stores.tables_store import MIGRATIONS, SCHEMA, SCHEMA_VERSION
+from memstory_reference.systems.pipeline.stores.tables_store import SCHEMA, SCHEMA_VERSION
 from memstory_reference.systems.pipeline.stores.vectors_store import OF_PREFERENCES, MemoryVectors
 from memstory_reference.text.secret_guard import SecretAction
 from memstory_reference.text.stems import is_about
@@ -95,7 +95,7 @@ class PipelineService:
         self._parts = parts
         self.config = self._config = config
         about = {"schema": SCHEMA_VERSION, "model": parts.embedder.model}
-        self._database = Database(file, schema=SCHEMA, about=about, migrations=MIGRATIONS)
+        self._database = Database(file, schema=SCHEMA, about=about)
         self._embedder = CheckedEmbedder(parts.embedder)
         vectors = MemoryVectors(self._database)
         self._preferences = MemoryVectors(self._database, OF_PREFERENCES)

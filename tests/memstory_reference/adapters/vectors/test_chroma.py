@@ -4,25 +4,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import chromadb
 import pytest
-from chromadb.config import Settings
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.folder_lock import LOCK_NAME
 from memstory_reference.adapters.vectors.chroma import open_chroma
-from memstory_reference.adapters.vectors.chroma_collections import collection_name, make_collection
-from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.exact_store import FILE
 from memstory_reference.errors import StoreConflictError
 
 
 def descriptors():
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def _cut_off(*_):
-    raise OSError("cut off")
 
 
 @pytest.fixture
@@ -136,53 +128,4 @@ async def test_folder_removed_after_close_gives_an_empty_store(tmp_path, filled)
     shutil.rmtree(tmp_path / "store")
     store = await open_chroma(tmp_path / "store", model="another")
     assert list(await store.owners("memory")) == []
-    await store.close()
-
-
-def old_store(folder, rows, *, theirs=False):
-    """Make a folder as an earlier version did, whose rows lay in Chroma itself."""
-    client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
-    for owner in ("ana", "bob"):
-        stamp = {"memstory:collection": "memory", "memstory:owner": owner}
-        stamp |= {"memstory:model": "fixed", "memstory:dimension": 8}
-        made = make_collection(client, collection_name("memory", owner), stamp)
-        ChromaRows(made, 100).put(rows, {})
-    copy = make_collection(client, collection_name("memory", "ana") + "-rebuilt", stamp | {"memstory:owner": "ana"})
-    ChromaRows(copy, 100).put(rows[:1], {})
-    if theirs:
-        client.create_collection("theirs", metadata={"x": 1}, embedding_function=None)
-    client.close()
-
-
-async def test_folder_of_an_earlier_version_opens_with_all_that_was_in_it(tmp_path, rows_of, spread):
-    old_store(tmp_path, rows_of(spread(30), kind="topic"))
-    for _ in range(2):
-        store = await open_chroma(tmp_path, model="fixed")
-        assert list(await store.owners("memory")) == ["ana", "bob"]
-        index = await store.index("memory", "ana")
-        assert await index.count({"kind": "topic"}) == 30
-        (found,) = await index.query(spread(30)[7], 1)
-        assert (found.record.id, found.record.text, found.similarity) == ("r0007", "text 7", 1.0)
-        await store.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [LOCK_NAME, FILE]
-
-
-async def test_collections_of_other_programs_are_left_alone(tmp_path, rows_of, spread):
-    old_store(tmp_path, rows_of(spread(3)), theirs=True)
-    store = await open_chroma(tmp_path, model="fixed")
-    assert await (await store.index("memory", "ana")).count() == 3
-    await store.close()
-    client = chromadb.PersistentClient(str(tmp_path), settings=Settings(anonymized_telemetry=False))
-    assert [one.name for one in client.list_collections()] == ["theirs"]
-    client.close()
-
-
-async def test_taking_over_that_was_cut_off_begins_again(tmp_path, rows_of, spread, monkeypatch):
-    old_store(tmp_path, rows_of(spread(30)))
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "rename", _cut_off)
-        with pytest.raises(OSError, match="cut off"):
-            await open_chroma(tmp_path, model="fixed")
-    store = await open_chroma(tmp_path, model="fixed")
-    assert await (await store.index("memory", "bob")).count() == 30
     await store.close()

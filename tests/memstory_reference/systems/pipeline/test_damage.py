@@ -79,20 +79,6 @@ async def test_a_row_that_was_changed_outside_is_left_out_counted_and_can_be_del
     assert await service.centroid_drift("ann") <= 1e-6
 
 
-async def test_a_broken_folder_of_vectors_of_an_earlier_version_is_no_obstacle(opened, tmp_path):
-    service = await opened()
-    await service.ingest("We met Ilse in Graz", "ann", "s")
-    await service.close()
-    vectors = tmp_path / "store" / "vectors"
-    vectors.mkdir()
-    for name in ("chroma.sqlite3", "vectors.sqlite3"):
-        (vectors / name).write_bytes(b"nothing of a database")
-    service = await opened()
-    assert len((await service.recall("Ilse", "ann")).memories) == 1
-    await service.close()
-    assert not vectors.exists()
-
-
 async def test_a_column_that_has_another_name_is_one_clear_error(opened, tmp_path):
     service = await opened()
     await service.ingest("I hate leeks", "ann", "s")

@@ -35,21 +35,6 @@ LOG = logging.getLogger(__name__)
 
 SCHEMA_VERSION = "2"
 
-MIGRATIONS = (
-    # From 1 to 2: turns were a part of their session's JSON, and rows had no checksum.
-    """
-    CREATE TABLE turns (
-        owner TEXT NOT NULL, session TEXT NOT NULL, number INTEGER NOT NULL, extracted INTEGER NOT NULL,
-        data TEXT NOT NULL, checksum TEXT, PRIMARY KEY (owner, session, number)
-    );
-    INSERT INTO turns (owner, session, number, extracted, data)
-        SELECT s.owner, s.session, json_extract(t.value, '$.number'), json_extract(t.value, '$.extracted'), t.value
-        FROM sessions AS s, json_each(s.data, '$.turns') AS t;
-    UPDATE sessions SET data = json_remove(data, '$.turns');
-    ALTER TABLE records ADD COLUMN checksum TEXT
-    """,
-)
-
 SCHEMA = (
     SESSIONS
     + """

@@ -24,7 +24,6 @@ from memstory_reference.systems.layers.records.record import Layer, MemoryRecord
 from memstory_reference.systems.layers.stores.found import KEPT_MATRICES, best_by_tokens, nearest_of
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.sqlite_rows_store import (
-    MIGRATIONS,
     SCHEMA,
     SCHEMA_VERSION,
     DeletedRow,
@@ -42,7 +41,7 @@ class SqliteStore:
 
     def __init__(self, file: Path, *, model: str) -> None:
         about = {"schema": SCHEMA_VERSION, "model": model}
-        self._db = Database(file, schema=SCHEMA, about=about, migrations=MIGRATIONS)
+        self._db = Database(file, schema=SCHEMA, about=about)
         self._rows = SqliteRows(self._db)
         self._locks = NamedLocks()
         self._matrices: OrderedDict[tuple[str, Layer], VectorMatrix] = OrderedDict()

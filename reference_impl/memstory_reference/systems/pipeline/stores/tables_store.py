@@ -1,4 +1,4 @@
-"""The tables of the pipeline, and how those of an earlier version become them."""
+"""The tables of the pipeline."""
 
 from __future__ import annotations
 
@@ -68,24 +68,6 @@ MEMORY_COLUMNS = (
     "owner, id, kind, content, hash, session, importance, created_at, updated_at, role, source, times_seen, "
     "compressed, summary, source_session, compression_source"
 )
-_FIRST_PREFERENCE_COLUMNS = (
-    "owner, id, key, content, hash, session, importance, created_at, updated_at, role, source, times_seen"
+PREFERENCE_COLUMNS = (
+    "owner, id, key, content, hash, session, importance, created_at, updated_at, role, source, times_seen, replaced_by"
 )
-PREFERENCE_COLUMNS = f"{_FIRST_PREFERENCE_COLUMNS}, replaced_by"
-
-_HISTORY_AND_VECTORS = f"""
-DROP TABLE IF EXISTS outbox;
-INSERT OR IGNORE INTO about SELECT 'dimension', length(vector) / 4 FROM memories
-    GROUP BY length(vector) ORDER BY count(*) DESC LIMIT 1;
-UPDATE memories SET summary = NULL WHERE summary IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memories AS s
-    WHERE s.owner = memories.owner AND s.id = memories.summary AND s.compression_source = 1);
-ALTER TABLE preferences RENAME TO earlier;
-{_PREFERENCES}
-INSERT INTO preferences ({PREFERENCE_COLUMNS}, vector) SELECT {_FIRST_PREFERENCE_COLUMNS}, NULL,
-    (SELECT e.vector FROM embeddings AS e WHERE e.owner = earlier.owner AND e.hash = earlier.hash)
-    FROM earlier ORDER BY row;
-DROP TABLE earlier
-"""  # noqa: S608  (constants)
-
-MIGRATIONS = (_HISTORY_AND_VECTORS,)
-"""From 1 to 2: preferences have a history and a vector, which was cached; nothing is hidden without a summary."""

@@ -61,21 +61,6 @@ CREATE TABLE IF NOT EXISTS turns (
 CREATE INDEX IF NOT EXISTS by_session ON turns (session, number);
 CREATE TABLE IF NOT EXISTS vectors (number INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 """
-_MIGRATIONS = (
-    """
-    CREATE TABLE vectors (number INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-    DROP TABLE vocabulary;
-    DROP TABLE words;
-    INSERT INTO vectors SELECT number, vector FROM turns;
-    ALTER TABLE turns DROP COLUMN vector;
-    ALTER TABLE turns DROP COLUMN words;
-    ALTER TABLE turns DROP COLUMN stems;
-    ALTER TABLE turns ADD COLUMN moment INTEGER;
-    ALTER TABLE turns ADD COLUMN signs INTEGER;
-    ALTER TABLE turns ADD COLUMN stems BLOB;
-    ALTER TABLE turns ADD COLUMN read_by INTEGER
-    """,
-)
 _READ = ("moment", "signs", "stems", "read_by")
 _ALL = (*WRITTEN_COLUMNS, *_READ)
 _MARKS = ", ".join("?" * len(_ALL))
@@ -123,7 +108,7 @@ class OwnerStore:
             self._close_database()
             about = {} if self._is_known else {"schema": SCHEMA_VERSION, "model": self._model}
             schema = "" if self._is_known else _SCHEMA
-            self._open = Database(self._file, schema=schema, about=about, migrations=_MIGRATIONS)
+            self._open = Database(self._file, schema=schema, about=about)
             self._may_write = self._is_known = True
         return self._open
 

@@ -15,7 +15,6 @@ import pytest
 from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.turns import open_sqlite_turns
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores import owner_store, sqlite_store
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
@@ -26,24 +25,6 @@ from memstory_reference.text.stems import stems
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST, NORTH = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
 ANY = Conditions()
-VERSION_1 = """
-CREATE TABLE turns (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, key TEXT UNIQUE, kind TEXT NOT NULL,
-    speaker TEXT, session TEXT, said_at TEXT, noted_at TEXT NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL,
-    stems TEXT NOT NULL, words INTEGER NOT NULL, vector BLOB NOT NULL
-);
-CREATE INDEX by_session ON turns (session, number);
-CREATE VIRTUAL TABLE words USING fts5(
-    stems, content = 'turns', content_rowid = 'number', tokenize = 'unicode61'
-);
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, 'row');
-INSERT INTO turns VALUES
-    (1, 'a', 'k', 'turn', 'Ann', 's', '2024-01-07', '2026-01-01T12:00:00+00:00', 'Boxes of tea', '{"room": 3}',
-     'box of tea', 3, x'0000803f00000000'),
-    (2, 'b', NULL, 'note', NULL, NULL, NULL, '2026-01-01T12:00:00+00:00', 'No more milk?', '{}',
-     'no more milk', 3, x'000000000000803f');
-INSERT INTO words (rowid, stems) SELECT number, stems FROM turns;
-"""
 
 
 def written(identifier, text, vector=EAST, **fields):
@@ -69,25 +50,6 @@ def has_log(store, owner):
 def owners_with_open_files(folder):
     held = [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
     return {one.split(".")[0] for one in held if str(folder) in one} - {str(folder / "owners")}
-
-
-async def test_a_store_of_the_first_version_is_brought_up_to_date_with_all_it_holds(store):
-    db = Database(file_of(store, "ann"), schema=VERSION_1, about={"schema": "1", "model": "fixed-2"})
-    db.close()
-    store._owners.execute("INSERT INTO owners VALUES ('ann')")
-    expected = [
-        written("a", "Boxes of tea", key="k", speaker="Ann", session="s", said_at="2024-01-07", metadata={"room": 3}),
-        written("b", "No more milk?", vector=NORTH),
-    ]
-    assert await store.listed("ann", ANY) == [one.turn for one in expected]
-    old = await store.pool("ann", EAST, ["milk", "box"], 5, ANY)
-    await store.put("bob", expected)
-    new = await store.pool("bob", EAST, ["milk", "box"], 5, ANY)
-    for column in ("cosines", "times", "signs", "words", "moments", "vectors"):
-        assert np.array_equal(getattr(old, column), getattr(new, column)), column
-    assert await store.delete("ann", ["b"]) == ["b"]
-    await store.put("ann", [written("c", "milk")])
-    assert (await store.pool("ann", EAST, ["milk"], 5, ANY)).holding == {"milk": 1}
 
 
 async def test_a_store_of_a_later_version_is_refused(store):

@@ -73,7 +73,6 @@ MIGRATIONS: Sequence[str] = (
         PRIMARY KEY (owner, session)
     );
     """,
-    # Turns were a part of their session's JSON, which `sessions_store` still reads: Postgres takes no NUL out of JSON.
     """
     CREATE TABLE turns (
         owner text COLLATE "C" NOT NULL,

@@ -100,7 +100,4 @@ async def forget_sessions(connection: Connection, owner: str) -> int:
 
 def _buffer(row: TupleRow, turns: Sequence[SpokenTurn]) -> SessionMemoryBuffer:
     owner, session, started_at, last_at, text = row
-    data = json.loads(text)
-    # A session of the first schema holds its turns itself, until it is saved.
-    held = [turn_of(turn["number"], turn, extracted=turn["extracted"]) for turn in data.get("turns", ())]
-    return buffer_of(owner, session, started_at, last_at, data, [*held, *turns])
+    return buffer_of(owner, session, started_at, last_at, json.loads(text), turns)

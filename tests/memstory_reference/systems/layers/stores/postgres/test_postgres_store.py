@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import random
 import shutil
@@ -25,7 +24,6 @@ from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import claim_schema, drop_unclaimed
 from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
-from memstory_reference.systems.layers.stores.postgres.postgres_rows_store import MIGRATIONS
 from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -139,30 +137,6 @@ async def test_stores_that_open_at_once_migrate_once(postgres_database):
     assert [found.id for found in await stores[-1].alist("ann")] == ["f"]
     for store in stores:
         await store.aclose()
-
-
-async def test_a_schema_whose_turns_lay_in_their_session_is_brought_up(postgres_database):
-    turn = {"number": 1, "user": "nul \0 half \ud800 猫", "assistant": "Hello", "extracted": True}
-    data = {"arc_id": "a", "turn_count": 1, "turns": [turn], "held": []}
-    told(
-        postgres_database,
-        "CREATE SCHEMA memstory",
-        "CREATE TABLE memstory.about (name text PRIMARY KEY, value text NOT NULL)",
-        "INSERT INTO memstory.about VALUES ('schema', '1')",
-        "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public",
-        "SET search_path = memstory, public",
-        MIGRATIONS[0],
-    )
-    with psycopg.connect(postgres_database, autocommit=True) as connection:
-        insert = "INSERT INTO memstory.sessions VALUES ('ann', 's', now(), now(), %s)"
-        connection.execute(insert, (json.dumps(data),))
-    store = await opened(postgres_database)
-    (found,) = (await store.aload("ann", "s", last=0)).turns
-    assert (found.user, found.assistant, found.extracted) == (turn["user"], "Hello", True)
-    await store.asave((await store.aload("ann", "s", last=0)).spoken("two", "2", NOON))
-    assert [one.user for one in (await store.aload("ann", "s")).turns] == [turn["user"], "two"]
-    assert [one.user for one in (await store.aload("ann", "s", last=1)).turns] == ["two"]
-    await store.aclose()
 
 
 async def test_schemas_are_apart_down_to_their_locks(postgres_database):
