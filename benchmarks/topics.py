@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from memstory_reference.adapters.clocks import SystemClock
-from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.ports import Purpose, Vectors, VectorStore
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
@@ -71,7 +71,7 @@ def engram(number: int) -> str:
 
 async def fill(folder: Path, each: int) -> None:
     """Write `each` memories for every owner, a few of them topics."""
-    store = await open_chroma(folder, model=Drawn.model)
+    store = open_exact_folder(folder, model=Drawn.model)
     service = service_over(store, new_ids())
     for number in range(OWNERS):
         facts = [(f"user.fact_{at}", f"value {at} of {number}") for at in range(TOPICS_EACH)]
@@ -93,7 +93,7 @@ async def p50_ms(work: Callable[[], Awaitable[None]]) -> float:
 async def measured(folder: Path, each: int) -> dict[str, float]:
     """Return what a call costs in a store that was opened again, in ms."""
     await fill(folder, each)
-    store = await open_chroma(folder, model=Drawn.model)
+    store = open_exact_folder(folder, model=Drawn.model)
     service = service_over(store, new_ids())
     chance = random.Random(3)  # noqa: S311  (which owners are asked for)
     for number in range(OWNERS):
@@ -115,7 +115,7 @@ async def measured(folder: Path, each: int) -> dict[str, float]:
 
 async def write_rates(folder: Path) -> tuple[float, float]:
     """Return the engrams a second in one batch, and one by one."""
-    store = await open_chroma(folder, model=Drawn.model)
+    store = open_exact_folder(folder, model=Drawn.model)
     service = service_over(store, new_ids())
     await service.write_episodic("writer", "first")
     began = time.perf_counter()

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memstory_reference.adapters.vectors.chroma import open_chroma
-from memstory_reference.adapters.vectors.exact_store import ExactStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore, open_exact_folder
 from memstory_reference.ports import Record, Vectors
 
 OWNERS, DIMENSION, K = 100, 384, 10
@@ -55,11 +54,11 @@ async def p50_ms(work: Callable[[], Awaitable[object]]) -> float:
 async def measured(folder: Path, each: int) -> dict[str, float]:
     """Fill the store, open it again, and return what a call costs once and ever after, in ms."""
     names = [f"owner {number}" for number in range(OWNERS)]
-    store = await open_chroma(folder, model="random")
+    store = open_exact_folder(folder, model="random")
     for seed, name in enumerate(names):
         await (await store.index("memory", name)).upsert(rows(each, seed))
     await store.close()
-    store = await open_chroma(folder, model="random")
+    store = open_exact_folder(folder, model="random")
     chance, queries = random.Random(3), vectors(SAMPLES, 9)  # noqa: S311  (which rows are asked for)
     first = []
     for name in names:
@@ -125,7 +124,7 @@ async def main() -> None:
             line += f" (goal {GOAL_GROWTH:g}: {verdict(met=ratio <= GOAL_GROWTH)})"
         print(line)
     with tempfile.TemporaryDirectory() as folder:
-        batched, single = await batch_gain(await open_chroma(Path(folder), model="random"))
+        batched, single = await batch_gain(open_exact_folder(Path(folder), model="random"))
     print(
         f"writing: {batched:,.0f} rows/s in one batch, {single:,.0f} one by one; {batched / single:.1f} x "
         f"(goal {GOAL_BATCH:.0f} x: {verdict(met=batched >= GOAL_BATCH * single)})"

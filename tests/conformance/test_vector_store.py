@@ -1,4 +1,4 @@
-"""One suite that every vector store passes: in memory, in SQLite, with Chroma's index beside it, in Chroma itself."""
+"""One suite that every vector store passes: in memory, in SQLite, in Chroma."""
 
 import asyncio
 import contextlib
@@ -15,16 +15,15 @@ from hypothesis import strategies as st
 from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.vectors.chroma import open_chroma
 from memstory_reference.adapters.vectors.chroma_store import open_chroma_folder, open_chroma_server
-from memstory_reference.adapters.vectors.exact_store import ExactStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore, open_exact_folder
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Record
 
 CHROMA = Path(sys.executable).parent / "chroma"
 EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
 NAMES = itertools.count()
-STORES = ("memory", "sqlite", "chroma index", "chroma folder", "chroma server")
+STORES = ("memory", "sqlite", "chroma folder", "chroma server")
 
 
 async def opened_server(port):
@@ -56,8 +55,8 @@ async def store(request, tmp_path):
             opened = await open_chroma_folder(tmp_path, tmp_path / "rows", model="fixed")
         case "chroma server":
             opened = await opened_server(request.getfixturevalue("server_port"))
-        case kind:
-            opened = await open_chroma(tmp_path, model="fixed", exact_rows=0 if kind == "chroma index" else 5_000)
+        case _:
+            opened = open_exact_folder(tmp_path, model="fixed")
     yield opened
     await opened.close()
 

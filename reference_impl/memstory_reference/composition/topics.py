@@ -66,7 +66,7 @@ async def open_topics(
 async def open_topics_store(settings: TopicsSettings, embedder: Embedder) -> VectorStore:
     """Open the vector store of `settings`."""
     folder, server = Path(settings.chroma_path), settings.chroma_server
-    return await open_store(folder, embedder, engine=settings.store, server=server, exact_rows=settings.exact_rows)
+    return await open_store(folder, embedder, engine=settings.store, server=server)
 
 
 def memory_service(settings: TopicsSettings, store: VectorStore, embedder: ProfiledEmbedder) -> MemoryService:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.chroma import open_chroma
-from memstory_reference.adapters.vectors.exact_store import EXACT_ROWS, FILE
+from memstory_reference.adapters.vectors.exact_store import FILE, open_exact_folder
 from memstory_reference.adapters.vectors.stored_rows import is_sound
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.setting_rules import CHROMA, SQLITE
@@ -53,7 +51,6 @@ def drop_damaged(folder: Path) -> None:
         LOG.warning("%s: the vectors are damaged; they are made again", folder)
         for file in folder.glob(f"{FILE}*"):
             file.unlink()
-        shutil.rmtree(folder / "chroma", ignore_errors=True)
     finally:
         lock.release()
 
@@ -71,12 +68,10 @@ async def open_store(
     *,
     engine: str = SQLITE,
     server: str | None = None,
-    exact_rows: int = EXACT_ROWS,
 ) -> VectorStore:
     """Open the vector store for the vectors of `embedder`: of `server` (HOST:PORT), else in `folder` by `engine`.
 
-    Until it is closed this process owns the folder. By `sqlite`, an owner of more than `exact_rows` rows is searched by
-    Chroma's index; by `chroma`, rows and vectors are in Chroma alone. A folder of one engine is refused by the other.
+    Until it is closed this process owns the folder, which the other engine refuses.
     """
     if server is None and engine == CHROMA:
         if (folder / FILE).is_file():
@@ -88,7 +83,7 @@ async def open_store(
     if server is None:
         if (folder / COLLECTIONS).is_dir():
             raise _other_engine(folder, CHROMA)
-        return await open_chroma(folder, model=embedder.model, dimension=embedder.dimension, exact_rows=exact_rows)
+        return open_exact_folder(folder, model=embedder.model, dimension=embedder.dimension)
     from memstory_reference.adapters.vectors.chroma_store import open_chroma_server  # noqa: PLC0415
 
     host, _, port = server.rpartition(":")

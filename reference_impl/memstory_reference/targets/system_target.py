@@ -201,7 +201,7 @@ class SystemFactory(TargetFactory):
 
     # Not onnxruntime: its import starts a thread and opens a database.
     preload: ClassVar[Sequence[str]] = (
-        "memstory_reference.adapters.vectors.chroma",
+        "memstory_reference.adapters.vectors.exact_store",
         "memstory_reference.adapters.embedding.embedding_cache",
         "memstory_reference.adapters.offline_chat",
         "tokenizers",

@@ -13,7 +13,6 @@ from memstory_reference.systems.topics.settings import TopicsSettings, default_t
 SETTINGS = (
     "chat",
     "collection",
-    "exact_rows",
     "keep_pins",
     "max_memory_characters",
     "max_query_characters",

@@ -24,15 +24,12 @@ TIE_ROOM, TIE_LIMIT = 16, 1_000
 class ChromaRows:
     """Blocking access to a collection; `batch` is the most rows that the client takes at once.
 
-    One that only follows the rows of another store keeps no texts; one with copies has each vector a second time.
+    One with copies has each vector a second time.
     """
 
-    def __init__(
-        self, collection: Collection, batch: int, *, is_follower: bool = False, has_copies: bool = False
-    ) -> None:
+    def __init__(self, collection: Collection, batch: int, *, has_copies: bool = False) -> None:
         self.collection = collection
         self._batch = batch
-        self._is_follower = is_follower
         self._has_copies = has_copies
 
     def put(self, records: Sequence[Record], old: Mapping[str, Record]) -> None:
@@ -40,7 +37,7 @@ class ChromaRows:
         for part in _parts(records, self._batch):
             self.collection.upsert(
                 ids=[record.id for record in part],
-                documents=["" if self._is_follower else record.text for record in part],
+                documents=[record.text for record in part],
                 embeddings=np.array([record.vector for record in part], dtype=np.float32),
                 metadatas=[self._metadata(record, old.get(record.id)) for record in part],
             )
@@ -56,11 +53,10 @@ class ChromaRows:
         """Return the rows that exist, by id, in the order of `ids`, with their vectors."""
         found: dict[str, Record] = {}
         for part in _parts(ids, self._batch):
-            # Of followers the vectors are in another store, and copies are in the metadata.
-            is_plain = not (self._is_follower or self._has_copies)
-            asked: list[Any] = ["documents", "metadatas", *(["embeddings"] if is_plain else [])]
+            asked: list[Any] = ["documents", "metadatas", *([] if self._has_copies else ["embeddings"])]
             answer = self.collection.get(ids=list(part), include=asked)
-            embeddings: Any = answer["embeddings"] if is_plain else [None] * len(answer["ids"])
+            # Copies are in the metadata.
+            embeddings: Any = [None] * len(answer["ids"]) if self._has_copies else answer["embeddings"]
             columns = (answer["ids"], answer["documents"] or [], answer["metadatas"] or [], embeddings)
             found |= {one: _record(one, *rest) for one, *rest in zip(*columns, strict=True)}
         return {one: found[one] for one in ids if one in found}

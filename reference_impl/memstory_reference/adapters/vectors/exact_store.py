@@ -3,56 +3,35 @@
 from __future__ import annotations
 
 import logging
-import sys
+import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory.contract.errors import SetupError, UnavailableError
+from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows, model_and_dimension, owners_of
-from memstory_reference.adapters.vectors.timely import StuckError
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, equality_test
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import VectorMatrix
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FILE = "vectors.sqlite3"
-EXACT_ROWS = 5_000
-"""Up to so many rows an owner is searched exactly where an index beside SQLite could answer."""
+_INDEXES = ("chroma", "chroma.stale")
+"""Folders in which an earlier version kept Chroma's index of the same rows: what is forgotten must not stay there."""
 
 HELD_ROWS = 100_000
 """Rows of all owners held in memory: 150 MB of vectors at 384 numbers."""
 
 KEPT_CONDITIONS = 64
 """Conditions of one owner whose rows are known without looking at them again."""
-
-
-class Follower(Protocol):
-    """An index beside SQLite that follows the rows and may miss some: for owners who are too large for a matrix."""
-
-    def near(
-        self, rows: StoredRows, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]
-    ) -> Sequence[str]:
-        """Return at least the k nearest ids that it knows, after it has caught up."""
-        ...
-
-    def catch_up(self, rows: StoredRows) -> None:
-        """Take in what changed."""
-        ...
-
-    def close(self) -> None:
-        """Release the index."""
-        ...
 
 
 class _Held:
@@ -97,7 +76,7 @@ class _Held:
 
 
 class ExactRows:
-    """One owner's rows: in SQLite, in memory while they are searched, and in a follower's index if they are many."""
+    """One owner's rows: in SQLite, and in memory while they are searched."""
 
     def __init__(self, store: ExactStore, stored: StoredRows) -> None:
         self._store = store
@@ -120,26 +99,16 @@ class ExactRows:
         gone = self._stored.drop(ids)
         if (held := self._store.held.get(self._stored.key)) is not None:
             held.drop(gone)
-        if gone and self._stored.is_followed:
-            # Nothing of a forgotten row stays in the other index; if it cannot take it now, it is left to do.
-            self._store.followed(lambda follower: follower.catch_up(self._stored))
         return gone
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
         """Return the k nearest rows, ties by id."""
-        if self.count() <= self._store.exact_rows:
-            return self._store.in_memory(self._stored).nearest(vector, k, where)
-        near = self._store.followed(lambda follower: follower.near(self._stored, vector, k, where))
-        if near is None:
-            return self._store.in_memory(self._stored).nearest(vector, k, where)
-        self._store.held.pop(self._stored.key, None)
-        return _Held(self.read(near)).nearest(vector, k, {})
+        return self._store.in_memory(self._stored).nearest(vector, k, where)
 
 
 class ExactStore:
     """A `VectorStore` in one SQLite file, or in memory alone if there is no `file`; one process owns the file.
 
-    An owner of more than `exact_rows` rows is searched by the index that `follower` makes when it is first asked.
     `release` is called at the end.
     """
 
@@ -149,8 +118,6 @@ class ExactStore:
         *,
         model: str,
         dimension: int | None = None,
-        exact_rows: int = sys.maxsize,
-        make_follower: Callable[[], Follower] | None = None,
         release: Callable[[], object] = lambda: None,
     ) -> None:
         self._db = Database(file or Path(":memory:"), schema=SCHEMA)
@@ -158,11 +125,7 @@ class ExactStore:
         self._model = model
         self.dimension = dimension
         self._place = file.parent if file else "memory"
-        self._make_follower = make_follower
-        self._follower: Follower | None = None
-        self._is_follower_lost = False
         self._release = release
-        self.exact_rows = exact_rows
         self._used: WeakValueDictionary[tuple[str, str], ExactRows] = WeakValueDictionary()
         self._rows: dict[tuple[str, str], ExactRows] = {}
         self.held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
@@ -190,27 +153,6 @@ class ExactStore:
         self.dimension = dimension
         return {"model": self._model, "dimension": str(dimension)}
 
-    def follower(self) -> Follower:
-        """Return the index beside SQLite."""
-        if self._follower is None:
-            if self._make_follower is None:
-                raise RuntimeError(f"{self._place} was opened without the index that its large owners have")
-            self._follower = self._make_follower()
-        return self._follower
-
-    def followed(self, ask: Callable[[Follower], T]) -> T | None:
-        """Return what the index beside SQLite answers; None if it cannot, which it never can once it was stuck."""
-        if self._is_follower_lost:
-            return None
-        try:
-            return ask(self.follower())
-        except StuckError as error:
-            self._is_follower_lost = True
-            logger.warning("%s; until the store is opened again its rows are searched one by one", error)
-        except (SetupError, UnavailableError) as error:
-            logger.warning("the index could not be used, so the rows are searched one by one: %s", error)
-        return None
-
     def in_memory(self, rows: StoredRows) -> _Held:
         """Return the rows in memory; those of others go, the longest unused first, until they fit."""
         if not rows.count():
@@ -237,8 +179,26 @@ class ExactStore:
 
     def _close(self) -> None:
         try:
-            if self._follower:
-                self._follower.close()
             self._db.close()
         finally:
             self._release()
+
+
+def open_exact_folder(folder: Path, *, model: str, dimension: int | None = None) -> ExactStore:
+    """Open the store in `folder`, which this store alone owns until it is closed.
+
+    Raises:
+        StoreConflictError: another store has the folder, or made it with another model or dimension.
+        SetupError: the folder cannot be written.
+    """
+    lock = FolderLock(folder)
+    lock.acquire()
+    try:
+        store = ExactStore(folder / FILE, model=model, dimension=dimension, release=lock.release)
+        for index in [folder / name for name in _INDEXES if (folder / name).is_dir()]:
+            logger.info("%s is deleted: an index of the rows that are in %s", index, FILE)
+            shutil.rmtree(index)
+    except BaseException:
+        lock.release()
+        raise
+    return store

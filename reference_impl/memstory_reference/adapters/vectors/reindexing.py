@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -44,8 +43,6 @@ async def reindex(folder: Path, embedder: Embedder) -> int:
         for log in ("-wal", "-shm"):
             file.with_name(file.name + log).unlink(missing_ok=True)
         part.replace(file)
-        # It holds vectors of the other model; what is not there is made again.
-        shutil.rmtree(folder / "chroma", ignore_errors=True)
         return number
     finally:
         lock.release()
@@ -66,8 +63,6 @@ async def _embedded(database: Database, embedder: Embedder) -> int:
             database.executemany("UPDATE rows SET vector = ? WHERE rowid = ?", pairs)
         about = [("model", embedder.model), ("dimension", str(dimension))]
         database.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about)
-        database.execute("UPDATE owners SET followed = 0")
-        database.execute("DELETE FROM pending")
     return len(rows)
 
 

@@ -1,6 +1,6 @@
 """Vector rows in SQLite, one owner's at a time; blocking.
 
-What is deleted is overwritten. An owner whose rows an index beside SQLite follows has a list of what it does not know.
+What is deleted is overwritten.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from memstory_reference.storage.database_store import Database, batches_of_value
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS owners (
-    number INTEGER PRIMARY KEY, collection TEXT NOT NULL, owner TEXT NOT NULL, followed INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (collection, owner)
+    number INTEGER PRIMARY KEY, collection TEXT NOT NULL, owner TEXT NOT NULL, UNIQUE (collection, owner)
 );
 CREATE TABLE IF NOT EXISTS rows (
     owner INTEGER NOT NULL, id TEXT NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL, vector BLOB NOT NULL,
     UNIQUE (owner, id)
 );
-CREATE TABLE IF NOT EXISTS pending (owner INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (owner, id)) WITHOUT ROWID;
 """
 _PUT = (
     "INSERT INTO rows (owner, id, text, metadata, vector) VALUES (?, ?, ?, ?, ?) ON CONFLICT (owner, id) DO UPDATE "
@@ -50,12 +48,6 @@ class StoredRows:
         """Whether the owner ever wrote."""
         return bool(self._number())
 
-    @property
-    def is_followed(self) -> bool:
-        """Whether an index beside SQLite holds these rows too."""
-        found = self._owner()
-        return found is not None and bool(found[1])
-
     def put(self, records: Iterable[Record], about: Mapping[str, str]) -> None:
         """Write rows that have vectors, all or none; the first of a store bring with them what it is `about`."""
         self._count = None
@@ -63,9 +55,7 @@ class StoredRows:
             with self._db.transaction():
                 self._db.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(about.items()))
                 self._db.execute("INSERT OR IGNORE INTO owners (collection, owner) VALUES (?, ?)", self.key)
-                rows = [(self._number(), *_values(record)) for record in records]
-                self._db.executemany(_PUT, rows)
-                self._announce([row[1] for row in rows])
+                self._db.executemany(_PUT, [(self._number(), *_values(record)) for record in records])
         except BaseException:
             self._known = 0  # the number may have been taken back, and be somebody else's next
             raise
@@ -76,7 +66,6 @@ class StoredRows:
         with self._db.transaction():
             gone = self._known_ids(ids)  # not read: one that is damaged can be forgotten
             self._db.executemany("DELETE FROM rows WHERE owner = ? AND id = ?", [(number, one) for one in gone])
-            self._announce(gone)
         if gone:
             self._db.forget_log()
         return gone
@@ -113,28 +102,6 @@ class StoredRows:
             (self._count,) = self._db.execute("SELECT count(*) FROM rows WHERE owner = ?", self._args()).fetchone()
         return int(self._count)
 
-    def follow(self) -> None:
-        """Note that an index follows these rows, and knows none of them yet."""
-        with self._db.transaction():
-            self._db.execute("UPDATE owners SET followed = 1 WHERE number = ?", self._args())
-            self._db.execute("INSERT OR IGNORE INTO pending SELECT owner, id FROM rows WHERE owner = ?", self._args())
-
-    def pending(self, limit: int) -> list[str]:
-        """Return ids that the index does not know, or knows as they were before."""
-        rows = self._db.execute("SELECT id FROM pending WHERE owner = ? LIMIT ?", (self._number(), limit))
-        return [row[0] for row in rows]
-
-    def done(self, ids: Sequence[str]) -> None:
-        """Strike off what the index has taken."""
-        with self._db.transaction():
-            rows = [(self._number(), one) for one in ids]
-            self._db.executemany("DELETE FROM pending WHERE owner = ? AND id = ?", rows)
-
-    def _announce(self, ids: Sequence[str]) -> None:
-        if self.is_followed:
-            rows = [(self._number(), one) for one in ids]
-            self._db.executemany("INSERT OR IGNORE INTO pending VALUES (?, ?)", rows)
-
     def _known_ids(self, ids: Sequence[str]) -> list[str]:
         found: set[str] = set()
         for marks, part in batches_of_values(ids):
@@ -157,14 +124,11 @@ class StoredRows:
     def _number(self) -> int:
         """Return the owner's number; 0, which nobody has, before the first row."""
         if not self._known:
-            found = self._owner()
+            found = self._db.execute(
+                "SELECT number FROM owners WHERE collection = ? AND owner = ?", self.key
+            ).fetchone()
             self._known = 0 if found is None else found[0]
         return self._known
-
-    def _owner(self) -> tuple[int, int] | None:
-        sql = "SELECT number, followed FROM owners WHERE collection = ? AND owner = ?"
-        row = self._db.execute(sql, self.key).fetchone()
-        return None if row is None else (row[0], row[1])
 
 
 def model_and_dimension(database: Database) -> tuple[str, int] | None:

@@ -37,7 +37,6 @@ class TopicsSettings(CheckedSettings):
     chroma_path: str
     chroma_server: str | None
     store: str
-    exact_rows: int
     collection: str
     embedding_model: str
     top_k: int
@@ -85,7 +84,6 @@ TopicsSettings.rules = {
         )
     ),
     "store": ENGINE,
-    "exact_rows": count_rule(1_000_000, 0),
     "collection": text_rule("a name on one line"),
     **MODEL_RULES,
     "top_k": count_rule(1_000),

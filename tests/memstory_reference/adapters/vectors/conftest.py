@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.ports import Record
 
 
@@ -33,8 +33,8 @@ def rows_of():
 def filled(rows_of):
     """Return what opens a store in a folder and writes rows of one owner."""
 
-    async def fill(folder, count=30, *, exact_rows=5_000, owner="ana"):
-        store = await open_chroma(folder, model="fixed", exact_rows=exact_rows)
+    async def fill(folder, count=30, *, owner="ana"):
+        store = open_exact_folder(folder, model="fixed")
         index = await store.index("memory", owner)
         await index.upsert(rows_of(drawn(count)))
         return store, index

@@ -10,10 +10,15 @@ from memstory_reference.adapters.vectors import exact_store
 from memstory_reference.adapters.vectors.exact_store import FILE, ExactStore
 from memstory_reference.adapters.vectors.reindexing import reindex
 from memstory_reference.adapters.vectors.stored_rows import is_sound
+from memstory_reference.storage.database_store import Database
+
+EXECUTEMANY = Database.executemany
 
 
-def _broken(*_):
-    raise RuntimeError
+def _write_then_fail(database, sql, rows):
+    EXECUTEMANY(database, sql, rows)
+    if " rows " in sql:
+        raise RuntimeError
 
 
 async def test_longest_unused_owner_leaves_memory_and_is_found_again(rows_of, spread, monkeypatch):
@@ -36,7 +41,7 @@ async def test_write_that_fails_changes_neither_the_file_nor_memory(rows_of, spr
     await index.query(spread(1)[0], 1)
 
     with monkeypatch.context() as patched:
-        patched.setattr("memstory_reference.adapters.vectors.stored_rows.StoredRows._announce", _broken)
+        patched.setattr(Database, "executemany", _write_then_fail)
         with pytest.raises(RuntimeError):
             await index.upsert(rows_of(spread(4, seed=3), prefix="n"))
         with pytest.raises(RuntimeError):
@@ -61,7 +66,7 @@ async def test_owner_whose_first_write_fails_sees_nobody_else(rows_of, spread, m
     store = ExactStore(model="fixed")
     ana, bob = await store.index("memory", "ana"), await store.index("memory", "bob")
     with monkeypatch.context() as patched:
-        patched.setattr("memstory_reference.adapters.vectors.stored_rows.StoredRows._announce", _broken)
+        patched.setattr(Database, "executemany", _write_then_fail)
         with pytest.raises(RuntimeError):
             await ana.upsert(rows_of(spread(4)))
     await bob.upsert(rows_of(spread(4)))

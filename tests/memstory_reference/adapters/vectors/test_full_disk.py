@@ -5,15 +5,13 @@ import asyncio
 import pytest
 
 from memstory.contract.errors import MemstoryError
-from memstory_reference.adapters.vectors import chroma_collections
-from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 
 
 @pytest.mark.slow
-async def test_on_a_full_disk_nothing_acknowledged_is_lost_and_close_returns(small_disk, rows_of, spread, monkeypatch):
-    monkeypatch.setattr(chroma_collections, "SYNC_ROWS", 50)
+async def test_on_a_full_disk_nothing_acknowledged_is_lost_and_close_returns(small_disk, rows_of, spread):
     folder, enlarge = small_disk
-    store = await open_chroma(folder / "store", model="fixed", exact_rows=0)
+    store = open_exact_folder(folder / "store", model="fixed")
     index = await store.index("memory", "ana")
     kept, refused = [], 0
     async with asyncio.timeout(120):
@@ -31,7 +29,7 @@ async def test_on_a_full_disk_nothing_acknowledged_is_lost_and_close_returns(sma
     assert kept
     assert refused
     enlarge()
-    store = await open_chroma(folder / "store", model="fixed", exact_rows=0)
+    store = open_exact_folder(folder / "store", model="fixed")
     index = await store.index("memory", "ana")
     assert {row.id for row in await index.list()} == set(kept)
     rows = rows_of(spread(100, seed=0), prefix="b00-")

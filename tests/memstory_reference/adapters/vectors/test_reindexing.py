@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.adapters.vectors.reindexing import reindex
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import EmbedderUnavailableError
@@ -19,12 +19,12 @@ class Other:
 
 
 async def open_as_other(folder):
-    store = await open_chroma(folder, model="other", exact_rows=0)
+    store = open_exact_folder(folder, model="other")
     return store, await store.index("memory", "ana")
 
 
 async def test_after_reindexing_the_store_is_the_other_models_and_finds_everything(tmp_path, filled, spread):
-    store, index = await filled(tmp_path, 30, exact_rows=0)
+    store, index = await filled(tmp_path, 30)
     await index.query(spread(1)[0], 1)
     await store.close()
     with pytest.raises(StoreConflictError, match="memory reindex"):
@@ -43,7 +43,7 @@ async def test_reindexing_that_fails_leaves_the_store_as_it_was(tmp_path, filled
     broken.fails_at = 17
     with pytest.raises(EmbedderUnavailableError):
         await reindex(tmp_path, broken)
-    store = await open_chroma(tmp_path, model="fixed")
+    store = open_exact_folder(tmp_path, model="fixed")
     index = await store.index("memory", "ana")
     assert (await index.query(spread(30)[17], 1))[0].record.text == "text 17"
     await store.close()

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.systems.manager.memories.memory import MemoryType
 
 FACTS = 30
@@ -14,7 +14,7 @@ FACTS = 30
 
 @pytest.fixture
 async def folder(make_world, tmp_path):
-    world = make_world(store=await open_chroma(tmp_path, model="words"))
+    world = make_world(store=open_exact_folder(tmp_path, model="words"))
     for number in range(FACTS):
         await world.manager.store("ann", f"fact number {number}", MemoryType.FACT, {"note": "n" * 200})
     await world.store.close()
@@ -24,7 +24,7 @@ async def folder(make_world, tmp_path):
 async def test_a_row_that_cannot_be_read_is_named(make_world, folder):
     with closing(sqlite3.connect(folder / "vectors.sqlite3")) as rows, rows:
         rows.execute("UPDATE rows SET metadata = '{' WHERE text = 'fact number 3'")
-    world = make_world(store=await open_chroma(folder, model="words"))
+    world = make_world(store=open_exact_folder(folder, model="words"))
     with pytest.raises(UnavailableError, match="is damaged"):
         await world.manager.search("ann", "fact number 4")
     await world.store.close()

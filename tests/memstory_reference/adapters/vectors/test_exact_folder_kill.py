@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.vectors import chroma_collections
-from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.ports import Record
 
 OWNERS = ("ana", "bob", "cid")
@@ -39,8 +38,7 @@ def expected(steps):
 
 
 async def opened(folder):
-    chroma_collections.SYNC_ROWS = 20  # Chroma's 1,000 would seldom be caught in the middle of writing its index files
-    return await open_chroma(folder, model="fixed", exact_rows=0)
+    return open_exact_folder(folder, model="fixed")
 
 
 async def write(folder, done, acknowledge):
@@ -53,7 +51,7 @@ async def write(folder, done, acknowledge):
                 await index.upsert([row_of(owner, one, step) for one in ids])
             else:
                 await index.delete(deleted(step))
-            await index.query(vector_of(owner, "r0", step), 1)  # that is when Chroma takes the rows in
+            await index.query(vector_of(owner, "r0", step), 1)
             acknowledge(owner, step)
 
 
