@@ -252,6 +252,8 @@ async def test_secret_that_nobody_asked_to_keep_is_neither_saved_nor_repeated(ta
     talk = talk_with("single", ingests=False)
     assert "4111" not in await talk.say("My card number is 4111 1111 1111 1111.")
     assert not talk.stored
+    for question in ("What do you know about me?", "What is my card number?"):
+        assert "4111" not in await talk.say(question)
 
 
 async def test_fact_is_forgotten_with_the_answers_that_repeated_it(talk_with):
