@@ -65,7 +65,11 @@ class ObservationsMemory(ForgettingInWords):
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         observations = [self._observation(item) for item in items]
         stored = await self._service.store(observations, scope.user)
-        return Receipt(items=[_receipt_item(one) for one in stored])
+        items = []
+        for one in stored:
+            known = await self._service.get(one.observation.id, scope.user) if one.outcome == "skipped" else None
+            items.append(_receipt_item(one, known))
+        return Receipt(items=items)
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         found = await self._service.get(_id(ref), scope.user)
@@ -238,15 +242,15 @@ def _ranked_hit(entry: RankedObservation) -> Hit:
     return replace(_hit(entry.observation), score=entry.rank.rank, explain=explain)
 
 
-def _receipt_item(stored: StoredObservation) -> ReceiptItem:
-    return ReceiptItem(
-        id=stored.observation.id,
-        text=stored.observation.narrative,
-        outcome=stored.outcome,
-        reason="this run is stored already" if stored.outcome == "skipped" else left_out(stored.observation.narrative),
-        kind=KIND,
-        key=stored.observation.id,
-    )
+def _receipt_item(stored: StoredObservation, known: Observation | None) -> ReceiptItem:
+    """Return what became of a text; `known` is the run that had its id before."""
+    outcome, reason = stored.outcome, left_out(stored.observation.narrative)
+    if known is not None:
+        reason = "this run is stored already"
+        if known.narrative != stored.observation.narrative:
+            outcome, reason = "dropped", f"{reason}, with another text; forget it first"
+    narrative, identifier = stored.observation.narrative, stored.observation.id
+    return ReceiptItem(id=identifier, text=narrative, outcome=outcome, reason=reason, kind=KIND, key=identifier)
 
 
 def _stored_data(stored: StoredObservation) -> dict[str, Tree]:
