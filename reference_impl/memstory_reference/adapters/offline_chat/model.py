@@ -233,6 +233,7 @@ def _on_forgetting(talk: _Conversation) -> str:
         return "I have forgotten that, as far as I found it."
     if talk.roles.forgets:
         return f"I could not forget that. {failures[0]}" if failures else "I found no such memory to forget."
-    emptied = " and ".join(talk.kept)
+    saves = [one.request.arguments.values() for one in talk.results if tools.is_save(one.request) and not one.failure]
+    emptied = " and ".join(one for one in talk.kept if any({one, answers.FORGOTTEN} <= {*save} for save in saves))
     what = f"I have emptied {emptied}; what else was said stays stored." if emptied else "What is stored stays."
     return f"I have no tool to forget with. {what}"

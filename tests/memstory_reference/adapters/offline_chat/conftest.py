@@ -95,6 +95,7 @@ class Talk:
     window: list[Message] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     down: bool = False
+    keeps_first: bool = False  # as a log of runs does: what a topic holds is never replaced
 
     def new_session(self) -> None:
         self.window.clear()
@@ -154,6 +155,8 @@ class Talk:
 
     def _save(self, arguments: dict[str, object]) -> str:
         if "topic" in arguments:
+            if self.keeps_first and arguments["topic"] in self.topics:
+                return "refused: this is not stored: it is there already"
             self.topics[str(arguments["topic"])] = str(arguments["content"])
             return f"Memory saved: {arguments['topic']}"
         self.keep(str(arguments["content"]))

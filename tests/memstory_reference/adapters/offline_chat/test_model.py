@@ -256,6 +256,14 @@ async def test_secret_that_nobody_asked_to_keep_is_neither_saved_nor_repeated(ta
         assert "4111" not in await talk.say(question)
 
 
+@pytest.mark.parametrize("keeps_first", [True, False])
+async def test_a_topic_is_said_to_be_emptied_only_where_it_was(talk_with, keeps_first):
+    talk = talk_with("single", ingests=False)
+    talk.keeps_first = keeps_first
+    await talk.say("I live in Oslo.")
+    assert ("user.location" in await talk.say("Forget that I live in Oslo.")) is not keeps_first
+
+
 async def test_fact_is_forgotten_with_the_answers_that_repeated_it(talk_with):
     talk = talk_with("forgetting")
     for text in ("My name is Ottoline.", "My phone number is 555-0101.", "What's my name?"):
