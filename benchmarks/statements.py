@@ -29,7 +29,7 @@ from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.record import Fact, Rule
-from memstory_reference.systems.layers.turns.session_end import EndReason
+from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.pipeline.chunk import ChunkType
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService

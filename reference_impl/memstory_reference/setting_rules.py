@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import yaml
 
@@ -15,11 +17,7 @@ from memstory.models.ollama_address import ollama_url
 from memstory_reference.errors import InputError
 from memstory_reference.text.secret_guard import SecretAction
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    D = TypeVar("D", bound=DataclassInstance)
-
+DEFAULTS = "memory.yaml"
 MAX_TEXT_CHARACTERS = 500
 
 
@@ -36,11 +34,55 @@ class CheckedSettings:
 
     __slots__ = ()
     rules: ClassVar[Mapping[str, SettingRule]]
+    place: ClassVar[str] = "path"
+    """The setting that says where the memory is stored."""
+
+    @classmethod
+    def default(cls) -> Self:
+        """Return the settings as they are without a file; OLLAMA_HOST, where it is set, says where Ollama answers."""
+        shipped, address = cls._shipped(), ollama_url()
+        return shipped if address is None else replace(shipped, ollama_host=address)  # type: ignore[type-var]
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Return the settings in `file`, with the defaults for what it leaves out."""
+        return cls.default().changed(cls._values(_text_of(file), str(file)), str(file))
+
+    @property
+    def folder(self) -> Path:
+        """Where a store on this machine lies, the home folder expanded."""
+        return Path(getattr(self, self.place)).expanduser()
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether the store is a database that others may use at the same time."""
+        return "://" in getattr(self, self.place)
 
     def changed(self, values: Mapping[str, Tree], where: str) -> Self:
         """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
         check_settings(values, self.rules, where)
         return replace(self, **values)  # type: ignore[type-var]  # each subclass is a dataclass
+
+    @classmethod
+    def _shipped(cls) -> Self:
+        return cls()
+
+    @classmethod
+    def _values(cls, yaml_text: str, where: str) -> dict[str, Tree]:
+        return read_mapping(yaml_text, where)
+
+
+class ShippedSettings(CheckedSettings):
+    """Settings whose defaults are in `memory.yaml` beside their module, which explains each."""
+
+    __slots__ = ()
+
+    @classmethod
+    @cache
+    def _shipped(cls) -> Self:
+        values = cls._values((files(cls.__module__.rpartition(".")[0]) / DEFAULTS).read_text("utf-8"), DEFAULTS)
+        check_settings(values, cls.rules, DEFAULTS)
+        return cls(**values)
 
 
 class ConfiguredSettings(CheckedSettings):
@@ -54,12 +96,6 @@ class ConfiguredSettings(CheckedSettings):
         inner = {name: value for name, value in values.items() if name in self.config.rules}
         own = {name: value for name, value in values.items() if name not in inner}
         return replace(self, **own, config=self.config.changed(inner, where))  # type: ignore[type-var]
-
-
-def with_ollama(settings: D) -> D:
-    """Return `settings` with the address in OLLAMA_HOST, where it is set."""
-    address = ollama_url()
-    return settings if address is None else replace(settings, ollama_host=address)
 
 
 def number_rule(low: float, high: float, what: str) -> SettingRule:
@@ -130,8 +166,7 @@ def check_settings(values: Mapping[str, Tree], rules: Mapping[str, SettingRule],
             raise InputError(f"{where}: {key} is {value!r:.80}; allowed: {rules[key].allowed}")
 
 
-def read_text(file: Path) -> str:
-    """Return what `file` holds, or raise InputError."""
+def _text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

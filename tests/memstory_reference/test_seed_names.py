@@ -21,8 +21,8 @@ from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION,
 from memstory_reference.cli import make_parser
 from memstory_reference.commands.memory_web import MemoryWeb
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.systems.manager.settings import default_manager
-from memstory_reference.systems.topics.settings import default_topics
+from memstory_reference.systems.manager.settings import ManagerSettings
+from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.toolset.topic_tools import topic_tools
 
 TOPICS = """
@@ -122,7 +122,7 @@ WorkingMemoryEntry | .records.entries:WorkingMemoryEntry
 SemanticWorkingMemoryEntry | .records.entries:SemanticWorkingMemoryEntry
 format_working_memory_entries | .records.entries:format_working_memory_entries
 working_memory | .records.entries:WORKING_MEMORY | the key of a state, as a constant
-_merge_dicts | .turns.diagnostics:merge_dicts | public: more than one module calls it
+_merge_dicts | .sessions.diagnostics:merge_dicts | public: more than one module calls it
 load_memory_for_turn | .service:LayersService.load_memory_for_turn
 SessionMemoryBuffer | .records.candidates:SessionMemoryBuffer
 MemoryMode | .modes:MemoryMode
@@ -212,7 +212,7 @@ def rows(seed: str) -> list[Named]:
 
 
 EVERY = [pytest.param(one, id=f"{seed}-{one.name}") for seed in SEEDS for one in rows(seed)]
-SETTINGS = {"topics": default_topics, "manager": default_manager}
+SETTINGS = {"topics": TopicsSettings.default, "manager": ManagerSettings.default}
 
 
 def here(place: str) -> Any:

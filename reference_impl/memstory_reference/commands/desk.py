@@ -35,7 +35,7 @@ def chosen_settings(parsed: argparse.Namespace) -> tuple[MemorySystem, Settings]
     typed = {option: getattr(parsed, option, None) for option in setting_of}
     changes: dict[str, Json] = {setting_of[option]: value for option, value in typed.items() if value is not None}
     for option, value in typed.items():
-        if value is not None and not hasattr(system.default_settings(), setting_of[option]):
+        if value is not None and not hasattr(system.kind.default(), setting_of[option]):
             raise InputError(f"--{option.replace('_', '-')} is nothing that the {system.name} memory has; leave it out")
     if system.server is not None and "store" in vars(parsed) and parsed.store is not None:
         # A folder that was typed is meant, whatever server the file names.

@@ -24,21 +24,17 @@ from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.setting_rules import CHROMA
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.systems.layers.settings import NO_EMBEDDER, LayersSettings, default_layers, read_layers
+from memstory_reference.systems.layers.settings import NO_EMBEDDER, LayersSettings
 from memstory_reference.systems.manager.memory import ManagerMemory
-from memstory_reference.systems.manager.settings import ManagerSettings, default_manager, read_manager
+from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.systems.observations.memory import ObservationsMemory
-from memstory_reference.systems.observations.settings import (
-    ObservationsSettings,
-    default_observations,
-    read_observations,
-)
+from memstory_reference.systems.observations.settings import ObservationsSettings
 from memstory_reference.systems.pipeline.memory import PipelineMemory
-from memstory_reference.systems.pipeline.settings import PipelineSettings, default_pipeline, read_pipeline
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.topics.memory import TopicsMemory
-from memstory_reference.systems.topics.settings import TopicsSettings, default_topics, read_topics
+from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.turns.memory import TurnsMemory
-from memstory_reference.systems.turns.settings import TurnsSettings, default_turns, read_turns
+from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
 
 if TYPE_CHECKING:
@@ -80,25 +76,28 @@ class Models:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySystem:
-    """One of the six: `place` is the setting that says where its memories are stored, `server` another that may.
+    """One of the six: `kind` is the class of its settings, and `server` one that may say where its memories are stored.
 
     `owner` is whose memory it is in a talk where no name is given; of nobody's, the conversation owns it.
     `is_stored` says whether a memory is there already; `reindex` embeds all texts of a closed one by another model.
     """
 
     name: str
-    place: str
-    default_settings: Callable[[], Any]
-    read_settings: Callable[[Path], Any]
+    kind: type[Any]
     is_stored: Callable[[Any], bool]
     open: Callable[[Any, Models], Awaitable[SystemMemory]]
     owner: str = DEFAULT_OWNER
     server: str | None = None
     reindex: Callable[[Any, Embedder], Awaitable[int]] | None = None
 
+    @property
+    def place(self) -> str:
+        """The setting that says where its memories are stored."""
+        return str(self.kind.place)
+
     def settings(self, file: Path | None, changes: Mapping[str, Tree], where: str) -> Settings:
         """Return the defaults, then what `file` says, then `changes`; `where` names those in an error."""
-        settings: Settings = self.default_settings() if file is None else self.read_settings(file)
+        settings: Settings = self.kind.default() if file is None else self.kind.read(file)
         return settings.changed(changes, where)
 
     def place_of(self, settings: Settings) -> str:
@@ -123,7 +122,7 @@ async def _reindex_topics(settings: TopicsSettings, embedder: Embedder) -> int:
         raise InputError(
             "memory reindex works on a folder with 'store: sqlite'; else export, and import into a new folder"
         )
-    return await reindex_store(Path(settings.chroma_path), embedder)
+    return await reindex_store(settings.folder, embedder)
 
 
 async def _observations(settings: ObservationsSettings, models: Models) -> SystemMemory:
@@ -150,7 +149,7 @@ async def open_layers_of(settings: LayersSettings, models: Models) -> LayersServ
     is_durable = settings.memory_mode.is_durable
     has_embedder = is_durable and settings.embedding_model != NO_EMBEDDER
     return await open_layers(
-        Path(settings.store),
+        settings.folder,
         place=parse_place(settings.store) if settings.is_postgres else None,
         embedder=models.embedder_of(settings) if has_embedder else None,
         model=None if settings.chat == OFFLINE else models.chat_of(settings, incognito=not is_durable),
@@ -163,7 +162,8 @@ async def open_layers_of(settings: LayersSettings, models: Models) -> LayersServ
 
 async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
     service = await open_layers_of(settings, models)
-    return LayersMemory(service, store_name=settings.place if settings.memory_mode.is_durable else "memory only")
+    place = SYSTEMS["layers"].place_of(settings)
+    return LayersMemory(service, store_name=place if settings.memory_mode.is_durable else "memory only")
 
 
 async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:
@@ -190,10 +190,8 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
     for one in (
         MemorySystem(
             name="topics",
-            place="chroma_path",
-            default_settings=default_topics,
-            read_settings=read_topics,
-            is_stored=lambda settings: settings.chroma_server is not None or is_store(Path(settings.chroma_path)),
+            kind=TopicsSettings,
+            is_stored=lambda settings: settings.chroma_server is not None or is_store(settings.folder),
             open=_topics,
             owner=OF_A_PERSON,
             server="chroma_server",
@@ -201,43 +199,33 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
         ),
         MemorySystem(
             name="observations",
-            place="path",
-            default_settings=default_observations,
-            read_settings=read_observations,
+            kind=ObservationsSettings,
             is_stored=lambda settings: (settings.folder / OBSERVATIONS_FILE).is_file(),
             open=_observations,
         ),
         MemorySystem(
             name="pipeline",
-            place="path",
-            default_settings=default_pipeline,
-            read_settings=read_pipeline,
+            kind=PipelineSettings,
             is_stored=lambda settings: (settings.folder / PIPELINE_FILE).is_file(),
             open=_pipeline,
             owner=OF_A_PERSON,
         ),
         MemorySystem(
             name="layers",
-            place="store",
-            default_settings=default_layers,
-            read_settings=read_layers,
-            is_stored=lambda settings: settings.is_postgres or (Path(settings.store) / LAYERS_FILE).is_file(),
+            kind=LayersSettings,
+            is_stored=lambda settings: settings.is_postgres or (settings.folder / LAYERS_FILE).is_file(),
             open=_layers,
             owner="",
         ),
         MemorySystem(
             name="manager",
-            place="path",
-            default_settings=default_manager,
-            read_settings=read_manager,
+            kind=ManagerSettings,
             is_stored=lambda settings: is_store(settings.folder),
             open=_manager,
         ),
         MemorySystem(
             name="turns",
-            place="store",
-            default_settings=default_turns,
-            read_settings=read_turns,
+            kind=TurnsSettings,
             is_stored=lambda settings: settings.is_postgres or (settings.folder / OWNERS_FILE).is_file(),
             open=_turns,
         ),

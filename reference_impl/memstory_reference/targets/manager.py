@@ -10,7 +10,7 @@ from memstory.contract.target import Environment, Tree
 from memstory_reference.composition.manager import open_manager
 from memstory_reference.setting_rules import CHROMA
 from memstory_reference.systems.manager.memory import ManagerMemory
-from memstory_reference.systems.manager.settings import LIMITS, default_manager
+from memstory_reference.systems.manager.settings import LIMITS, ManagerSettings
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
@@ -36,7 +36,7 @@ class ManagerTarget(FolderTarget):
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: value for name, value in env.options.items() if name in SETTINGS}
-        self._settings = default_manager().changed(given, "options")
+        self._settings = ManagerSettings.default().changed(given, "options")
         return super()._ports_of(env)
 
     async def _opened(self, folder: Path) -> ManagerMemory:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memstory.contract.target import Json
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, profile_of
 from memstory_reference.errors import InputError
-from memstory_reference.systems.topics.settings import TopicsSettings, default_topics
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 SETTINGS = (
     "chat",
@@ -49,7 +49,7 @@ def topics_options(options: Mapping[str, Json], *, has_vectors: bool) -> TopicsO
     values = {name: value for name, value in options.items() if name in SETTINGS}
     if "embedder" in options:
         values["embedding_model"] = options["embedder"]
-    settings = default_topics().changed(values, "options")
+    settings = TopicsSettings.default().changed(values, "options")
     return TopicsOptions(settings=settings, profile=_profile(options.get("profile"), has_vectors=has_vectors))
 
 

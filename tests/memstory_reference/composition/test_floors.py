@@ -15,8 +15,8 @@ from memstory_reference.adapters.embedding.prefixes import profile_of
 from memstory_reference.composition.manager import open_manager
 from memstory_reference.composition.topics import memory_service, open_topics, open_topics_store
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.settings import default_manager
-from memstory_reference.systems.topics.settings import default_topics
+from memstory_reference.systems.manager.settings import ManagerSettings
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 NOMIC, MINILM, UNKNOWN = "nomic-embed-text:v1.5", "all-MiniLM-L6-v2", "unheard-of"
 COSINES = {f"at {one}": one for one in (0.19, 0.2, 0.29, 0.3)}
@@ -31,7 +31,7 @@ class Topics:
     """Engrams of the topics memory."""
 
     def __init__(self, folder, **changes):
-        self._settings = default_topics().changed({"chroma_path": str(folder), **changes}, "test")
+        self._settings = TopicsSettings.default().changed({"chroma_path": str(folder), **changes}, "test")
 
     @asynccontextmanager
     async def found(self, embedder):
@@ -52,7 +52,7 @@ class Manager:
     """Facts of the manager memory."""
 
     def __init__(self, folder, **changes):
-        self._folder, self._settings = folder, default_manager().changed(changes, "test")
+        self._folder, self._settings = folder, ManagerSettings.default().changed(changes, "test")
 
     @asynccontextmanager
     async def found(self, embedder):
@@ -99,7 +99,7 @@ async def test_the_model_says_how_near_is_near_enough_unless_a_setting_does(memo
 
 
 async def test_the_memory_of_several_processes_has_the_floor_of_the_model_too(tmp_path):
-    settings, embedder = default_topics().changed({"chroma_path": str(tmp_path)}, "test"), vectors_of(MINILM)
+    settings, embedder = TopicsSettings.default().changed({"chroma_path": str(tmp_path)}, "test"), vectors_of(MINILM)
     store = await open_topics_store(settings, embedder)
     service = memory_service(settings, store, embedder)
     await service.write_engrams("ann", [(text, {}) for text in COSINES])

@@ -2,13 +2,13 @@ import pytest
 
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.errors import InputError
-from memstory_reference.systems.topics.settings import default_topics
+from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.targets.topics_options import topics_options
 
 
 def test_without_options_the_settings_are_the_shipped_ones():
     options = topics_options({}, has_vectors=False)
-    assert (options.settings, options.profile) == (default_topics(), NO_PREFIXES)
+    assert (options.settings, options.profile) == (TopicsSettings.default(), NO_PREFIXES)
 
 
 def test_an_option_is_a_setting_and_embedder_is_the_embedding_model():

@@ -196,7 +196,7 @@ def open_exact_folder(folder: Path, *, model: str, dimension: int | None = None)
     try:
         store = ExactStore(folder / FILE, model=model, dimension=dimension, release=lock.release)
         for index in [folder / name for name in _INDEXES if (folder / name).is_dir()]:
-            logger.info("%s is deleted: an index of the rows that are in %s", index, FILE)
+            logger.warning("%s is deleted: an index of the rows that are in %s", index, FILE)
             shutil.rmtree(index)
     except BaseException:
         lock.release()

@@ -29,7 +29,7 @@ from memstory_reference.systems.layers.operations.forget_requests import ForgetW
 from memstory_reference.systems.layers.recall.prompting import memory_block
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
-from memstory_reference.systems.layers.turns.session_end import EndReason, end_data, parse_reason
+from memstory_reference.systems.layers.sessions.session_end import EndReason, end_data, parse_reason
 from memstory_reference.systems.layers.values import (
     buffer_view,
     content_of_item,

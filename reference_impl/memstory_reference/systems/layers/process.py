@@ -14,7 +14,7 @@ from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
 from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
-from memstory_reference.systems.layers.turns.session_end import EndReason, end_data, parse_reason
+from memstory_reference.systems.layers.sessions.session_end import EndReason, end_data, parse_reason
 from memstory_reference.systems.layers.values import status_line
 
 PART = "layers"

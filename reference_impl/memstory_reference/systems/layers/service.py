@@ -34,12 +34,12 @@ from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, mem
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records_desk import RecordsDesk
-from memstory_reference.systems.layers.turns.background import Background
-from memstory_reference.systems.layers.turns.diagnostics import TurnDiagnostics
-from memstory_reference.systems.layers.turns.idle import IdleWatch
-from memstory_reference.systems.layers.turns.lanes import Lanes
-from memstory_reference.systems.layers.turns.session_end import EndReason, EndReport, SessionEnds
-from memstory_reference.systems.layers.turns.writing import Writer
+from memstory_reference.systems.layers.sessions.background import Background
+from memstory_reference.systems.layers.sessions.diagnostics import TurnDiagnostics
+from memstory_reference.systems.layers.sessions.idle import IdleWatch
+from memstory_reference.systems.layers.sessions.lanes import Lanes
+from memstory_reference.systems.layers.sessions.session_end import EndReason, EndReport, SessionEnds
+from memstory_reference.systems.layers.sessions.writing import Writer
 
 LOG = logging.getLogger(__name__)
 PURGE_EVERY = timedelta(days=1)

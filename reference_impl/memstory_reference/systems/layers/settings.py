@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.setting_rules import (
     MODEL_RULES,
     ConfiguredSettings,
     SettingRule,
-    read_mapping,
-    read_text,
     text_rule,
-    with_ollama,
 )
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode, is_mode, parse_mode
@@ -29,6 +25,8 @@ class LayersSettings(ConfiguredSettings):
     The embedder `none` ranks by words alone; the chat `offline` extracts, decides and replies by documented rules.
     """
 
+    place = "store"
+
     store: str = ".layers"
     embedding_model: str = "all-MiniLM-L6-v2"
     chat: str = RULES
@@ -37,29 +35,9 @@ class LayersSettings(ConfiguredSettings):
     config: LayersConfig = field(default_factory=LayersConfig)
 
     @property
-    def is_postgres(self) -> bool:
-        """Whether the store is a database that others may use at the same time; other URLs its parser refuses."""
-        return "://" in self.store
-
-    @property
-    def place(self) -> str:
-        """Where the memory lies, as it may be shown: a URL may hold a password."""
-        return "Postgres" if self.is_postgres else self.store
-
-    @property
     def memory_mode(self) -> MemoryMode:
         """How durable the memory is."""
         return parse_mode(self.mode)
-
-
-def default_layers() -> LayersSettings:
-    """Return the settings as they are without a file; OLLAMA_HOST, where it is set, says where Ollama answers."""
-    return with_ollama(LayersSettings())
-
-
-def read_layers(file: Path) -> LayersSettings:
-    """Return the settings in `file`, with the defaults for what it leaves out."""
-    return default_layers().changed(read_mapping(read_text(file), str(file)), str(file))
 
 
 LayersSettings.rules = {

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from functools import cache
-from importlib.resources import files
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from memstory.contract.values import Tree
@@ -16,19 +13,15 @@ from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
     SECRET_RULES,
-    CheckedSettings,
     SettingRule,
-    check_settings,
+    ShippedSettings,
     count_rule,
     null_rule,
     number_rule,
     read_mapping,
-    read_text,
     text_rule,
-    with_ollama,
 )
 
-DEFAULTS = "memory.yaml"
 SECTION = "memory"
 UTC_NAME = "UTC"
 LIMITS = tuple(name for name in LIMIT_RULES if name != "max_prompt_characters")
@@ -38,7 +31,7 @@ LONGEST_INTERVAL_SECONDS = 10 * 366 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerSettings(CheckedSettings):
+class ManagerSettings(ShippedSettings):
     """Settings of the manager memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     path: str
@@ -59,43 +52,20 @@ class ManagerSettings(CheckedSettings):
     max_tool_calls: int
 
     @property
-    def folder(self) -> Path:
-        """Where the memory is stored, the home folder expanded."""
-        return Path(self.path).expanduser()
-
-    @property
     def zone(self) -> tzinfo:
         """The zone in which days end."""
         # UTC is known even to a machine that has no list of time zones.
         return UTC if self.timezone == UTC_NAME else ZoneInfo(self.timezone)
 
-
-def default_manager() -> ManagerSettings:
-    """Return the settings that are shipped with the system; OLLAMA_HOST, where it is set, says where Ollama answers."""
-    return with_ollama(_shipped())
-
-
-@cache
-def _shipped() -> ManagerSettings:
-    shipped = (files("memstory_reference.systems.manager") / DEFAULTS).read_text(encoding="utf-8")
-    values = _section(shipped, DEFAULTS)
-    check_settings(values, ManagerSettings.rules, DEFAULTS)
-    return ManagerSettings(**values)
-
-
-def read_manager(file: Path) -> ManagerSettings:
-    """Return the settings under `memory:` in `file`, with the defaults for what it leaves out."""
-    return default_manager().changed(_section(read_text(file), str(file)), str(file))
-
-
-def _section(yaml_text: str, where: str) -> dict[str, Tree]:
-    whole = read_mapping(yaml_text, where)
-    section = whole.get(SECTION)
-    foreign = [str(key) for key in whole if key != SECTION]
-    if foreign or not isinstance(section, dict | None):
-        found = f"'{foreign[0]:.80}'" if foreign else f"a {type(section).__name__}"
-        raise InputError(f"{where}: settings stand under '{SECTION}:', found {found}")
-    return section or {}
+    @classmethod
+    def _values(cls, yaml_text: str, where: str) -> dict[str, Tree]:
+        whole = read_mapping(yaml_text, where)
+        section = whole.get(SECTION)
+        foreign = [str(key) for key in whole if key != SECTION]
+        if foreign or not isinstance(section, dict | None):
+            found = f"'{foreign[0]:.80}'" if foreign else f"a {type(section).__name__}"
+            raise InputError(f"{where}: settings stand under '{SECTION}:', found {found}")
+        return section or {}
 
 
 def _is_zone(value: Tree) -> bool:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from memstory_reference.setting_rules import (
     MODEL_RULES,
     ConfiguredSettings,
-    read_mapping,
-    read_text,
     text_rule,
-    with_ollama,
 )
 from memstory_reference.systems.pipeline.config import PipelineConfig
 
@@ -25,21 +21,6 @@ class PipelineSettings(ConfiguredSettings):
     chat: str = "offline"
     ollama_host: str = "http://127.0.0.1:11434"
     config: PipelineConfig = field(default_factory=PipelineConfig)
-
-    @property
-    def folder(self) -> Path:
-        """Where the memory is stored, the home folder expanded."""
-        return Path(self.path).expanduser()
-
-
-def default_pipeline() -> PipelineSettings:
-    """Return the settings where nothing is typed; OLLAMA_HOST, where it is set, says where Ollama answers."""
-    return with_ollama(PipelineSettings())
-
-
-def read_pipeline(file: Path) -> PipelineSettings:
-    """Return the settings in `file`, `key: value` lines, with the defaults for what it leaves out."""
-    return default_pipeline().changed(read_mapping(read_text(file), str(file)), str(file))
 
 
 PipelineSettings.rules = {

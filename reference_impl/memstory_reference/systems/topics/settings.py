@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Literal
 
 from memstory_reference.input_checks import LIMIT_RULES
@@ -15,24 +12,20 @@ from memstory_reference.setting_rules import (
     MODEL_RULES,
     SECRET_RULES,
     SWITCH,
-    CheckedSettings,
     SettingRule,
-    check_settings,
+    ShippedSettings,
     count_rule,
     null_rule,
     number_rule,
-    read_mapping,
-    read_text,
     text_rule,
-    with_ollama,
 )
-
-TOPICS_DEFAULTS = "memory.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsSettings(CheckedSettings):
+class TopicsSettings(ShippedSettings):
     """Settings of the topics memory; `memory.yaml` beside the system explains each and holds the defaults."""
+
+    place = "chroma_path"
 
     chroma_path: str
     chroma_server: str | None
@@ -56,24 +49,6 @@ class TopicsSettings(CheckedSettings):
     max_window_characters: int
     max_result_characters: int
     max_tool_calls: int
-
-
-def default_topics() -> TopicsSettings:
-    """Return the settings that are shipped with the system; OLLAMA_HOST, where it is set, says where Ollama answers."""
-    return with_ollama(_shipped())
-
-
-@cache
-def _shipped() -> TopicsSettings:
-    shipped = (files("memstory_reference.systems.topics") / TOPICS_DEFAULTS).read_text(encoding="utf-8")
-    values = read_mapping(shipped, TOPICS_DEFAULTS)
-    check_settings(values, TopicsSettings.rules, TOPICS_DEFAULTS)
-    return TopicsSettings(**values)
-
-
-def read_topics(file: Path) -> TopicsSettings:
-    """Return the settings in `file`, with the defaults for what it leaves out."""
-    return default_topics().changed(read_mapping(read_text(file), str(file)), str(file))
 
 
 TopicsSettings.rules = {

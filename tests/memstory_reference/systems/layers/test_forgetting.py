@@ -6,7 +6,7 @@ import pytest
 
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Standing
-from memstory_reference.systems.layers.turns.session_end import EndReason
+from memstory_reference.systems.layers.sessions.session_end import EndReason
 
 TALK = [
     "My name is Quimperline. I came here from the northern islands by boat.",

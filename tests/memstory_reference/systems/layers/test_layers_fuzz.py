@@ -7,7 +7,7 @@ import pytest
 from memstory.contract.errors import MemstoryError
 from memstory_reference.systems.layers.records.record import Arc, Fact, Rule, Standing
 from memstory_reference.systems.layers.service import OwnerSession
-from memstory_reference.systems.layers.turns.session_end import EndReason
+from memstory_reference.systems.layers.sessions.session_end import EndReason
 
 TEXTS = (
     "I live in Oslo.",

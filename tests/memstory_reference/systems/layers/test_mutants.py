@@ -21,11 +21,11 @@ from memstory_reference.systems.layers.records import entries
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Standing
 from memstory_reference.systems.layers.service import LayersService
+from memstory_reference.systems.layers.sessions import lanes, session_end, writing
+from memstory_reference.systems.layers.sessions.session_end import SessionEnds
 from memstory_reference.systems.layers.stores import memory_store
 from memstory_reference.systems.layers.stores.sqlite_rows_store import SqliteRows
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
-from memstory_reference.systems.layers.turns import lanes, session_end, writing
-from memstory_reference.systems.layers.turns.session_end import SessionEnds
 from memstory_reference.targets.layers import LayersFactory
 from memstory_reference.text import secret_guard
 

@@ -4,11 +4,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.manager.settings import default_manager, read_manager
+from memstory_reference.systems.manager.settings import ManagerSettings
 
 
 def test_the_shipped_settings_are_those_of_the_document():
-    defaults = default_manager()
+    defaults = ManagerSettings.default()
     assert (defaults.path, defaults.context_window_size) == ("~/.reachy/memory", 5)
     assert (defaults.embedding_model, defaults.cleanup_interval) == ("all-MiniLM-L6-v2", 3600)
     assert (defaults.min_score, defaults.timezone) == (None, "UTC")
@@ -16,20 +16,20 @@ def test_the_shipped_settings_are_those_of_the_document():
 
 def test_the_home_folder_is_expanded(monkeypatch):  # M-06
     monkeypatch.setenv("HOME", "/home/ann")
-    assert default_manager().folder == Path("/home/ann/.reachy/memory")
+    assert ManagerSettings.default().folder == Path("/home/ann/.reachy/memory")
 
 
 def test_a_file_changes_what_it_names_and_nothing_else(tmp_path):
     file = tmp_path / "memory.yaml"
     file.write_text("memory:\n  context_window_size: 0\n  timezone: Europe/Vienna\n")
-    settings = read_manager(file)
+    settings = ManagerSettings.read(file)
     assert (settings.context_window_size, settings.zone) == (0, ZoneInfo("Europe/Vienna"))
-    assert settings.changed({"context_window_size": 5, "timezone": "UTC"}, "test") == default_manager()
+    assert settings.changed({"context_window_size": 5, "timezone": "UTC"}, "test") == ManagerSettings.default()
 
 
 def test_the_variable_of_ollama_says_where_it_answers(monkeypatch):
     monkeypatch.setenv("OLLAMA_HOST", "box:8080")
-    assert default_manager().ollama_host == "http://box:8080"
+    assert ManagerSettings.default().ollama_host == "http://box:8080"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_wrong_setting_is_refused_by_name_with_what_is_allowed(tmp_path, text,
     file = tmp_path / "memory.yaml"
     file.write_text(text)
     with pytest.raises(InputError) as refusal:
-        read_manager(file)
+        ManagerSettings.read(file)
     assert str(refusal.value).startswith(f"{file}: ")
     assert said in str(refusal.value)
 
@@ -63,4 +63,4 @@ def test_a_wrong_setting_is_refused_by_name_with_what_is_allowed(tmp_path, text,
 def test_a_file_that_says_nothing_leaves_the_defaults(tmp_path, text):
     file = tmp_path / "memory.yaml"
     file.write_text(text)
-    assert read_manager(file) == default_manager()
+    assert ManagerSettings.read(file) == ManagerSettings.default()

@@ -3,11 +3,11 @@ from dataclasses import asdict
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.topics.settings import default_topics, read_topics
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 
 def test_the_shipped_file_sets_every_setting_to_a_value_that_is_allowed():
-    defaults = default_topics()
+    defaults = TopicsSettings.default()
     assert (defaults.chroma_path, defaults.collection) == (".chroma", "local2.memory")
     assert (defaults.top_k, defaults.min_score, defaults.toolset) == (5, None, "single")
     assert defaults.changed(asdict(defaults), "test") == defaults
@@ -16,11 +16,11 @@ def test_the_shipped_file_sets_every_setting_to_a_value_that_is_allowed():
 def test_a_file_overrides_what_it_names_and_keeps_the_rest(tmp_path):
     file = tmp_path / "memory.yaml"
     file.write_text("top_k: 1\nmin_score: 0.99\nembedding_model: nomic-embed-text\n", encoding="utf-8")
-    settings = read_topics(file)
+    settings = TopicsSettings.read(file)
     assert (settings.top_k, settings.min_score, settings.embedding_model) == (1, 0.99, "nomic-embed-text")
     assert settings.collection == "local2.memory"
     file.write_text("# nothing\n", encoding="utf-8")
-    assert read_topics(file) == default_topics()
+    assert TopicsSettings.read(file) == TopicsSettings.default()
 
 
 @pytest.mark.parametrize(
@@ -48,19 +48,19 @@ def test_a_wrong_setting_is_named_with_its_file_and_what_is_allowed(tmp_path, li
     file = tmp_path / "memory.yaml"
     file.write_text(line, encoding="utf-8")
     with pytest.raises(InputError) as error:
-        read_topics(file)
+        TopicsSettings.read(file)
     assert str(error.value).startswith(f"{file}: ")
     assert said in str(error.value)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(InputError, match=r"absent\.yaml: cannot be read as settings"):
-        read_topics(tmp_path / "absent.yaml")
+        TopicsSettings.read(tmp_path / "absent.yaml")
 
 
 def test_the_variable_goes_before_the_default_and_a_written_setting_before_the_variable(monkeypatch, tmp_path):
     monkeypatch.setenv("OLLAMA_HOST", "box")
-    assert default_topics().ollama_host == "http://box:11434"
+    assert TopicsSettings.default().ollama_host == "http://box:11434"
     file = tmp_path / "memory.yaml"
     file.write_text("ollama_host: http://other:1\n", "utf-8")
-    assert read_topics(file).ollama_host == "http://other:1"
+    assert TopicsSettings.read(file).ollama_host == "http://other:1"

@@ -14,7 +14,7 @@ from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.composition.topics import make_topics
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, SystemPorts
-from memstory_reference.systems.topics.settings import default_topics
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 PRIVATE = "Plimquart"
 RULES = [{"reply": "Noted."}]
@@ -39,7 +39,7 @@ def make_system():
             chat=ScriptedChat(RULES),
             new_id=lambda: f"n{next(numbers)}",
         )
-        return make_topics(default_topics().changed(changes, "test"), ports, NO_PREFIXES)
+        return make_topics(TopicsSettings.default().changed(changes, "test"), ports, NO_PREFIXES)
 
     return make
 

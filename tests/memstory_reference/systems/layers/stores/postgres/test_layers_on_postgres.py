@@ -13,7 +13,7 @@ from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.turns.session_end import EndReason
+from memstory_reference.systems.layers.sessions.session_end import EndReason
 
 LONG = [f"Let us talk about boats and harbours, part {number}." for number in range(4)]
 

@@ -8,8 +8,8 @@ import pytest
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.record import Layer, Standing
+from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
-from memstory_reference.systems.layers.turns.session_end import EndReason
 
 
 def fact(word, predicate="LIKES", category="interest"):

@@ -15,9 +15,9 @@ from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.layers.service import LayersService
+from memstory_reference.systems.layers.sessions.idle import IdleWatch
 from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
-from memstory_reference.systems.layers.turns.idle import IdleWatch
 
 IDLE = timedelta(minutes=20)
 LONG = [f"Let us talk about boats, harbours and the weather at sea, part {number}." for number in range(4)]

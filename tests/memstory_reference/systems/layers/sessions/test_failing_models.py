@@ -6,7 +6,7 @@ import pytest
 
 from memstory.contract.models import BrokenReplyError, ChatModelUnavailableError
 from memstory_reference.systems.layers.records.record import Arc, Layer
-from memstory_reference.systems.layers.turns.session_end import PATIENCE, EndReason, end_data
+from memstory_reference.systems.layers.sessions.session_end import PATIENCE, EndReason, end_data
 
 SAID = ["I live in Oslo.", "From now on, answer briefly."]
 LONG = [

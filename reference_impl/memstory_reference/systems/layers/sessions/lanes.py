@@ -35,10 +35,10 @@ from memstory_reference.systems.layers.records.candidates import (
     SpokenTurn,
 )
 from memstory_reference.systems.layers.records.record import Fact, Rule, Standing, layer_of
+from memstory_reference.systems.layers.sessions.diagnostics import TurnDiagnostics, merge_dicts
+from memstory_reference.systems.layers.sessions.writing import NewRecord, WritePlan, Writer
 from memstory_reference.systems.layers.stores.store import LayersStore
 from memstory_reference.systems.layers.structured import NoDecisionError
-from memstory_reference.systems.layers.turns.diagnostics import TurnDiagnostics, merge_dicts
-from memstory_reference.systems.layers.turns.writing import NewRecord, WritePlan, Writer
 
 LOG = logging.getLogger(__name__)
 

@@ -21,9 +21,9 @@ from memstory_reference.systems.layers.policy.guards import hold_reason
 from memstory_reference.systems.layers.policy.write import decide, decision_by_rules
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc, MemoryRecord
+from memstory_reference.systems.layers.sessions.lanes import Lanes, RulesLook
+from memstory_reference.systems.layers.sessions.writing import NewRecord, WritePlan, Writer
 from memstory_reference.systems.layers.stores.store import LayersStore
-from memstory_reference.systems.layers.turns.lanes import Lanes, RulesLook
-from memstory_reference.systems.layers.turns.writing import NewRecord, WritePlan, Writer
 
 PATIENCE = timedelta(days=7)
 """How long a silent session waits for a model that is down, before rules look at its turns."""
