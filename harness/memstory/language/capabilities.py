@@ -42,6 +42,7 @@ FEATURES: Final[Mapping[Capability, str]] = {
     "identifiers.spellings": "takes two spellings of one identifier for the same",
     "importance": "weighs how important a memory is",
     "incognito": "can leave no trace",
+    "load": "takes a corpus of any size by a bulk path of its own",
     "integrity": "notices when its files were changed behind its back",
     "persistent": "keeps memories on disk",
     "rank.newest": "puts the newer of two statements first that answer alike",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeAlias
 
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import NotSupported, Refused, StoryError, TargetError
@@ -61,6 +62,9 @@ _SHOWS: Final = 0.1
 _BETWEEN_VERSIONS = timedelta(hours=1)
 _WITH_METADATA = ("add.metadata", "add.turns", "search.where")
 _WAYS = ("update", "supersede")
+
+_Parts: TypeAlias = Sequence[tuple[Sequence[Document], Receipt]]
+"""Documents that were written together, and what the memory said of them."""
 
 Progress = Callable[[int, int, str], None]
 """`progress(done, total, what)`, called after each collection."""
@@ -411,26 +415,67 @@ class Rememberer:
         """Return how hits are distinguished, when everything is remembered and the target has settled."""
         documents, ages = task.collection.documents, task.outdated
         known = await self._add_outdated([one for one in documents if one.id in ages] if ages else [], ages)
-        ids, begun, remaining = DocumentIds(documents, ages), perf_counter(), iter(documents)
-        size, done = (BATCH if self._limit is None else _FIRST_BATCH), 0
-        while batch := list(islice(remaining, size)):
-            before = perf_counter()
-            for added, receipt in await self._add_in_halves(batch, known):
+        ids, begun, done = DocumentIds(documents, ages), perf_counter(), 0
+        before = begun
+        async for count, parts in self._written(iter(documents), known, loads="load" in self._able and not ages):
+            for added, receipt in parts:
                 ids.learn(added, receipt)
                 self._note_dropped(added, receipt)
-            done, now = done + len(batch), perf_counter()
+            done, now = done + count, perf_counter()
             if self._limit is not None:
-                rest = (now - before) / len(batch) * (len(documents) - done)
+                rest = (now - before) / count * (len(documents) - done)
                 self._limit.check(now - begun, now - begun + rest, f"remember {len(documents)} documents")
-            size = min(size * _LARGER, BATCH)
+            before = perf_counter()
         if self.refused and len(self.refused) == len(documents):
             raise Refused(f"every document was refused, the first: {self.refused[0]}")
         await self._stage.settle()
         return ids
 
-    async def _add_in_halves(
-        self, documents: Sequence[Document], known: Mapping[str, str | None]
-    ) -> Sequence[tuple[Sequence[Document], Receipt]]:
+    async def _written(
+        self, documents: Iterator[Document], known: Mapping[str, str | None], *, loads: bool
+    ) -> AsyncIterator[tuple[int, _Parts]]:
+        """Write documents by the target's bulk path, or batch after batch; yield how many, and what was not refused."""
+        if loads and self._limit is None:
+            async for written in self._load(documents):
+                yield written
+        size = BATCH if self._limit is None else _FIRST_BATCH
+        while batch := list(islice(documents, size)):
+            if loads:
+                async for written in self._load(iter(batch)):
+                    yield written
+            else:
+                yield len(batch), await self._add_in_halves(batch, known)
+            size = min(size * _LARGER, BATCH)
+
+    async def _load(self, documents: Iterator[Document]) -> AsyncIterator[tuple[int, _Parts]]:
+        """Load documents; where the target refuses, add what it had taken, and load the rest."""
+        taken, is_over = deque[Document](), False
+
+        def items() -> Iterator[Item]:
+            nonlocal is_over
+            for document in documents:
+                taken.append(document)
+                yield self._item(document, document.text)
+            is_over = True
+
+        while not is_over:
+            try:
+                async for receipt in self._stage.target.load(items(), self._scope):
+                    if len(receipt.items) > len(taken):
+                        raise TargetError(f"'load' gave {len(receipt.items)} lines for the {len(taken)} items it took")
+                    loaded = [taken.popleft() for _ in receipt.items]
+                    if loaded:
+                        yield len(loaded), [(loaded, receipt)]
+                if taken or not is_over:
+                    raise TargetError(f"'load' ended before the last item, with {len(taken)} that have no receipt")
+            except Refused:
+                if not taken:
+                    raise
+                refused = list(taken)
+                taken.clear()
+                yield len(refused), await self._add_in_halves(refused, {})
+
+    async def _add_in_halves(self, documents: Sequence[Document], known: Mapping[str, str | None]) -> _Parts:
         """Add documents; where some are refused, halve what was refused until only those are left out."""
         try:
             return [(documents, await self._write(documents, [one.text for one in documents], known))]
