@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -29,6 +30,7 @@ from memstory.contract.target import (
     TargetFactory,
     Tree,
 )
+from memstory.contract.values import HELD
 from memstory.controls import Oracle, OracleFactory
 from memstory.datasets import load_distractors
 from memstory.language.story import Retrieval
@@ -136,8 +138,12 @@ async def run_retrieval(
             key = history_key(*plan.key, plan.task.digest, plan.seed, dict(level), collection.id)
             before = plan.histories.take(key) if plan.histories else None
             if before is None:
-                stage = open_stage(for_collection(env, done), factory, hosted=apart)
-                results.append(await _one_collection(harder, plan, stage, factory))
+                own = for_collection(env, done)
+                if plan.retrieval.preloaded:
+                    own = replace(own, owner=str(plan.retrieval.user), preloaded=True)
+                stage = open_stage(own, factory, hosted=apart)
+                run_one = _one_preloaded if plan.retrieval.preloaded else _one_collection
+                results.append(await run_one(harder, plan, stage, factory))
                 if plan.histories:
                     plan.histories.keep(key, encode(results[-1]))
             else:
@@ -185,7 +191,7 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
         ids = await rememberer.remember(task)
         seconds, usage = perf_counter() - begun, stage.usage()
         footprint = await stage.footprint()
-        asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids, plan.answers)
+        asker = Asker(stage, retrieval, lambda hit: ids.of(hit.id, hit.text), plan.answers)
         return _Result(
             about=await stage.target.perform(Request.of(Target.about)),
             questions=await _ask_all(asker, task.collection.questions, limit),
@@ -198,6 +204,43 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
         )
     finally:
         await stage.close()
+
+
+async def _one_preloaded(task: PerturbedCollection, plan: TaskPlan, stage: Stage, _: TargetFactory) -> _Result:
+    """Ask a memory that was filled before, and do nothing else."""
+    limit = None if plan.corpus_seconds is None else Limit(plan.corpus_seconds, is_for_unnamed=plan.hurries)
+    await stage.open()
+    try:
+        about = await stage.target.perform(Request.of(Target.about))
+        held = about.get(HELD, "")
+        if held == "0":
+            raise StoryError(f"nothing is remembered of the user {plan.retrieval.user!r}", plan.retrieval.mark)
+        asker = Asker(stage, plan.retrieval, partial(_given_id, plan.retrieval.ids), plan.answers)
+        questions = await _ask_all(asker, task.collection.questions, limit)
+    finally:
+        await stage.close()
+    return _Result(
+        about=about,
+        refused=(),
+        questions=questions,
+        documents=int(held) if held.isdecimal() else 0,
+        add_seconds=0.0,
+        add_embedding_seconds=None,
+        add_model=None,
+    )
+
+
+def _given_id(name: str, hit: Hit) -> Sequence[str]:
+    """Return the id by which labels name a hit; TargetError where it has none."""
+    own = {"id": hit.id, "key": hit.key}
+    found = own[name] if name in own else hit.metadata.get(name)
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        has = ", ".join([*(one for one, value in own.items() if value is not None), *hit.metadata]) or "none of them"
+        raise TargetError(
+            f"a hit has no {name!r}, by which labels would name it; it has {has}: 'ids' of the retrieval says which of "
+            "id, key and the fields of its metadata is meant"
+        )
+    return [str(found)]
 
 
 async def _ask_all(asker: Asker, questions: Sequence[Question], limit: Limit | None) -> list[QuestionRecord]:
@@ -226,7 +269,8 @@ def _perturb(
 
 
 def _progress_text(collection: Collection, level: Mapping[str, Tree]) -> str:
-    counts = f"{quantity(len(collection.documents), 'document')}, {quantity(len(collection.questions), 'question')}"
+    documents = [quantity(len(collection.documents), "document")] if len(collection.documents) else []
+    counts = ", ".join([*documents, quantity(len(collection.questions), "question")])
     return ", ".join(part for part in (f"{collection.id}: {counts}", level_name(level)) if part)
 
 
@@ -248,6 +292,8 @@ def _record(plan: TaskPlan, level: Mapping[str, Tree], results: Sequence[_Result
         cuts=tuple(plan.retrieval.cuts),
         refused=tuple(one for result in results for one in result.refused),
         notes=tuple(plan.task.notes),
+        preloaded=plan.retrieval.user if plan.retrieval.preloaded else None,
+        drawn_from=plan.task.drawn_from,
         footprint=max(results, key=lambda one: one.documents).footprint if results else None,
         model=sum(model, ModelUse()) if (model := [one.add_model for one in results if one.add_model]) else None,
     )
@@ -257,15 +303,19 @@ class Asker:
     """Asks one memory the questions of a task."""
 
     def __init__(
-        self, stage: Stage, scope: Scope, retrieval: Retrieval, ids: DocumentIds, answers: QuestionAnswers | None
+        self,
+        stage: Stage,
+        retrieval: Retrieval,
+        documents_of: Callable[[Hit], Sequence[str]],
+        answers: QuestionAnswers | None,
     ) -> None:
         self._answers = answers
         self._read = retrieval.k
         self._stage = stage
-        self._scope = scope
+        self._scope = Scope(user=stage.env.owner)
         self._k = retrieval.depth
         self._kinds = (retrieval.kind,) if retrieval.kind else ()
-        self._ids = ids
+        self._documents_of = documents_of
 
     async def ask(self, question: Question) -> QuestionRecord:
         """Return the documents that came back, cut to k: a backend that returns more gains nothing by it."""
@@ -277,7 +327,7 @@ class Asker:
         first = hits[: self._k]
         for hit in first:
             # Several pieces of one document count once, at the rank of the best of them.
-            for document in self._ids.of(hit.id, hit.text):
+            for document in self._documents_of(hit):
                 best.setdefault(document, hit.score)
         texts = [hit.text for hit in first[: self._read]]
         answer = await self._answers.answer(question, texts) if self._answers else None

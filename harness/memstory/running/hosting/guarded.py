@@ -17,7 +17,18 @@ from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_t
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported, TargetError
-from memstory.contract.target import Capability, Environment, Item, Receipt, Request, Scope, Target, Usage, hints
+from memstory.contract.target import (
+    Capability,
+    Connection,
+    Environment,
+    Item,
+    Receipt,
+    Request,
+    Scope,
+    Target,
+    Usage,
+    hints,
+)
 from memstory.running.endings import describe_error, message_of
 
 Answer = TypeVar("Answer")
@@ -26,6 +37,7 @@ Check = Callable[[Any], str]
 
 _SHOWN = 60
 _END: Final = object()
+_ASKING: Final = frozenset({"about", "search"})
 _WORDS: Mapping[Any, tuple[str, tuple[type, ...]]] = {
     str: ("a text", (str,)),
     float: ("a number", (float, int)),
@@ -95,6 +107,30 @@ class GuardedTarget:
 def _refuse_malformed(op: str, wrong: str) -> None:
     if wrong:
         raise TargetError(f"'{op}' of the target returned a malformed answer: it{wrong}")
+
+
+class AskedTarget:
+    """`inner`, of which nothing is wanted but answers: what a preloaded memory holds is somebody's own."""
+
+    def __init__(self, inner: Connection) -> None:
+        self._inner = inner
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await self._inner.open(env, clock)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def usage(self) -> Usage:
+        return self._inner.usage()
+
+    async def perform(self, request: Request[Answer]) -> Answer:
+        if request.op not in _ASKING:
+            raise TargetError(f"'{request.op}' was about to be done to a preloaded memory, which is only asked")
+        return await self._inner.perform(request)
+
+    def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]:
+        raise TargetError("'load' was about to be done to a preloaded memory, which is only asked")
 
 
 @contextmanager

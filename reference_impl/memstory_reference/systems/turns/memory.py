@@ -82,6 +82,10 @@ class TurnsMemory(CorrectingInWords):
         stored = await self._memory.add(scope.user, [new_turn(item, scope) for item in items])
         return Receipt(items=[receipt_item(one) for one in stored])
 
+    async def count(self, scope: Scope) -> int:
+        """Return how many turns a user has."""
+        return await self._memory.count(scope.user)
+
     async def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]:
         self._sessions.note(scope)
         async for stored in self._memory.load(scope.user, (new_turn(item, scope) for item in items)):

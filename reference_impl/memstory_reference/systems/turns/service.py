@@ -240,6 +240,10 @@ class TurnsService:
         budget = checked_count(self.config.context_tokens if tokens is None else tokens, "token_budget", high=10**6)
         return context_block(await self.search(owner, text, top_k, as_of=as_of), budget)
 
+    async def count(self, owner: str) -> int:
+        """Count an owner's turns."""
+        return await self._store.count(checked_owner(owner))
+
     async def owners(self) -> list[str]:
         """Return who has turns, sorted."""
         return await self._store.owners()
