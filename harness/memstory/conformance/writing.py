@@ -59,6 +59,18 @@ class Keeping(TargetTests):
             lost = [text for text in (HARBOUR, CHESS, SMALL_TALK) if not await finds(target, text)]
         claim(not lost, f"'add.verbatim' does not hold: a search does not find {lost}")
 
+    @shows("load", given=["search"])
+    async def test_what_is_loaded_is_found(self) -> None:
+        """With a line of a receipt for each text."""
+        texts = (HARBOUR, VIOLIN, CHESS)
+        async with self._open_stage() as stage:
+            receipts = stage.target.load((Item(text=text, kind=self.kind) for text in texts), ANN)
+            lines = [line async for receipt in receipts for line in receipt.items]
+            await stage.settle()
+            lost = [text for text in texts if not await finds(stage.target, text)]
+        claim(len(lines) == len(texts), f"{len(texts)} texts were loaded, the receipts have {lines}")
+        claim(not lost, f"'load' does not hold: a search does not find {lost}")
+
     @shows("add.exact", given=["add", "search"])
     async def test_a_text_comes_back_letter_for_letter(self) -> None:
         """With white space at its ends, two ways to write a letter, and invisible characters."""

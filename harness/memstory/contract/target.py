@@ -7,7 +7,7 @@ operation is declared, it is an `error`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, iscoroutinefunction, signature
@@ -157,6 +157,8 @@ class Connection(Responder, Protocol):
 
     async def close(self) -> None: ...
 
+    def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]: ...
+
     def usage(self) -> Usage:
         """Return what was used so far, and take the requests: the next call returns those after this one."""
         ...
@@ -189,6 +191,14 @@ class Memory:
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         """Remember `items`, in order."""
         raise NotSupported("add")
+
+    def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]:
+        """Remember any number of items as `add` does, by a bulk path: an async generator, and the capability `load`.
+
+        It takes of `items` what it writes at once, and yields a receipt with one line for each of them, in their order,
+        when they are kept as after `add`. Where it raises, nothing is kept of what it took since the last receipt.
+        """
+        raise NotSupported("load")
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         """Return the memory that `ref` identifies, or None."""

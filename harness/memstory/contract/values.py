@@ -22,6 +22,9 @@ Capability: TypeAlias = str
 
 Made = TypeVar("Made")
 
+HELD: Final = "memories"
+"""The fact of a preloaded target's `about` that says how many memories its user has there, in digits."""
+
 MADE_BY: Final = "made by"
 """The fact of a target's `about` that names who brings its memory; a comparison ranks memstory's own below others."""
 
@@ -264,7 +267,8 @@ class Environment:
 
     `workspace` is a folder for this case alone; ids and owners derive from `seed`; `vectors` maps texts to vectors;
     `model_rules` script the language model; `faults` names components that must fail. `other_embedder` asks for a
-    different embedding model from the one that the memory was made with, `older` for the release before.
+    different embedding model from the one that the memory was made with, `older` for the release before. `preloaded`
+    asks for the memory that the options name, with what is in it of `owner`: nothing may be made, emptied or removed.
     """
 
     workspace: str
@@ -276,3 +280,4 @@ class Environment:
     faults: Mapping[str, str] = field(default_factory=dict)
     other_embedder: bool = False
     older: bool = False
+    preloaded: bool = False

@@ -27,10 +27,12 @@ Grades = Mapping[str, Mapping[str, int]]
 def read_beir(folder: Path, retrieval: Retrieval) -> RetrievalTask:
     """Return the task of a folder; what is missing is a SetupError, a bad line a StoryError that names it."""
     corpus, queries = folder / "corpus.jsonl", folder / "queries.jsonl"
-    for path in (corpus, queries):
+    for path in (queries,) if retrieval.preloaded else (corpus, queries):
         if not path.is_file():
             raise SetupError(f"{folder} has no {path.name}: a folder in BEIR's form holds it")
     grades = _grades(_qrels(folder, retrieval.split), retrieval.mark)
+    if retrieval.preloaded:
+        return _questions_alone(folder, tuple(_questions(queries, grades, retrieval.mark)), grades)
     documents = partial(_documents, corpus, retrieval.mark)
     count, known = 0, set()
     for document in documents():
@@ -45,6 +47,16 @@ def read_beir(folder: Path, retrieval: Retrieval) -> RetrievalTask:
         name=folder.name,
         collections=(collection,),
         unusable=(*unusable, *_missing_questions(asked, grades)),
+        digest=digest_of((collection,)),
+    )
+
+
+def _questions_alone(folder: Path, asked: tuple[Question, ...], grades: Grades) -> RetrievalTask:
+    collection = Collection(id=folder.name, documents=(), questions=asked)
+    return RetrievalTask(
+        name=folder.name,
+        collections=(collection,),
+        unusable=tuple(_missing_questions(asked, grades)),
         digest=digest_of((collection,)),
     )
 

@@ -9,7 +9,8 @@ returned. Empty lines are allowed. Documents are read line by line whenever they
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -115,13 +116,7 @@ def _read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree
     held = tuple(islice(rows, HELD + 1))
     known = frozenset(document.id for document in chain(held, rows))
     asked = tuple(_check_rows(Question, queries, mark, where, fields))
-    for name in where:
-        if name not in fields:
-            raise StoryError(f"'where' names {name!r}, a field that no row has: {', '.join(sorted(fields))}", mark)
-    for path, found in ((corpus, known), (queries, asked)):
-        if not found:
-            what = "line that 'where' selects" if where else "line"
-            raise StoryError(f"{path.name} holds no {what}: allowed is one JSON object per line", mark)
+    _check_found(where, fields, {corpus: known, queries: asked}, mark)
     questions, unusable = usable_questions(asked, known)
     large = FileValues(len(known), partial(_select_rows, Document, corpus, mark, where))
     collection = Collection(id=corpus.stem, documents=large if len(held) > HELD else held, questions=questions)
@@ -131,6 +126,30 @@ def _read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree
         unusable=unusable,
         digest=digest_of((collection,)),
     )
+
+
+def read_questions(queries: Path, mark: Mark, where: Mapping[str, Tree]) -> RetrievalTask:
+    """Return the task of the questions alone, for a memory that has the documents; errors are those of `read_task`."""
+    fields: set[str] = set()
+    try:
+        asked = tuple(_check_rows(Question, queries, mark, where, fields))
+    except StoryError as error:
+        raise StoryError("\n".join(_faults(Question, queries, mark)) or error.message, mark) from error
+    _check_found(where, fields, {queries: asked}, mark)
+    collection = Collection(id=queries.stem, documents=(), questions=asked)
+    return RetrievalTask(
+        name=queries.stem.removesuffix(".queries"), collections=(collection,), digest=digest_of((collection,))
+    )
+
+
+def _check_found(where: Mapping[str, Tree], fields: AbstractSet[str], found: Mapping[Path, Sized], mark: Mark) -> None:
+    for name in where:
+        if name not in fields:
+            raise StoryError(f"'where' names {name!r}, a field that no row has: {', '.join(sorted(fields))}", mark)
+    for path, rows in found.items():
+        if not rows:
+            what = "line that 'where' selects" if where else "line"
+            raise StoryError(f"{path.name} holds no {what}: allowed is one JSON object per line", mark)
 
 
 def read_documents(path: Path, mark: Mark) -> tuple[Document, ...]:

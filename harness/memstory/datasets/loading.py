@@ -15,7 +15,7 @@ from memstory.contract.texts import did_you_mean, nearest
 from memstory.data_sets import SETS
 from memstory.datasets.beam import read_beam
 from memstory.datasets.beir import read_beir
-from memstory.datasets.jsonl import read_documents, read_task
+from memstory.datasets.jsonl import read_documents, read_questions, read_task
 from memstory.datasets.locomo import read_audit, read_locomo
 from memstory.datasets.longmemeval import read_longmemeval
 from memstory.datasets.set_copies import SetCopy, checked_copy, hash_of, pin_of, set_copy
@@ -140,6 +140,9 @@ def load_task(
         NotSupported: a dataset that this machine does not have; the reason says what to do.
         SetupError: a dataset file of another format, or a variable that names no file.
     """
+    if retrieval.dataset is None and retrieval.preloaded:
+        queries = _corpus_file(retrieval, retrieval.queries, base, root or root_around(base), anywhere=anywhere)
+        return read_questions(queries, retrieval.mark, retrieval.where)
     if retrieval.dataset is None:
         corpus, queries = _corpus_files(retrieval, base, root or root_around(base), anywhere=anywhere)
         return read_task(corpus, queries, retrieval.mark, retrieval.where)

@@ -42,8 +42,10 @@ FEATURES: Final[Mapping[Capability, str]] = {
     "identifiers.spellings": "takes two spellings of one identifier for the same",
     "importance": "weighs how important a memory is",
     "incognito": "can leave no trace",
+    "load": "takes a corpus of any size by a bulk path of its own",
     "integrity": "notices when its files were changed behind its back",
     "persistent": "keeps memories on disk",
+    "preloaded": "can be asked as it was filled before: opening and closing change nothing in it",
     "rank.newest": "puts the newer of two statements first that answer alike",
     "rank.quality": "ranks by quality beside nearness",
     "rank.reward": "ranks by feedback beside nearness",
@@ -178,5 +180,5 @@ def _of_keys(story: Story) -> Iterator[tuple[Capability, str]]:
     if story.model:
         yield "llm.scripted", "model:"
     if story.retrieval:
-        yield "add", "retrieval:"
+        yield ("preloaded", "retrieval: preloaded") if story.retrieval.preloaded else ("add", "retrieval:")
         yield "search", "retrieval:"

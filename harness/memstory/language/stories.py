@@ -163,7 +163,8 @@ def _text_of(found: re.Match[str], names: Mapping[str, Tree], mark: Mark, errors
 
 
 _OWNERS = {
-    **dict.fromkeys(("path", "split", "unit", "labels"), "dataset"), "where": "corpus", "distractors": "corpus",
+    **dict.fromkeys(("path", "split", "unit", "labels"), "dataset"), "where": "queries", "distractors": "corpus",
+    "user": "preloaded", "ids": "preloaded", "seed": "sample",
 }  # fmt: skip
 """Keys of a retrieval that need another one."""
 
@@ -291,9 +292,15 @@ def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
     if not isinstance(task, dict) or not reading.is_sound(path):
         return None
     given = {name for name in ("corpus", "queries", "dataset") if name in task}
-    if given not in ({"corpus", "queries"}, {"dataset"}):
-        reading.fault(path, "a retrieval names 'corpus' and 'queries', or a 'dataset'; "
-                      f"found: {', '.join(sorted(given)) or 'none of them'}", at_key=True)  # fmt: skip
+    files, named = ({"queries"}, "a preloaded retrieval names 'queries'") if task.get("preloaded") else (
+        {"corpus", "queries"}, "a retrieval names 'corpus' and 'queries'"
+    )  # fmt: skip
+    if given not in (files, {"dataset"}):
+        reading.fault(
+            path, f"{named}, or a 'dataset'; found: {', '.join(sorted(given)) or 'none of them'}", at_key=True
+        )
+    if task.get("preloaded"):
+        _check_preloaded(reading, tree, task)
     for key, owner in _OWNERS.items():
         if key in task and owner not in task:
             reading.fault(
@@ -301,7 +308,21 @@ def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
             )
     within = read_duration(reading, task["within"], (*path, "within")) / 1e6 if "within" in task else None
     cuts = tuple(map(int, task.get("cuts", ())))
-    return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10)), "within": within, "cuts": cuts})
+    counts = {name: int(task[name]) for name in ("k", "sample", "seed") if name in task}
+    return Retrieval(mark=reading.mark(path), **{**task, **counts, "within": within, "cuts": cuts})
+
+
+def _check_preloaded(reading: Reading, tree: Mapping[str, Tree], task: Mapping[str, Tree]) -> None:
+    path: TreePath = ("retrieval", "preloaded")
+    if "user" not in task:
+        reading.fault(path, "a preloaded memory is asked for somebody's memories: name whose as 'user'", at_key=True)
+    if "perturb" in tree:
+        reading.fault(("perturb",), "a preloaded memory is asked as it is: leave out 'perturb'", at_key=True)
+    if task.get("dataset", "beir") != "beir":
+        reading.fault(
+            (*path[:1], "dataset"), "a preloaded memory is asked by 'queries', or by 'dataset: beir', which leave the "
+            "corpus out", at_key=True,
+        )  # fmt: skip
 
 
 def _trials(reading: Reading, tree: Mapping[str, Tree]) -> Trials:

@@ -84,7 +84,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """A retrieval task: either `corpus` and `queries`, or a `dataset` with its `path`.
+    """A retrieval task: either `corpus` and `queries`, or a `dataset` with its `path`; `preloaded`, without a corpus.
 
     Attributes:
         mark: Its place in the file.
@@ -101,6 +101,11 @@ class Retrieval:
         within: Seconds after which a target is unsupported that has not remembered and answered everything.
         cuts: More numbers of results that are scored.
         labels: `audited` for scores by the labels of an audit too.
+        preloaded: Whether the memory is filled already, and only asked.
+        user: Whose memories a preloaded memory is asked for.
+        ids: What of a hit of a preloaded memory is the id that labels name: `id`, `key`, or a field of its metadata.
+        sample: How many of the questions are asked, None for all.
+        seed: Which of the samples of that size is drawn.
     """
 
     mark: Mark
@@ -117,6 +122,11 @@ class Retrieval:
     within: float | None = None
     cuts: Sequence[int] = ()
     labels: str | None = None
+    preloaded: bool = False
+    user: str | None = None
+    ids: str = "id"
+    sample: int | None = None
+    seed: int = 0
 
     @property
     def depth(self) -> int:

@@ -154,6 +154,8 @@ class RetrievalRecord:
     fields, or all of it as text. `model` is what remembering asked of a language model. Scores also look at the `cuts`
     beside k. `refused` names the documents that the memory would not take, each with its reason: to be found, they are
     missed. `notes` are on the data. `footprint` is that of the largest collection, once it was remembered.
+    `preloaded` is whose memories were asked for, of a memory that was filled before and got nothing: then `documents`
+    are as many as it says, 0 where it says nothing. `drawn_from` counts the questions of which these are a sample.
     """
 
     name: str
@@ -173,6 +175,8 @@ class RetrievalRecord:
     refused: Sequence[str] = ()
     notes: Sequence[str] = ()
     footprint: Footprint | None = None
+    preloaded: str | None = None
+    drawn_from: int | None = None
 
     @property
     def depth(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 
 from memstory.contract.target import Tree
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
+from memstory.results.recording import RetrievalRecord
 from memstory.results.secret_values import REDACTED
 
 Key = TypeVar("Key")
@@ -146,6 +147,25 @@ def quantity(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+
+
+def documents_of(record: RetrievalRecord) -> str:
+    """Return how many documents were asked for, and how they came there where that was not by the run."""
+    if record.preloaded is None:
+        return quantity(record.documents, "document")
+    held = (
+        f"{quantity(record.documents, 'memory')} by the target's own count"
+        if record.documents
+        else "nobody says how many"
+    )
+    return f"the preloaded memories of {record.preloaded}, {held}"
+
+
+def questions_of(record: RetrievalRecord) -> str:
+    """Return how many questions were asked, and of how many they are a sample."""
+    if record.drawn_from is None:
+        return quantity(len(record.questions), "question")
+    return f"{len(record.questions):,} of {quantity(record.drawn_from, 'question')}"
 
 
 def _redaction_counts(cases: Sequence[CaseResult], fingerprint: Fingerprint) -> Mapping[str, int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeAlias
 
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import NotSupported, Refused, StoryError, TargetError
@@ -28,6 +30,7 @@ from memstory.contract.target import (
     TargetFactory,
     Tree,
 )
+from memstory.contract.values import HELD
 from memstory.controls import Oracle, OracleFactory
 from memstory.datasets import load_distractors
 from memstory.language.story import Retrieval
@@ -61,6 +64,9 @@ _SHOWS: Final = 0.1
 _BETWEEN_VERSIONS = timedelta(hours=1)
 _WITH_METADATA = ("add.metadata", "add.turns", "search.where")
 _WAYS = ("update", "supersede")
+
+_Parts: TypeAlias = Sequence[tuple[Sequence[Document], Receipt]]
+"""Documents that were written together, and what the memory said of them."""
 
 Progress = Callable[[int, int, str], None]
 """`progress(done, total, what)`, called after each collection."""
@@ -132,8 +138,12 @@ async def run_retrieval(
             key = history_key(*plan.key, plan.task.digest, plan.seed, dict(level), collection.id)
             before = plan.histories.take(key) if plan.histories else None
             if before is None:
-                stage = open_stage(for_collection(env, done), factory, hosted=apart)
-                results.append(await _one_collection(harder, plan, stage, factory))
+                own = for_collection(env, done)
+                if plan.retrieval.preloaded:
+                    own = replace(own, owner=str(plan.retrieval.user), preloaded=True)
+                stage = open_stage(own, factory, hosted=apart)
+                run_one = _one_preloaded if plan.retrieval.preloaded else _one_collection
+                results.append(await run_one(harder, plan, stage, factory))
                 if plan.histories:
                     plan.histories.keep(key, encode(results[-1]))
             else:
@@ -181,7 +191,7 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
         ids = await rememberer.remember(task)
         seconds, usage = perf_counter() - begun, stage.usage()
         footprint = await stage.footprint()
-        asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids, plan.answers)
+        asker = Asker(stage, retrieval, lambda hit: ids.of(hit.id, hit.text), plan.answers)
         return _Result(
             about=await stage.target.perform(Request.of(Target.about)),
             questions=await _ask_all(asker, task.collection.questions, limit),
@@ -194,6 +204,43 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
         )
     finally:
         await stage.close()
+
+
+async def _one_preloaded(task: PerturbedCollection, plan: TaskPlan, stage: Stage, _: TargetFactory) -> _Result:
+    """Ask a memory that was filled before, and do nothing else."""
+    limit = None if plan.corpus_seconds is None else Limit(plan.corpus_seconds, is_for_unnamed=plan.hurries)
+    await stage.open()
+    try:
+        about = await stage.target.perform(Request.of(Target.about))
+        held = about.get(HELD, "")
+        if held == "0":
+            raise StoryError(f"nothing is remembered of the user {plan.retrieval.user!r}", plan.retrieval.mark)
+        asker = Asker(stage, plan.retrieval, partial(_given_id, plan.retrieval.ids), plan.answers)
+        questions = await _ask_all(asker, task.collection.questions, limit)
+    finally:
+        await stage.close()
+    return _Result(
+        about=about,
+        refused=(),
+        questions=questions,
+        documents=int(held) if held.isdecimal() else 0,
+        add_seconds=0.0,
+        add_embedding_seconds=None,
+        add_model=None,
+    )
+
+
+def _given_id(name: str, hit: Hit) -> Sequence[str]:
+    """Return the id by which labels name a hit; TargetError where it has none."""
+    own = {"id": hit.id, "key": hit.key}
+    found = own[name] if name in own else hit.metadata.get(name)
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        has = ", ".join([*(one for one, value in own.items() if value is not None), *hit.metadata]) or "none of them"
+        raise TargetError(
+            f"a hit has no {name!r}, by which labels would name it; it has {has}: 'ids' of the retrieval says which of "
+            "id, key and the fields of its metadata is meant"
+        )
+    return [str(found)]
 
 
 async def _ask_all(asker: Asker, questions: Sequence[Question], limit: Limit | None) -> list[QuestionRecord]:
@@ -222,7 +269,8 @@ def _perturb(
 
 
 def _progress_text(collection: Collection, level: Mapping[str, Tree]) -> str:
-    counts = f"{quantity(len(collection.documents), 'document')}, {quantity(len(collection.questions), 'question')}"
+    documents = [quantity(len(collection.documents), "document")] if len(collection.documents) else []
+    counts = ", ".join([*documents, quantity(len(collection.questions), "question")])
     return ", ".join(part for part in (f"{collection.id}: {counts}", level_name(level)) if part)
 
 
@@ -244,6 +292,8 @@ def _record(plan: TaskPlan, level: Mapping[str, Tree], results: Sequence[_Result
         cuts=tuple(plan.retrieval.cuts),
         refused=tuple(one for result in results for one in result.refused),
         notes=tuple(plan.task.notes),
+        preloaded=plan.retrieval.user if plan.retrieval.preloaded else None,
+        drawn_from=plan.task.drawn_from,
         footprint=max(results, key=lambda one: one.documents).footprint if results else None,
         model=sum(model, ModelUse()) if (model := [one.add_model for one in results if one.add_model]) else None,
     )
@@ -253,15 +303,19 @@ class Asker:
     """Asks one memory the questions of a task."""
 
     def __init__(
-        self, stage: Stage, scope: Scope, retrieval: Retrieval, ids: DocumentIds, answers: QuestionAnswers | None
+        self,
+        stage: Stage,
+        retrieval: Retrieval,
+        documents_of: Callable[[Hit], Sequence[str]],
+        answers: QuestionAnswers | None,
     ) -> None:
         self._answers = answers
         self._read = retrieval.k
         self._stage = stage
-        self._scope = scope
+        self._scope = Scope(user=stage.env.owner)
         self._k = retrieval.depth
         self._kinds = (retrieval.kind,) if retrieval.kind else ()
-        self._ids = ids
+        self._documents_of = documents_of
 
     async def ask(self, question: Question) -> QuestionRecord:
         """Return the documents that came back, cut to k: a backend that returns more gains nothing by it."""
@@ -273,7 +327,7 @@ class Asker:
         first = hits[: self._k]
         for hit in first:
             # Several pieces of one document count once, at the rank of the best of them.
-            for document in self._ids.of(hit.id, hit.text):
+            for document in self._documents_of(hit):
                 best.setdefault(document, hit.score)
         texts = [hit.text for hit in first[: self._read]]
         answer = await self._answers.answer(question, texts) if self._answers else None
@@ -411,26 +465,67 @@ class Rememberer:
         """Return how hits are distinguished, when everything is remembered and the target has settled."""
         documents, ages = task.collection.documents, task.outdated
         known = await self._add_outdated([one for one in documents if one.id in ages] if ages else [], ages)
-        ids, begun, remaining = DocumentIds(documents, ages), perf_counter(), iter(documents)
-        size, done = (BATCH if self._limit is None else _FIRST_BATCH), 0
-        while batch := list(islice(remaining, size)):
-            before = perf_counter()
-            for added, receipt in await self._add_in_halves(batch, known):
+        ids, begun, done = DocumentIds(documents, ages), perf_counter(), 0
+        before = begun
+        async for count, parts in self._written(iter(documents), known, loads="load" in self._able and not ages):
+            for added, receipt in parts:
                 ids.learn(added, receipt)
                 self._note_dropped(added, receipt)
-            done, now = done + len(batch), perf_counter()
+            done, now = done + count, perf_counter()
             if self._limit is not None:
-                rest = (now - before) / len(batch) * (len(documents) - done)
+                rest = (now - before) / count * (len(documents) - done)
                 self._limit.check(now - begun, now - begun + rest, f"remember {len(documents)} documents")
-            size = min(size * _LARGER, BATCH)
+            before = perf_counter()
         if self.refused and len(self.refused) == len(documents):
             raise Refused(f"every document was refused, the first: {self.refused[0]}")
         await self._stage.settle()
         return ids
 
-    async def _add_in_halves(
-        self, documents: Sequence[Document], known: Mapping[str, str | None]
-    ) -> Sequence[tuple[Sequence[Document], Receipt]]:
+    async def _written(
+        self, documents: Iterator[Document], known: Mapping[str, str | None], *, loads: bool
+    ) -> AsyncIterator[tuple[int, _Parts]]:
+        """Write documents by the target's bulk path, or batch after batch; yield how many, and what was not refused."""
+        if loads and self._limit is None:
+            async for written in self._load(documents):
+                yield written
+        size = BATCH if self._limit is None else _FIRST_BATCH
+        while batch := list(islice(documents, size)):
+            if loads:
+                async for written in self._load(iter(batch)):
+                    yield written
+            else:
+                yield len(batch), await self._add_in_halves(batch, known)
+            size = min(size * _LARGER, BATCH)
+
+    async def _load(self, documents: Iterator[Document]) -> AsyncIterator[tuple[int, _Parts]]:
+        """Load documents; where the target refuses, add what it had taken, and load the rest."""
+        taken, is_over = deque[Document](), False
+
+        def items() -> Iterator[Item]:
+            nonlocal is_over
+            for document in documents:
+                taken.append(document)
+                yield self._item(document, document.text)
+            is_over = True
+
+        while not is_over:
+            try:
+                async for receipt in self._stage.target.load(items(), self._scope):
+                    if len(receipt.items) > len(taken):
+                        raise TargetError(f"'load' gave {len(receipt.items)} lines for the {len(taken)} items it took")
+                    loaded = [taken.popleft() for _ in receipt.items]
+                    if loaded:
+                        yield len(loaded), [(loaded, receipt)]
+                if taken or not is_over:
+                    raise TargetError(f"'load' ended before the last item, with {len(taken)} that have no receipt")
+            except Refused:
+                if not taken:
+                    raise
+                refused = list(taken)
+                taken.clear()
+                yield len(refused), await self._add_in_halves(refused, {})
+
+    async def _add_in_halves(self, documents: Sequence[Document], known: Mapping[str, str | None]) -> _Parts:
         """Add documents; where some are refused, halve what was refused until only those are left out."""
         try:
             return [(documents, await self._write(documents, [one.text for one in documents], known))]

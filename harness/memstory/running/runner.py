@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -31,7 +32,7 @@ from memstory.running.left_tasks import LeftTasks
 from memstory.running.performer import Branch, Holds, Performer, is_judged
 from memstory.running.retrieval import Progress, TaskPlan, run_retrieval
 from memstory.running.stage import Stage, make_environment, open_stage
-from memstory.tasks.retrieval import sample_of
+from memstory.tasks.retrieval import sample_of, sample_questions
 
 CASE_SECONDS = 60.0
 """How long the steps of a case may take."""
@@ -190,6 +191,9 @@ class _Run:
             task = await asyncio.to_thread(load_task, story.retrieval, base, anywhere=anywhere)
             if self.options.sample is not None:
                 task = await asyncio.to_thread(sample_of, task, self.options.sample)
+            if story.retrieval.sample is not None:
+                draw = partial(sample_questions, task, story.retrieval.sample, story.retrieval.seed)
+                task = await asyncio.to_thread(draw)
             hurries = story.measure and not self.options.is_named and story.retrieval.within is None
             plan = TaskPlan(
                 task=task,

@@ -20,7 +20,7 @@ from memstory.language.story_paths import Bounds
 from memstory.models.shim import Agent, Shim
 from memstory.results.recording import Footprint
 from memstory.running.footprint import footprint_of
-from memstory.running.hosting.guarded import GuardedTarget
+from memstory.running.hosting.guarded import AskedTarget, GuardedTarget
 from memstory.running.hosting.host import HostedTarget
 
 FIRST_SESSION = "session-1"
@@ -199,7 +199,10 @@ def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: 
     hosted = hosted or factory.isolates(env.options)
 
     def make() -> Connection:
-        return HostedTarget(factory, own) if hosted else GuardedTarget(factory.target(), factory.abilities(env.options))
+        target: Connection = (
+            HostedTarget(factory, own) if hosted else GuardedTarget(factory.target(), factory.abilities(env.options))
+        )
+        return AskedTarget(target) if env.preloaded else target
 
     return Stage(
         env=env,

@@ -116,7 +116,7 @@ class RetrievalTask:
 
     `unusable` lists labels that could not be read, as `question id: what was found`; they are never guessed. `notes`
     say what a reader of scores must know of the data. `digest` identifies the content, so that unlike runs are not
-    compared.
+    compared. `drawn_from` is the number of questions that those here are a sample of.
     """
 
     name: str
@@ -125,6 +125,7 @@ class RetrievalTask:
     unusable: Sequence[str] = ()
     notes: Sequence[str] = ()
     digest: str = ""
+    drawn_from: int | None = None
 
 
 # The default ASCII output can carry lone surrogates, which UTF-8 cannot.
@@ -201,4 +202,34 @@ def sample_of(task: RetrievalTask, count: int) -> RetrievalTask:
         collections=FileValues(count, read),
         notes=(*task.notes, note),
         digest=sha256(f"{task.digest}/{count}".encode()).hexdigest(),
+    )
+
+
+def sample_questions(task: RetrievalTask, count: int, seed: int) -> RetrievalTask:
+    """Return the task with `count` of its questions, and the collections that these are asked of.
+
+    They are the same in every run of the same seed, and a larger sample holds every smaller one. Where there are no
+    more, all of them are asked, and the notes say so.
+    """
+    ids = [(collection.id, question.id) for collection in task.collections for question in collection.questions]
+    if count >= len(ids):
+        note = f"all {len(ids)} questions: a sample of {count} was asked for, and there are no more"
+        return replace(task, notes=(*task.notes, note))
+    drawn = frozenset(sorted(ids, key=lambda one: sha256(repr((seed, *one)).encode()).digest())[:count])
+    asked = {collection for collection, _ in drawn}
+
+    def part(collection: Collection) -> Collection:
+        questions = tuple(one for one in collection.questions if (collection.id, one.id) in drawn)
+        return replace(collection, questions=questions)
+
+    def read() -> Iterator[Collection]:
+        return (part(collection) for collection in task.collections if collection.id in asked)
+
+    note = f"a sample: {count} of {len(ids)} questions, drawn with the seed {seed}"
+    return replace(
+        task,
+        collections=FileValues(len(asked), read),
+        notes=(*task.notes, note),
+        digest=sha256(f"{task.digest}/questions/{count}/{seed}".encode()).hexdigest(),
+        drawn_from=len(ids),
     )

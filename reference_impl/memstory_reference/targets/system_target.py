@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused, StoryError, TargetError
-from memstory.contract.target import Capability, Environment, Memory, ModelUse, Scope, Target, TargetFactory, Tree
+from memstory.contract.target import (
+    Capability,
+    Environment,
+    Item,
+    Memory,
+    ModelUse,
+    Receipt,
+    Scope,
+    Target,
+    TargetFactory,
+    Tree,
+)
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import MADE_BY
 from memstory_reference.adapters.folder_copy import copy_closed
@@ -158,6 +169,11 @@ class SystemTarget(Target):
             return own[what](since)
         with self._in_harness_words():
             return await self._memory.inspect(what, args, scope)
+
+    async def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]:
+        with self._in_harness_words():
+            async for receipt in self._memory.load(items, scope):
+                yield receipt
 
     def _in_harness_words(self) -> AbstractContextManager[None]:
         if not self._is_open:

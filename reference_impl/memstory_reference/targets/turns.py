@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from memstory.contract.target import Environment, Scope, Tree
+from memstory.contract.target import Capability, Environment, Scope, Tree
+from memstory.contract.values import HELD
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.errors import InputError
+from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.memory import TurnsMemory
+from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, text_option
 from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
 from memstory_reference.targets.system_target import FolderTarget
 from memstory_reference.targets.turns_faults import faulty_turns_store
 
 CONFIG = ("top_k", "pool", "min_score", "context_tokens", "window_turns", "secrets", "keep_pins")
+AT = "at"
+"""The option that names the memory of a story with `preloaded`: the folder or the URL that was given as its store."""
+
 SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
 
 
@@ -22,8 +29,9 @@ class TurnsTarget(FolderTarget):
     """One turns memory, in the case's workspace or in Postgres."""
 
     memory_class = TurnsMemory
-    options = (*CONFIG, "store", *PORT_OPTIONS)
+    options = (*CONFIG, "store", AT, *PORT_OPTIONS)
     folder = "turns"
+    _memory: TurnsMemory
 
     def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
         super().__init__(make_embedder)
@@ -36,7 +44,17 @@ class TurnsTarget(FolderTarget):
         self._store = text_option(env, "store", SQLITE)
         if self._store not in STORES:
             raise InputError(f"options: store is {self._store!r:.80}; allowed: {', '.join(STORES)}")
+        self._own = _own_place(text_option(env, AT, "")) if env.preloaded else None
         return super()._ports_of(env)
+
+    async def about(self) -> Mapping[str, str]:
+        about = await super().about()
+        if not self._env.preloaded:
+            return about
+        return {**about, HELD: str(await self._memory.count(Scope(user=self._env.owner)))}
+
+    async def _open_memory(self, workspace: Path) -> TurnsMemory:
+        return await self._opened(self._own if isinstance(self._own, Path) else workspace / self.folder)
 
     async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
         if self._store == POSTGRES:
@@ -44,8 +62,11 @@ class TurnsTarget(FolderTarget):
         return await super()._job_backup(scope, folder=folder)
 
     async def _opened(self, folder: Path) -> TurnsMemory:
-        is_shared = self._store == POSTGRES
-        place = await self._postgres.place(Path(self._env.workspace)) if is_shared else None
+        place, server = None, self._postgres.name
+        if isinstance(self._own, PostgresPlace):
+            place, server = self._own, f"schema {self._own.schema}"
+        elif self._own is None and self._store == POSTGRES:
+            place = await self._postgres.place(Path(self._env.workspace))
         system = await open_turns(
             folder,
             embedder=self._ports.embedder,
@@ -56,7 +77,7 @@ class TurnsTarget(FolderTarget):
             place=place,
             wrap=lambda store: faulty_turns_store(store, self._ports.switches["store"]),
         )
-        return TurnsMemory(system, f"postgres ({self._postgres.name})" if is_shared else TurnsMemory.in_folder)
+        return TurnsMemory(system, TurnsMemory.in_folder if place is None else f"postgres ({server})")
 
 
 class TurnsFactory(PostgresFactory):
@@ -65,3 +86,16 @@ class TurnsFactory(PostgresFactory):
     name = "turns"
     spec = "memstory_reference.targets.turns:TurnsFactory"
     target_class = TurnsTarget
+
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
+        return super().capabilities(options) | (frozenset({"preloaded"}) if AT in options else frozenset())
+
+
+def _own_place(at: str) -> Path | PostgresPlace:
+    """Return where a memory is that somebody has filled; InputError where there is none."""
+    if "://" in at:
+        return parse_place(at)
+    folder = Path(at).expanduser()
+    if not (folder / OWNERS_FILE).is_file():
+        raise InputError(f"options: {AT} is {at!r:.200}, where no turns are stored; allowed: their folder or URL")
+    return folder

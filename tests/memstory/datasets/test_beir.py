@@ -104,3 +104,11 @@ def test_a_folder_that_lacks_a_file_says_which(tmp_path, missing):
 def test_a_folder_that_is_not_there_is_unsupported_and_says_what_to_do(tmp_path):
     with pytest.raises(NotSupported, match="put the folder there"):
         load(tmp_path / "nowhere")
+
+
+def test_for_a_preloaded_memory_the_corpus_is_not_read_and_all_labels_count(tmp_path):
+    (written(tmp_path, test=f"{QRELS}q1\tfar\t1\n") / "corpus.jsonl").unlink()
+    task = load(tmp_path, preloaded=True, user="ann")
+    (collection,) = task.collections
+    assert (len(collection.documents), task.unusable) == (0, ())
+    assert [(one.id, one.relevant) for one in collection.questions] == [("q1", ("d1", "far")), ("q2", ("d2",))]

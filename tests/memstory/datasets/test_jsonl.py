@@ -301,3 +301,27 @@ def test_no_question_repeats_a_document_word_for_word():
         texts = {json.loads(line)["text"].strip("?.").lower() for line in corpus.read_text().splitlines()}
         asked = {json.loads(line)["text"].strip("?.").lower() for line in path.read_text().splitlines()}
         assert not texts & asked
+
+
+def test_questions_of_a_preloaded_memory_are_read_without_a_corpus(tmp_path):
+    def load(*rows, **more):
+        (tmp_path / "mine.queries.jsonl").write_text("".join(f"{row}\n" for row in rows))
+        mark = Mark("s.yaml", 1, 1)
+        retrieval = Retrieval(mark=mark, queries="mine.queries.jsonl", preloaded=True, user="ann", **more)
+        return load_task(retrieval, tmp_path)
+
+    good = '{"id": "q1", "text": "t", "relevant": ["far"], "category": "c"}'
+    task = load(good)
+    (collection,) = task.collections
+    assert (task.name, task.unusable, len(collection.documents)) == ("mine", (), 0)
+    assert [(one.id, one.relevant, one.judged) for one in collection.questions] == [("q1", ("far",), True)]
+    for rows, more, said in [
+        ((good, good), {}, "mine.queries.jsonl:2: the id 'q1' was used in line 1"),
+        ((good, '{"id": "q2"}', "{"), {}, "mine.queries.jsonl:2: the field 'text' is missing"),
+        ((), {}, "mine.queries.jsonl holds no line"),
+        ((good,), {"where": {"category": "d"}}, "holds no line that 'where' selects"),
+        ((good,), {"where": {"size": 1}}, "'where' names 'size', a field that no row has: category"),
+    ]:
+        with pytest.raises(StoryError) as wrong:
+            load(*rows, **more)
+        assert said in wrong.value.message

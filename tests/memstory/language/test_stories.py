@@ -163,6 +163,15 @@ FAULTS = [
     ("tags: [a]", "1:1", ["'steps'", "'retrieval'"]),
     ("retrieval: {corpus: c}", "3:1", ["'queries'", "'dataset'", "corpus"]),
     ("retrieval: {corpus: c, queries: q, path: p}", "3:36", ["'path'", "'dataset'"]),
+    ("retrieval: {preloaded: true, queries: q}", "3:13", ["'user'"]),
+    ("retrieval: {preloaded: true, user: u, corpus: c, queries: q}", "3:1", ["preloaded", "'queries'", "corpus"]),
+    ("retrieval: {preloaded: true, user: u}", "3:1", ["'queries'", "'dataset'", "none"]),
+    ("retrieval: {preloaded: true, user: u, dataset: locomo}", "3:39", ["'queries'", "beir"]),
+    ("retrieval: {preloaded: true, user: u, queries: q, distractors: d}", "3:51", ["'distractors'", "'corpus'"]),
+    ("retrieval: {preloaded: true, user: u, queries: q}\nperturb: {distractors: 5}", "4:1", ["as it is", "'perturb'"]),
+    ("retrieval: {corpus: c, queries: q, user: u}", "3:36", ["'user'", "'preloaded'"]),
+    ("retrieval: {corpus: c, queries: q, ids: doc}", "3:36", ["'ids'", "'preloaded'"]),
+    ("retrieval: {corpus: c, queries: q, seed: 1}", "3:36", ["'seed'", "'sample'"]),
     ("retrieval: {dataset: d, k: 5}\nexpect: {metrics: {recall@10: {ge: .5}}}", "4:20", ["10", "'k'", "5"]),
     ("vars: {x: 1}\ndefaults: {x: 2}\nsteps: [{settle: }]", "4:12", ["'x'", "`vars`"]),
     ("vars: {x: [1]}\nsteps: [{add: 'a ${x}'}]", "4:15", ["${x}"]),
@@ -427,6 +436,13 @@ def test_a_retrieval_story_is_read_with_its_bounds():
     assert (found.retrieval.corpus, found.retrieval.k) == ("c.jsonl", 10)
     assert found.needs == {"add", "search"}
     assert str(found.expect[0].matchers[0].argument["mrr"][0].mark) == "f.yaml:5:26"
+
+
+def test_a_preloaded_retrieval_asks_and_adds_nothing():
+    found = story("retrieval: {preloaded: true, user: u, ids: doc, queries: q.jsonl, sample: 20.0, seed: 7}")
+    one = found.retrieval
+    assert (one.preloaded, one.user, one.ids, one.sample, one.seed) == (True, "u", "doc", 20, 7)
+    assert found.needs == {"preloaded", "search"}
 
 
 def test_texts_that_no_file_may_hold_are_told_to_the_runner():

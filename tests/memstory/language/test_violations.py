@@ -58,6 +58,13 @@ VIOLATIONS = [
     ("steps: [{say: a, expect: {tool_calls: [{a: , b: }]}}]", "3:40", ["2", "a, b"]),
     ("steps: [{search: a, expect: {hits: {frist: a}}}]", "3:37", ["'frist'", "'first'"]),
     ("steps: [{search: a, expect: {hits: {order: [a]}}}]", "3:44", ["'order'", "2"]),
+    ("retrieval: {sample: 0}", "3:21", ["'sample'", "1", "0"]),
+    ("retrieval: {sample: many}", "3:21", ["'sample'", "'many'"]),
+    ("retrieval: {sample: 2.5}", "3:21", ["'sample'", "2.5"]),
+    ("retrieval: {sample: 2, seed: -1}", "3:30", ["'seed'", "0", "-1"]),
+    ("retrieval: {preloaded: 1}", "3:24", ["'preloaded'", "1"]),
+    ("retrieval: {user: ''}", "3:19", ["'user'"]),
+    ("retrieval: {ids: [id]}", "3:18", ["'ids'", "id"]),
 ]
 
 

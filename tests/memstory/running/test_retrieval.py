@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from dataclasses import replace
-from itertools import count
+from itertools import count, islice
 from typing import ClassVar
 
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from memstory.case import Case
 from memstory.contract.codec import encode
 from memstory.contract.errors import Mark, NotSupported, Refused
-from memstory.contract.target import Receipt, ReceiptItem, TargetFactory
+from memstory.contract.target import Item, Receipt, ReceiptItem, TargetFactory
 from memstory.controls import Oracle
+from memstory.datasets.jsonl import HELD
 from memstory.language.story import Retrieval, Story
 from memstory.running import retrieval
 from memstory.running.retrieval import DocumentIds, Limit
@@ -481,3 +483,126 @@ async def test_locomo_gives_speaker_session_and_date_as_fields_to_a_target_of_tu
 async def test_of_documents_that_nobody_said_no_form_is_recorded(ask):
     (record,) = (await ask(able=("add.metadata", "add.turns"))).retrieval
     assert record.as_turns is None
+
+
+class Loading(Oracle):
+    """Loads three at a time, and declines a batch that holds a text with `declined`."""
+
+    size, declined = 3, "nothing"
+    batches: ClassVar[list[list[str]]]
+    added: ClassVar[list[list[str]]]
+
+    def __init_subclass__(cls):
+        cls.batches, cls.added = [], []
+
+    async def add(self, items, scope):
+        self.added.append([item.text for item in items])
+        if any(self.declined in item.text for item in items):
+            raise Refused("not that")
+        return await super().add(items, scope)
+
+    async def load(self, items, scope):
+        while batch := list(islice(items, self.size)):
+            if any(self.declined in item.text for item in batch):
+                raise Refused("not that")
+            self.batches.append([item.text for item in batch])
+            yield await super().add(batch, scope)
+
+
+def many(number):
+    return [{"id": f"d{place}", "text": f"text {place} of many"} for place in range(number)]
+
+
+LAST = [{"id": "q", "text": "text 6 of many", "relevant": ["d6"]}]
+
+
+async def test_a_corpus_goes_the_targets_own_bulk_path_where_it_has_one(ask):
+    class Watched(Loading):
+        pass
+
+    recording = await ask(Watched, able=["load"], documents=many(7), queries=LAST)
+    assert recording.failure is None
+    assert (Watched.added, [len(batch) for batch in Watched.batches]) == ([], [3, 3, 1])
+    assert recording.retrieval[0].questions[0].retrieved[0] == "d6"
+
+    class Plain(Loading):
+        pass
+
+    await ask(Plain, documents=many(7), queries=LAST)
+    assert (Plain.batches, [len(batch) for batch in Plain.added]) == ([], [7])
+
+
+async def test_what_a_bulk_path_declines_is_left_out_alone_and_the_rest_is_loaded(ask):
+    class Declining(Loading):
+        declined = "text 4 "
+
+    recording = await ask(Declining, able=["load"], documents=many(8), queries=LAST)
+    assert recording.failure is None
+    (record,) = recording.retrieval
+    assert record.refused == ("facts: d4: not that",)
+    assert record.questions[0].retrieved[0] == "d6"
+    assert [len(batch) for batch in Declining.batches] == [3, 2]
+    assert [len(batch) for batch in Declining.added] == [3, 1, 2, 1, 1]
+
+
+async def test_time_that_is_limited_is_looked_at_between_larger_and_larger_loads(ask):
+    class Limited(Loading):
+        size = 10**6
+
+    recording = await ask(Limited, able=["load"], documents=many(150), queries=LAST, within=1000.0)
+    assert recording.failure is None
+    assert [len(batch) for batch in Limited.batches] == [20, 100, 30]
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        (lambda _: [Receipt(items=[ReceiptItem(id="1", text="x")] * 8)], "8 lines for the 0 items"),
+        (lambda items: [Receipt() for _ in items], "7 that have no receipt"),
+        (lambda items: [Receipt(items=[ReceiptItem(id=next(items).text, text="x")])], "ended before the last item"),
+        (lambda _: [None], "'load' of the target returned a malformed answer"),
+        (lambda _: ["yes"], "malformed answer: it is a str"),
+    ],
+)
+async def test_a_bulk_path_that_does_not_keep_its_word_is_an_error(ask, load, said):
+    class Wrong(Oracle):
+        async def load(self, items, scope):
+            for receipt in load(items):
+                yield receipt
+
+    recording = await ask(Wrong, able=["load"], documents=many(7), queries=LAST)
+    assert recording.failure.kind == "error"
+    assert said in recording.failure.message
+
+
+async def test_a_bulk_path_that_is_none_is_an_error_that_says_what_is_missing(ask):
+    class Coroutine(Oracle):
+        async def load(self, items, scope):
+            return Receipt()
+
+    for kind, said in ((Coroutine, "no async generator"), (Oracle, "declares 'load'")):
+        recording = await ask(kind, able=["load"], documents=many(7), queries=LAST)
+        assert recording.failure.kind == "error"
+        assert said in recording.failure.message
+
+
+async def test_of_a_corpus_in_a_file_no_more_is_in_memory_than_goes_in_at_once(ask):
+    alive = []
+
+    class Counting(Loading):
+        size = 500
+
+        async def load(self, items, scope):
+            while batch := list(islice(items, self.size)):
+                alive.append(sum(type(one) in (Document, Item) for one in gc.get_objects()))
+                yield Receipt(items=[ReceiptItem(id=item.text, text="") for item in batch])
+
+        async def search(self, query, scope):
+            return []
+
+    number = HELD + 2_000
+    recording = await ask(Counting, able=["load"], documents=many(number), queries=LAST)
+    assert recording.failure is None
+    assert len(alive) == number / 500
+    # A document and an item of each that goes in at once, and what is read of the file at once.
+    assert max(alive) <= 2 * 500 + 1_000 + 10

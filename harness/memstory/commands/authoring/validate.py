@@ -119,7 +119,7 @@ def _unusable(task: Retrieval, labels: Sequence[str]) -> Iterator[str]:
 
 
 def _identity(task: Retrieval, base: Path) -> tuple[object, ...]:
-    return (base, task.corpus, task.queries, task.dataset, task.path)
+    return (base, task.corpus, task.queries, task.dataset, task.path, task.preloaded)
 
 
 def _place(error: StoryError) -> tuple[str, int, int]:

@@ -12,7 +12,7 @@ from memstory.reporting.document import shorten, visible
 from memstory.reporting.sections.columns import step_number
 from memstory.results.outcomes import CaseResult, Verdict
 from memstory.results.recording import RetrievalRecord, StepRecord
-from memstory.results.runs import quantity
+from memstory.results.runs import documents_of, questions_of
 
 SHORT: Final = 160
 _MISSED: Final = 10
@@ -126,8 +126,7 @@ def _verdicts(verdicts: Sequence[Verdict], limit: int) -> Iterator[str]:
 def _retrieval(record: RetrievalRecord, limit: int) -> Iterator[str]:
     level = f", {_json(record.level)}" if record.level else ""
     yield visible(
-        f"{record.name}{level}: {quantity(record.documents, 'document')}, "
-        f"{quantity(len(record.questions), 'question')}, the first {record.k} hits of each"
+        f"{record.name}{level}: {documents_of(record)}, {questions_of(record)}, the first {record.k} hits of each"
     )
     missed = [one for one in record.questions if one.judged and not set(one.relevant) <= set(one.retrieved)]
     yield f"{_INDENT}{len(record.questions) - len(missed)} found all that they should"

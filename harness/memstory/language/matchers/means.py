@@ -154,16 +154,20 @@ def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Scor
     """Return the scores of a task, for the metrics that are always reported and those named in `wanted`.
 
     Categories in `record.apart` have scores of their own and are no part of the total. Questions that are not judged
-    are left out. Totals, and recall at k by category, have intervals if the questions have clusters.
+    are left out. Totals, and recall at k by category, have intervals if the questions have clusters or are a sample.
     """
     names = dict.fromkeys((*default_metrics(record.k, record.cuts), *wanted))
     judged = [question for question in record.questions if question.judged]
     total = [question for question in judged if question.category not in record.apart]
-    scores = [score for name in names if (score := _total(name, total, judged))]
+    is_sample = record.drawn_from is not None
+    scores = [score for name in names if (score := _total(name, total, judged, is_sample=is_sample))]
     for category in sorted({question.category for question in judged if question.category is not None}):
         members = [question for question in judged if question.category == category]
         found = [score for name in names if (score := _of_category(name, members, category))]
-        scores += [_with_interval(score, members) if score.metric == f"recall@{record.k}" else score for score in found]
+        scores += [
+            _with_interval(score, members, is_sample=is_sample) if score.metric == f"recall@{record.k}" else score
+            for score in found
+        ]
     return tuple(replace(score, level=record.level) for score in scores)
 
 
@@ -175,7 +179,9 @@ def _of_category(name: str, members: Sequence[QuestionRecord], category: str) ->
     return Score(metric=name, value=metrics.mean(values), questions=len(values), category=category)
 
 
-def _total(name: str, total: Sequence[QuestionRecord], judged: Sequence[QuestionRecord]) -> Score | None:
+def _total(
+    name: str, total: Sequence[QuestionRecord], judged: Sequence[QuestionRecord], *, is_sample: bool
+) -> Score | None:
     metric = metric_of(name)
     if metric.overall:
         found = metric.overall(judged)
@@ -186,12 +192,12 @@ def _total(name: str, total: Sequence[QuestionRecord], judged: Sequence[Question
         return None
     sample = _sample(name, counted, strata)
     score = Score(metric=name, value=stratified_mean(sample), questions=len(counted))
-    return _add_interval(score, sample) if any(question.cluster for question in counted) else score
+    return _add_interval(score, sample) if is_sample or any(question.cluster for question in counted) else score
 
 
-def _with_interval(score: Score, members: Sequence[QuestionRecord]) -> Score:
+def _with_interval(score: Score, members: Sequence[QuestionRecord], *, is_sample: bool) -> Score:
     counted = [question for question in members if metric_of(score.metric).applies_to(question)]
-    if not any(question.cluster for question in counted):
+    if not is_sample and not any(question.cluster for question in counted):
         return score
     return _add_interval(score, _sample(score.metric, counted, [""] * len(counted)))
 
@@ -237,6 +243,13 @@ def warnings_of(record: RetrievalRecord) -> Iterator[str]:
         yield (
             f"k={record.k} is {record.k / record.smallest:.0%} of the smallest collection, which has {record.smallest} "
             "documents: high recall says little there"
+        )
+    named = {gold for question in record.questions for gold in question.relevant}
+    came = [id_ for question in record.questions for id_ in question.retrieved]
+    if record.preloaded is not None and came and named and named.isdisjoint(came):
+        yield (
+            f"no id that came back is one that the labels name: {came[0]!r} came back, {min(named)!r} is named; 'ids' "
+            "of the retrieval says where a hit has its id"
         )
     if record.refused:
         yield (

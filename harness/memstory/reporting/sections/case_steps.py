@@ -28,6 +28,7 @@ from memstory.reporting.document import (
 from memstory.reporting.sections.columns import UNREADABLE, step_number
 from memstory.results.outcomes import AgentStep, CaseResult, Score, StepTime, TrialResult, Verdict
 from memstory.results.recording import RetrievalRecord, StepRecord
+from memstory.results.runs import documents_of
 from memstory.tasks.perturbation import level_name
 
 DETAIL_LIMIT: Final = 6000
@@ -278,7 +279,7 @@ def _retrieval_section(record: RetrievalRecord) -> Section:
     missed = [asked for asked in judged if not asked.is_answered]
     found = f"{len(judged) - len(missed)} of {len(judged)} questions found all they should"
     rows = [[asked.id, asked.category or "", ", ".join(asked.relevant), ", ".join(asked.retrieved)] for asked in missed]
-    title = f"{record.name} {level_name(record.level)}: {found}, {record.documents} documents, k = {record.k}"
+    title = f"{record.name} {level_name(record.level)}: {found}, {documents_of(record)}, k = {record.k}"
     return Section(title, [*_table(["question", "category", "wanted", "got"], rows)] if rows else [], _STEP)
 
 

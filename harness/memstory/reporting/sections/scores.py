@@ -23,7 +23,7 @@ from memstory.reporting.document import (
 )
 from memstory.results.outcomes import CaseResult, Score
 from memstory.results.recording import RetrievalRecord
-from memstory.results.runs import Run, by_key, quantity
+from memstory.results.runs import Run, by_key, documents_of, quantity, questions_of
 from memstory.scoring.metrics import reciprocal_rank
 from memstory.scoring.statistics import paired_bootstrap
 from memstory.tasks.perturbation import level_name
@@ -160,10 +160,8 @@ def _data_lines(run: Run) -> Iterator[ListItem]:
     for case in run.cases:
         for record in case.retrieval:
             left_out = sum(not asked.judged for asked in record.questions)
-            size = (
-                f": {quantity(record.documents, 'document')}, the first {record.k} hits of"
-                f" {quantity(len(record.questions), 'question')}"
-                + (f" ({left_out} without a usable label are not judged)" if left_out else "")
+            size = f": {documents_of(record)}, the first {record.k} hits of {questions_of(record)}" + (
+                f" ({left_out} without a usable label are not judged)" if left_out else ""
             )
             stories.setdefault((record.name, size, record.digest[:12]), []).append(case.name)
     for (name, size, digest), names in stories.items():
@@ -321,10 +319,11 @@ def _measured_story(level: str, cases: Sequence[CaseResult]) -> MeasuredStory:
     notes += record.notes
     if by_chance:
         notes.append(f"* no better than chance: {', '.join(by_chance)}")
+    size = quantity(record.documents, "memory") if record.preloaded is None else documents_of(record)
     at = f", {level}" if level and level != "plain" else ""
     header = ["questions", *(f"{case.target}{'*' if case.target in by_chance else ''}" for case in cases)]
     return MeasuredStory(
-        title=f"{cases[0].name}: {cases[0].title}{at} ({quantity(record.documents, 'memory')})",
+        title=f"{cases[0].name}: {cases[0].title}{at} ({size})",
         table=Table(header, [*kinds, *totals, *cuts], numbers=slice(1, None)),
         notes=notes,
         categories=len(kinds),
@@ -421,4 +420,5 @@ def _record(case: CaseResult, level: str) -> RetrievalRecord:
 
 def _chance(case: CaseResult, level: str) -> float:
     record = _record(case, level)
-    return min(1.0, record.k / max(record.documents, 1))
+    # Of a memory that does not say how much it holds, nothing is by chance.
+    return min(1.0, record.k / record.documents) if record.documents or record.preloaded is None else 0.0

@@ -16,6 +16,7 @@ import socket
 import sys
 import time
 from asyncio import StreamReader, StreamWriter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,19 @@ from threading import Thread
 from memstory.contract.clock import StoryClock
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import TargetError
-from memstory.contract.target import Connection, Environment, Request, Target, TargetFactory, Tree, Usage, hints
+from memstory.contract.target import (
+    Connection,
+    Environment,
+    Item,
+    Receipt,
+    Request,
+    Scope,
+    Target,
+    TargetFactory,
+    Tree,
+    Usage,
+    hints,
+)
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.protocol import LONGEST_LINE, error_to_json, to_line
 from memstory.running.left_tasks import LeftTasks
@@ -98,6 +111,9 @@ class Child:
         if op == "close":
             await self._target.close()
             return None
+        if op == "load":
+            items, scope = (decode(hints("add")[name], request["args"][name]) for name in ("items", "scope"))
+            return await _loaded(self._target, items, scope)
         args = {name: decode(hints(op)[name], value) for name, value in request["args"].items()}
         asked: Request[object] = Request(op, args)
         return await self._target.perform(asked)
@@ -112,6 +128,17 @@ class Child:
         target, self._clock = GuardedTarget(self._factory.target(), able), StoryClock(now)
         await target.open(env, self._clock)
         self._target = target
+
+
+async def _loaded(target: Connection, items: Sequence[Item], scope: Scope) -> Mapping[str, object]:
+    """Return the receipts, and what ended the load, if anything did: what came before that is kept."""
+    receipts: list[Receipt] = []
+    try:
+        async for receipt in target.load(iter(items), scope):
+            receipts.append(receipt)  # noqa: PERF401  (what came before an error is kept)
+    except Exception as error:  # noqa: BLE001  (carried to the parent, which raises it again)
+        return {"receipts": receipts, "error": error_to_json(error)}
+    return {"receipts": receipts, "error": None}
 
 
 def _end_with_parent(descriptor: int) -> None:

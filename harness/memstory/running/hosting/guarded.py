@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import chain
 from operator import attrgetter
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported, TargetError
-from memstory.contract.target import Capability, Environment, Request, Target, Usage, hints
+from memstory.contract.target import (
+    Capability,
+    Connection,
+    Environment,
+    Item,
+    Receipt,
+    Request,
+    Scope,
+    Target,
+    Usage,
+    hints,
+)
 from memstory.running.endings import describe_error, message_of
 
 Answer = TypeVar("Answer")
@@ -25,6 +36,8 @@ Check = Callable[[Any], str]
 """Says what is wrong with a value, after its place in it: `[0].text is None, not a text`; empty if nothing is."""
 
 _SHOWN = 60
+_END: Final = object()
+_ASKING: Final = frozenset({"about", "search"})
 _WORDS: Mapping[Any, tuple[str, tuple[type, ...]]] = {
     str: ("a text", (str,)),
     float: ("a number", (float, int)),
@@ -56,19 +69,68 @@ class GuardedTarget:
         return self.inner.usage()
 
     async def perform(self, request: Request[Answer]) -> Answer:
+        with self._believed():
+            answer = await self.inner.perform(request)
+        _refuse_malformed(request.op, answer_check(request.op)(answer))
+        return answer
+
+    async def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]:
+        with self._believed():
+            receipts = self.inner.load(items, scope)
+        if not hasattr(receipts, "__anext__"):
+            if asyncio.iscoroutine(receipts):
+                receipts.close()
+            raise TargetError(
+                "'load' of the target is no async generator: define it with 'async def', and 'yield' receipts"
+            )
+        while True:
+            with self._believed():
+                receipt = await anext(receipts, _END)
+            if receipt is _END:
+                return
+            _refuse_malformed("load", answer_check("add")(receipt))
+            yield cast("Receipt", receipt)
+
+    @contextmanager
+    def _believed(self) -> Iterator[None]:
         with contain_exits():
             try:
-                answer = await self.inner.perform(request)
+                yield
             except NotSupported as error:
                 # Of one that is raised while it opens, the machine may be the cause.
                 if error.capability not in self._able:
                     raise
                 denied = f"the target declares '{error.capability}', and says that it does not support it"
                 raise TargetError(f"{denied}: {message_of(error)}") from error
-        wrong = answer_check(request.op)(answer)
-        if wrong:
-            raise TargetError(f"'{request.op}' of the target returned a malformed answer: it{wrong}")
-        return answer
+
+
+def _refuse_malformed(op: str, wrong: str) -> None:
+    if wrong:
+        raise TargetError(f"'{op}' of the target returned a malformed answer: it{wrong}")
+
+
+class AskedTarget:
+    """`inner`, of which nothing is wanted but answers: what a preloaded memory holds is somebody's own."""
+
+    def __init__(self, inner: Connection) -> None:
+        self._inner = inner
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await self._inner.open(env, clock)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def usage(self) -> Usage:
+        return self._inner.usage()
+
+    async def perform(self, request: Request[Answer]) -> Answer:
+        if request.op not in _ASKING:
+            raise TargetError(f"'{request.op}' was about to be done to a preloaded memory, which is only asked")
+        return await self._inner.perform(request)
+
+    def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]:
+        raise TargetError("'load' was about to be done to a preloaded memory, which is only asked")
 
 
 @contextmanager

@@ -9,9 +9,10 @@ import os
 import socket
 import tempfile
 from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import distributions
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -19,9 +20,20 @@ from memstory.child_process import wait_until
 from memstory.contract.clock import Clock
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import NotSupported, SetupError, TargetError
-from memstory.contract.target import OLDER, Environment, Request, TargetFactory, Tree, Usage, hints
+from memstory.contract.target import (
+    OLDER,
+    Environment,
+    Item,
+    Receipt,
+    Request,
+    Scope,
+    TargetFactory,
+    Tree,
+    Usage,
+    hints,
+)
 from memstory.running.hosting.process import HostProcess, start
-from memstory.running.hosting.protocol import LONGEST_LINE, error_from_json, to_line
+from memstory.running.hosting.protocol import LOADED, LONGEST_LINE, error_from_json, to_line
 from memstory.running.left_tasks import pass_on
 
 Answer = TypeVar("Answer")
@@ -124,6 +136,15 @@ class HostedTarget:
     async def perform(self, request: Request[Answer]) -> Answer:
         answer = await self._call(request.op, args=request.args)
         return decode(hints(request.op)["return"], answer)  # type: ignore[no-any-return]
+
+    async def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]:
+        """Load as the child's target does, which gets `LOADED` items at once."""
+        while batch := list(islice(items, LOADED)):
+            answer = await self._call("load", args={"items": batch, "scope": scope})
+            for receipt in decode(Sequence[Receipt], answer["receipts"]):
+                yield receipt
+            if answer["error"] is not None:
+                raise error_from_json(answer["error"])
 
     async def _call(self, op: str, **args: Any) -> Tree:
         if self._writer is None or self._clock is None or self._reading is None or self._reading.done():

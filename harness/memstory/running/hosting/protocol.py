@@ -17,6 +17,9 @@ from memstory.running.endings import describe_error, message_of
 LONGEST_LINE = 1 << 28
 """Bytes; a whole corpus goes over in one `add`."""
 
+LOADED = 10_000
+"""So many items go over at once where any number is loaded."""
+
 _CARRIED: Mapping[str, type[MemstoryError]] = {
     kind.__name__: kind for kind in (Refused, StoryError, SetupError, TargetError)
 }

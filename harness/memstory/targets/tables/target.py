@@ -108,11 +108,14 @@ class TableTarget(Target):
     async def open(self, env: Environment, clock: Clock) -> None:
         """Connect, and make the setup calls that are nobody's own."""
         case = blake2b(env.workspace.encode(), digest_size=4).hexdigest()
+        self._is_preloaded = env.preloaded
         self._clock, self._case = clock, {"workspace": env.workspace, "case": case, "seed": env.seed, OLDER: env.older}
         self._ids = IdSequence(env) if _gives_ids(self.table) else None
         await self._transport.open(self._case, env.options)
+        # What is preloaded is somebody's own: nothing is made in it, emptied or removed.
+        general = [] if env.preloaded else [call for call in self.table.setup if not USER_NAMES & call.names]
         try:
-            await self._calls([call for call in self.table.setup if not USER_NAMES & call.names], self.values(None))
+            await self._calls(general, self.values(None))
         except BaseException:
             # Nobody closes what did not open.
             await self._transport.close()
@@ -123,7 +126,7 @@ class TableTarget(Target):
         for setting_up in self._known_users.values():
             setting_up.cancel()
         try:
-            await self._calls(self.table.teardown, self.values(None))
+            await self._calls([] if self._is_preloaded else self.table.teardown, self.values(None))
         finally:
             await self._transport.close()
 
@@ -208,7 +211,7 @@ class TableTarget(Target):
     async def _introduce(self, scope: Scope) -> None:
         """Make the setup calls of a user, once; concurrent callers wait for them."""
         calls = [call for call in self.table.setup if USER_NAMES & call.names]
-        if not calls:
+        if not calls or self._is_preloaded:
             return
         if scope.user not in self._known_users:
             self._known_users[scope.user] = asyncio.ensure_future(self._set_up(calls, scope))
@@ -222,7 +225,7 @@ class TableTarget(Target):
         now = self._clock.now().isoformat()
         if scope is None:
             return {**self._case, "now": now}
-        user = f"{scope.user}.{self._case['case']}" if self._transport.shared else scope.user
+        user = f"{scope.user}.{self._case['case']}" if self._transport.shared and not self._is_preloaded else scope.user
         hashed = blake2b(user.encode(), digest_size=8).hexdigest()
         return {**self._case, "now": now, "user": user, "user_hash": hashed, "session": scope.session}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from memstory.contract.errors import Refused
 from memstory.contract.target import (
@@ -48,7 +48,7 @@ class TurnsMemory(CorrectingInWords):
 
     operations = frozenset(
         {
-            *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic"),
+            *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic", "load"),
             *("add.metadata", "add.metadata.lists", "add.turns", "add.source", "add.role", "delete.erases"),
             *("get.id", "get.key", "list", "update", "delete", "delete.reports_missing", "delete.scope", "context"),
             *("search", "search.scores", "search.min_score", "search.where", "search.budget", "search.explain"),
@@ -81,6 +81,15 @@ class TurnsMemory(CorrectingInWords):
         self._sessions.note(scope)
         stored = await self._memory.add(scope.user, [new_turn(item, scope) for item in items])
         return Receipt(items=[receipt_item(one) for one in stored])
+
+    async def count(self, scope: Scope) -> int:
+        """Return how many turns a user has."""
+        return await self._memory.count(scope.user)
+
+    async def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]:
+        self._sessions.note(scope)
+        async for stored in self._memory.load(scope.user, (new_turn(item, scope) for item in items)):
+            yield Receipt(items=[receipt_item(one) for one in stored])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         turn = await self._named(ref, scope)

@@ -1,8 +1,10 @@
 """Scores of a task, each against a computation by hand."""
 
+from dataclasses import replace
+
 import pytest
 
-from memstory.language.matchers.means import scores_of
+from memstory.language.matchers.means import scores_of, warnings_of
 from memstory.results.recording import QuestionRecord, RetrievalRecord
 
 
@@ -100,3 +102,21 @@ def test_totals_have_an_interval_where_questions_say_what_they_hang_on():
     found = score(scores_of(SEVERAL), "recall@10")
     assert found.low < found.value < found.high
     assert score(scores_of(record(question("q1", "a", "a"))), "recall@10").low is None
+
+
+def test_the_scores_of_a_sample_have_intervals_though_no_question_has_a_cluster():
+    asked = record(*(question(f"q{n}", "a", "ax" if n % 2 else "xy", category="c") for n in range(40)))
+    assert score(scores_of(asked), "recall@10").low is None
+    drawn = scores_of(replace(asked, drawn_from=400))
+    for category in (None, "c"):
+        found = score(drawn, "recall@10", category)
+        assert (found.value, found.questions) == (0.5, 40)
+        assert 0.25 < found.low < found.value < found.high < 0.75
+
+
+def test_labels_of_which_no_hit_has_the_id_are_doubted_where_the_memory_was_preloaded():
+    asked = record(question("q1", "a", "xy"), question("q2", "b", "z"), k=1)
+    assert [*warnings_of(asked)] == []
+    (said,) = warnings_of(replace(asked, preloaded="ann"))
+    assert all(part in said for part in ("'x' came back", "'a' is named", "'ids'"))
+    assert [*warnings_of(replace(asked, preloaded="ann", questions=[question("q1", "a", "xa")]))] == []

@@ -16,6 +16,7 @@ from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError, TargetError
 from memstory.contract.target import Environment, Item, Query, Ref, Request, Scope, Target, TargetFactory
 from memstory.controls import OracleFactory
+from memstory.running.hosting import host
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.hosting.process import can_fork
 
@@ -70,6 +71,12 @@ class Odd(Oracle):
                 raise ZeroDivisionError("in the child")
             case "big":
                 return "x" * args["length"]
+
+    async def load(self, items, scope):
+        for item in items:
+            if item.text == "declined":
+                raise Refused("not that")
+            yield await self.add([item], scope)
 
     async def tool(self, name, args, scope, caller=None):
         return ToolCall(name=name, args=args, result={"caller": caller})
@@ -292,6 +299,25 @@ async def test_a_child_whose_parent_went_away_ends_by_itself(tmp_path):
     )
     output, _ = await parent.communicate()
     await eventually(lambda: not _runs(int(output)))
+
+
+async def test_what_is_loaded_goes_over_in_parts_and_what_came_before_an_error_is_told(odd, env, monkeypatch):
+    monkeypatch.setattr(host, "LOADED", 2)
+    target, given = odd(), []
+    await target.open(env, StoryClock())
+    items = (Item(text=text) for text in ("a", "b", "c", "declined", "e"))
+    with pytest.raises(Refused, match="not that"):
+        await _filled(given, target.load(items, ANN))
+    assert [line.text for receipt in given for line in receipt.items] == ["a", "b", "c"]
+    assert [item.text for item in items] == ["e"]
+    listed = await target.perform(Request.of(Target.list, ANN))
+    assert sorted(hit.text for hit in listed) == ["a", "b", "c"]
+    await target.close()
+
+
+async def _filled(given, receipts):
+    async for receipt in receipts:
+        given.append(receipt)
 
 
 def test_a_factory_without_a_spec_cannot_be_hosted(tmp_path):

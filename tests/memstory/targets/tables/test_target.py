@@ -55,12 +55,13 @@ class Scripted:
 def opened(tmp_path):
     targets = []
 
-    async def open_target(operations, replies=None, **given):
+    async def open_target(operations, replies=None, *, preloaded=False, **given):
         shared = given.pop("shared", False)
         table = parse_table("mine", {"type": "mcp", "command": ["serve"], **given, **operations}, "memstory.toml")
         transport = Scripted(replies or {}, shared=shared)
         target = class_for(table, TableTarget)(table, transport)
-        await target.open(Environment(workspace=str(tmp_path), owner="ann", seed=3), StoryClock())
+        env = Environment(workspace=str(tmp_path), owner="ann", seed=3, preloaded=preloaded)
+        await target.open(env, StoryClock())
         targets.append(target)
         return target, transport
 
@@ -188,6 +189,29 @@ async def test_teardown_is_made_at_the_end_and_the_transport_is_closed_even_if_i
     with pytest.raises(TargetError, match="no"):
         await target.close()
     assert [name for name, _ in sent.sent][-2:] == ["drop", "close"]
+
+
+async def test_of_a_preloaded_memory_nothing_is_set_up_or_torn_down_and_users_have_their_own_names(opened):
+    table = {
+        "search": {"tool": "find", "args": {"q": "{query}", "who": "{user}"}, "reply": {"at": "", "text": "text"}},
+        "setup": [{"tool": "wipe"}, {"tool": "create", "args": {"who": "{user}"}}],
+        "teardown": [{"tool": "wipe"}],
+    }
+    names = {}
+    for is_preloaded in (True, False):
+        reply = ServerReply(text="[]", data=[])
+        target, sent = await opened(
+            table, dict.fromkeys(("find", "wipe", "create"), reply), shared=True, preloaded=is_preloaded
+        )
+        await target.search(Query(text="tea"), ANN)
+        await target.close()
+        names[is_preloaded] = [name for name, _ in sent.sent]
+        asked = dict(sent.sent)["find"]["who"]
+        assert (asked == "ann") == is_preloaded
+    assert names == {
+        True: ["open", "find", "close"],
+        False: ["open", "wipe", "create", "find", "wipe", "close"],
+    }
 
 
 async def test_a_serial_table_lets_one_operation_through_at_a_time(opened):
