@@ -159,8 +159,14 @@ class Bus(Protocol):
         """Deliver to every matching subscriber, each in a separate task; return at once."""
         ...
 
-    async def subscribe(self, pattern: str, handler: Handler, *, name: str, queue: str | None = None) -> Subscription:
-        """Call `handler` for every matching envelope from now on; of the subscriptions of one `queue` one is called."""
+    async def subscribe(
+        self, pattern: str, handler: Handler, *, name: str, queue: str | None = None, durable: str | None = None
+    ) -> Subscription:
+        """Call `handler` for every matching envelope from now on; of the subscriptions of one `queue` one is called.
+
+        A `durable` one is a queue that waits for who listens on it, where the bus outlives him: its messages come one
+        after the other, each with a `request_id`, and again until the handler returns or refuses it.
+        """
         ...
 
     async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:

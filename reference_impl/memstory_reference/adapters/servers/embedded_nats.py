@@ -26,11 +26,17 @@ _KEEPER = '"$0" "$@" & server=$!; read -r _; kill "$server" 2>/dev/null; wait "$
 class EmbeddedNats:
     """A server that listens on 127.0.0.1 alone. `start` and `stop`, or `with`; a second start keeps the port."""
 
-    def __init__(self, folder: Path, *, password: str | None = None, configuration: str = "") -> None:
-        """With a `password` the user is `memstory`; `configuration` may name users, whatever address it names."""
+    def __init__(
+        self, folder: Path, *, password: str | None = None, configuration: str = "", jetstream: bool = True
+    ) -> None:
+        """With a `password` the user is `memstory`; `configuration` may name users, whatever places it names.
+
+        What JetStream keeps is in `folder`, and is there after a kill and another start.
+        """
         self._folder = folder
         self._password = password
         self._given = configuration
+        self._has_jetstream = jetstream
         self._port: int | None = None
         self._keeper: subprocess.Popen[bytes] | None = None
         self._pid = 0
@@ -92,7 +98,9 @@ class EmbeddedNats:
             f"max_payload: {MAX_PAYLOAD_BYTES}",
             f"ports_file_dir: {json.dumps(str(self._folder))}",
         ]
-        lines += [line for line in self._given.splitlines() if not line.startswith("listen:")]
+        if self._has_jetstream:
+            lines.append(f"jetstream: {{store_dir: {json.dumps(str(self._folder / 'jetstream'))}}}")
+        lines += [line for line in self._given.splitlines() if not line.startswith(("listen:", "jetstream:"))]
         if self._password:
             lines.append(f"authorization: {{user: memstory, password: {json.dumps(self._password)}}}")
         return "\n".join(lines) + "\n"

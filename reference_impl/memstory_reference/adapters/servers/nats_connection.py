@@ -11,8 +11,9 @@ from typing import Any
 from nats import errors
 from nats.aio.client import Client
 
-from memstory.contract.errors import SetupError, UnavailableError
+from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory_reference.adapters.servers.nats_wire import address_without_password, servers_of
+from memstory_reference.bus.subjects import inbox_of
 
 CONNECT_SECONDS = 5.0
 RETRY_SECONDS = 1
@@ -57,11 +58,11 @@ class Connection:
     def usable(self) -> Iterator[None]:
         """Talk to the server now; UnavailableError while there is none: what waits for one may come too late."""
         if not self.client.is_connected or self._closing:
-            raise self._lost()
+            raise self.lost()
         try:
             yield
         except (errors.Error, OSError) as error:
-            raise self._lost() from error
+            raise self.lost() from error
 
     async def wait_closed(self) -> None:
         """Return when the connection is closed for good: by us, or because the server does not take us any more."""
@@ -79,6 +80,8 @@ class Connection:
         await self.client.connect(
             servers=self._servers,
             name=self._name,
+            # A prefix of one's own, so that a server can keep others from what comes to it.
+            inbox_prefix=inbox_of(self._name),
             connect_timeout=int(CONNECT_SECONDS),
             reconnect_time_wait=RETRY_SECONDS,
             max_reconnect_attempts=-1,
@@ -110,7 +113,7 @@ class Connection:
         for act in self.when_back:
             try:
                 await act()
-            except UnavailableError as error:
+            except MemstoryError as error:
                 # Lost again meanwhile: it is done the next time.
                 _log.warning("bus: %s", error)
 
