@@ -122,7 +122,8 @@ class Connection:
             _log.error("bus: %s has closed the connection for good: %s", self.place, self._last_error)
         self._closed.set()
 
-    def _lost(self) -> UnavailableError:
+    def lost(self) -> UnavailableError:
+        """Return what to raise while there is no server."""
         return UnavailableError(f"the bus at {self.place} does not answer now; it is tried again every second")
 
     def _not_reached(self) -> SetupError:
