@@ -155,6 +155,21 @@ class NoRespondersError(Exception):
 class Bus(Protocol):
     """Publish and subscribe with the subjects of NATS: tokens split by dots, `*` for one, `>` for the rest."""
 
+    @property
+    def published(self) -> int:
+        """How many messages were published here so far."""
+        ...
+
+    @property
+    def refusals(self) -> int:
+        """How many messages were refused here, by the bus or by a handler."""
+        ...
+
+    @property
+    def failures(self) -> int:
+        """How many deliveries here ended with an error that nobody raises on purpose."""
+        ...
+
     async def publish(self, envelope: Envelope) -> None:
         """Deliver to every matching subscriber, each in a separate task; return at once."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -48,18 +49,23 @@ class EmbeddedNats:
         return f"nats://{user}{HOST}:{self._port}"
 
     def start(self) -> Self:
-        """Return when it listens; SetupError if there is no server to start, or it does not start."""
+        """Return when it listens; SetupError if there is no server to start, or it does not start.
+
+        Another server of this folder ends first.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         for stale in self._folder.glob("*.ports"):
             stale.unlink()
         configuration = self._folder / "nats.conf"
         configuration.write_text(self._configuration(), encoding="utf-8")
-        with (self._folder / "nats.log").open("ab") as log:
+        with (self._folder / "nats.log").open("ab") as log, (self._folder / "lock").open("ab") as lock:
+            self._take(lock.fileno())
             self._keeper = subprocess.Popen(  # noqa: S603  (the binary that was found)
                 ["/bin/sh", "-c", _KEEPER, nats_server(), "-c", str(configuration)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
+                pass_fds=[lock.fileno()],
                 start_new_session=True,
             )
         try:
@@ -104,6 +110,19 @@ class EmbeddedNats:
         if self._password:
             lines.append(f"authorization: {{user: memstory, password: {json.dumps(self._password)}}}")
         return "\n".join(lines) + "\n"
+
+    def _take(self, lock: int) -> None:
+        """Lock the folder; its server inherits that: one whose starter was killed may still be writing its stream."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise SetupError(f"another NATS server runs in {self._folder}") from None
+                time.sleep(0.01)
+            else:
+                return
 
     def _await_port(self) -> None:
         deadline = time.monotonic() + START_SECONDS

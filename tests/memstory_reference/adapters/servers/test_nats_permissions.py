@@ -152,7 +152,7 @@ async def test_a_part_cannot_do_for_an_owner_what_is_not_its_business(running, b
 
 
 @pytest.mark.parametrize("pattern", [">", "_INBOX.>", "_INBOX.memory.>", "response.*"])
-async def test_nobody_but_the_memory_hears_what_is_given_to_it_or_takes_it_away(running, bus_of, caplog, pattern):
+async def test_nobody_but_the_memory_hears_what_is_given_to_it_or_takes_it_away(running, bus_of, pattern):
     heard = []
 
     async def hear(envelope):
