@@ -54,7 +54,7 @@ class TopicsTarget(SystemTarget):
             await self._left.aclose()
 
     async def _server_bus(self, folder: Path) -> Bus:
-        """Return a bus on a server of the case's own, whose stream outlives a crash; NotSupported where there is none."""
+        """Return a bus on a server of the case's own, whose stream outlives a crash; NotSupported if none can start."""
         try:
             nats_server()
         except SetupError as error:
