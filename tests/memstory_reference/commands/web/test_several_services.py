@@ -63,8 +63,7 @@ def test_two_services_on_one_postgres_are_one_memory_and_one_of_them_may_be_kill
 
     def write():
         with suppress(httpx.TransportError):
-            for number in count():
-                acknowledged.append(add(first, f"Word{number} stands on page{number} of book{number}."))
+            acknowledged.extend(add(first, f"Word{n} stands on page{n} of book{n}.") for n in count())
 
     writing = threading.Thread(target=write)
     writing.start()
