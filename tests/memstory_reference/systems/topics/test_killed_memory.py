@@ -14,7 +14,7 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
-from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.bus.subjects import RESPONSE_GENERATION, STREAM, WRITER
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.config import TopicsConfig
@@ -38,7 +38,7 @@ def response(owner, step):
 
 async def opened(folder):
     bus = await open_nats_bus((folder / "address").read_text(), WRITER)
-    store = await open_chroma(folder / "store", model="fixed-2", dimension=2)
+    store = open_exact_folder(folder / "store", model="fixed-2", dimension=2)
     embedder = OnePlace({"one": [1, 0]})
     service = MemoryService(
         config=TopicsConfig(), store=store, embedder=embedder, clock=SystemClock(), new_id=random_id
