@@ -27,8 +27,9 @@ class FolderLock:
             self._lock.acquire(blocking=False)
         except Timeout as problem:
             msg = (
-                f"{self._folder} is in use by another process, or by another store of this one. Close that one, "
-                "choose another folder, or share a server ('chroma run') if several must write."
+                f"{self._folder} is in use by another process, or by another store of this one: a folder belongs to "
+                "one process. Close that one, or choose another folder; layers and turns run as several services on "
+                "Postgres ('store: postgresql://…')."
             )
             raise StoreConflictError(msg) from problem
         except OSError as problem:

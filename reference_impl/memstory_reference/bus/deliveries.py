@@ -18,14 +18,17 @@ class Deliveries:
     def __init__(self) -> None:
         self.refusals = 0
         self.failures = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Exception | None]] = set()
 
     def __len__(self) -> int:
         """Return how many deliveries are under way."""
         return len(self._tasks)
 
-    def start(self, name: str, handler: Handler, envelope: Envelope) -> asyncio.Task[None]:
-        """Hand `envelope` to the handler of the subscription `name`, in a task; tasks begin in the order of calls."""
+    def start(self, name: str, handler: Handler, envelope: Envelope) -> asyncio.Task[Exception | None]:
+        """Hand `envelope` to the handler of the subscription `name`, in a task; tasks begin in the order of calls.
+
+        The task returns what the handler raised.
+        """
         task = asyncio.create_task(self._handle(name, handler, envelope))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -41,17 +44,20 @@ class Deliveries:
         self.refusals += 1
         _log.warning("%s refused a message on %s: %s", name, subject, error)
 
-    async def _handle(self, name: str, handler: Handler, envelope: Envelope) -> None:
+    async def _handle(self, name: str, handler: Handler, envelope: Envelope) -> Exception | None:
         try:
             await handler(envelope)
         except MemstoryError as error:
             self.refuse(name, envelope.subject, error)
-        except Exception:  # noqa: BLE001  (the rim of every handler: one bad message must not end a subscription)
+            return error
+        except Exception as error:  # noqa: BLE001  (the rim of every handler: one bad message must not end a subscription)
             self.failures += 1
             _log.exception("%s failed on %s", name, envelope.subject)
+            return error
+        return None
 
 
-async def wait_for_all(tasks: Collection[asyncio.Task[None]]) -> None:
+async def wait_for_all(tasks: Collection[asyncio.Task[Exception | None]]) -> None:
     """Return when all of `tasks` are done, except for the one that asks."""
     others = set(tasks) - {asyncio.current_task()}
     if others:

@@ -45,7 +45,7 @@ class _InProcessSubscription:
     name: str
     queue: str | None
     called: int = 0
-    deliveries: set[asyncio.Task[None]] = field(default_factory=set)
+    deliveries: set[asyncio.Task[Exception | None]] = field(default_factory=set)
 
     async def unsubscribe(self) -> None:
         self.bus.remove(self)
@@ -90,10 +90,12 @@ class InProcessBus:
         self._publish(envelope)
 
     async def subscribe(
-        self, pattern: str, handler: Handler, *, name: str, queue: str | None = None
+        self, pattern: str, handler: Handler, *, name: str, queue: str | None = None, durable: str | None = None
     ) -> _InProcessSubscription:
+        # Durable is a queue and no more: what this process holds ends with it.
+        shared = check_queue(durable or queue)
         subscription = _InProcessSubscription(
-            bus=self, pattern=check_pattern(pattern), handler=handler, name=name, queue=check_queue(queue)
+            bus=self, pattern=check_pattern(pattern), handler=handler, name=name, queue=shared
         )
         self._subscriptions.append(subscription)
         self._by_subject.clear()

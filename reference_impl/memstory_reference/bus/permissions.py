@@ -12,16 +12,23 @@ from dataclasses import dataclass
 
 from memstory_reference.bus.subjects import (
     QUERY_RECEIVED,
-    RESPONSE_FEEDBACK,
     RESPONSE_GENERATION,
+    STREAM,
     TOOL_REQUEST,
     TOOL_RESULT,
     TOOL_SCHEMA,
     TOOL_SCHEMA_WANTED,
+    WRITER,
+    inbox_of,
 )
 
-_INBOX = "_INBOX.>"
-"""What a client says to itself, and where the server tells it that nobody listens; no reply comes on it."""
+_STREAM = [
+    f"$JS.API.STREAM.CREATE.{STREAM}",
+    *(f"$JS.API.CONSUMER.{act}.{STREAM}.{WRITER}" for act in ("INFO", "DELETE")),
+    f"$JS.API.CONSUMER.CREATE.{STREAM}.{WRITER}.>",
+    f"$JS.ACK.{STREAM}.{WRITER}.>",
+]
+"""What the part needs that takes from the stream; who puts into it needs no more than the subject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +54,15 @@ def _calls(*parts: str) -> Permissions:
 
 
 PARTS: Mapping[str, Permissions] = {
-    "memory": _serves("memory", subscribe=[RESPONSE_GENERATION, RESPONSE_FEEDBACK]),
+    WRITER: _serves(WRITER, publish=_STREAM),
     "tools": Permissions(
         publish=[TOOL_SCHEMA, f"{TOOL_RESULT}.>", "memory.request.>"],
         subscribe=[TOOL_SCHEMA_WANTED, f"{TOOL_REQUEST}.>", "memory.result.>"],
     ),
     "agent": _serves(
         "agent",
-        publish=[TOOL_SCHEMA_WANTED, f"{TOOL_REQUEST}.>", RESPONSE_GENERATION, "memory.request.alive"],
-        subscribe=[TOOL_SCHEMA, f"{TOOL_RESULT}.>", QUERY_RECEIVED, "memory.result.alive"],
+        publish=[TOOL_SCHEMA_WANTED, f"{TOOL_REQUEST}.>", RESPONSE_GENERATION],
+        subscribe=[TOOL_SCHEMA, f"{TOOL_RESULT}.>", QUERY_RECEIVED],
     ),
     "layers": _serves("layers"),
     "chat": _calls("agent", "memory", "layers"),
@@ -73,6 +80,8 @@ def server_configuration(new_password: Callable[[str], str], host: str = "127.0.
             "# Each part is given its own address, best as MEMSTORY_NATS, for what is typed can be seen by others:",
             *urls,
             f'listen: "{host}:{port}"',
+            "# Where turns wait until the memory has written them; written to the disk before they are acknowledged.",
+            'jetstream: {store_dir: "nats-data", sync_interval: always}',
             "authorization: {",
             "  users: [",
             *users,
@@ -84,7 +93,9 @@ def server_configuration(new_password: Callable[[str], str], host: str = "127.0.
 
 
 def _user(part: str, password: str, allowed: Permissions) -> str:
-    publish, subscribe = (json.dumps([*subjects, _INBOX]) for subjects in (allowed.publish, allowed.subscribe))
+    # What a client says to itself, and what the server says to it alone.
+    inbox = f"{inbox_of(part)}.>"
+    publish, subscribe = (json.dumps([*subjects, inbox]) for subjects in (allowed.publish, allowed.subscribe))
     return (
         f"    {{user: {json.dumps(part)}, password: {json.dumps(password)}, "
         f"permissions: {{publish: {{allow: {publish}}}, subscribe: {{allow: {subscribe}}}}}}}"

@@ -12,6 +12,11 @@ TOOL_SCHEMA_WANTED = "tool.schema.wanted"
 RESPONSE_GENERATION = "response.generation"
 RESPONSE_FEEDBACK = "response.feedback"
 """How good an answer was: `query_id` of the answer, and `value` from -1 to 1."""
+RESPONSES = "response.*"
+"""What a memory is to write. A bus that is a server keeps it in the stream STREAM until it is written."""
+STREAM = "memstory"
+WRITER = "memory"
+"""The part that takes from the stream, and the name that it has there."""
 QUERY_RECEIVED = "query.received"
 
 TOOL_REQUEST = "tool.request"
@@ -56,6 +61,15 @@ def call_result(part: str, act: str) -> str:
     'memory.result.forget'
     """
     return f"{part}.result.{act}"
+
+
+def inbox_of(name: str) -> str:
+    """Return the start of the subjects on which a server answers the participant `name`.
+
+    >>> inbox_of("memory")
+    '_INBOX.memory'
+    """
+    return f"_INBOX.{name}"
 
 
 def check_subject(subject: object) -> str:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
     from memstory_reference.adapters.embedding.prefixes import Profile, ProfiledEmbedder
-    from memstory_reference.ports import Embedder, NewId, VectorStore
+    from memstory_reference.ports import Bus, Embedder, NewId, VectorStore
     from memstory_reference.systems.topics.settings import TopicsSettings
 
 
-def make_topics(settings: TopicsSettings, ports: SystemPorts, profile: Profile) -> TopicsSystem:
-    """Return the topics system, not open yet; `profile` is that of the embedder."""
+def make_topics(settings: TopicsSettings, ports: SystemPorts, profile: Profile, bus: Bus | None = None) -> TopicsSystem:
+    """Return the topics system, not open yet; `profile` is that of the embedder, the bus by default its own."""
     return TopicsSystem(
         ports=ports,
         config=_config(settings, profile),
@@ -34,6 +34,7 @@ def make_topics(settings: TopicsSettings, ports: SystemPorts, profile: Profile) 
         agent=agent_config(settings),
         tool_timeout_seconds=settings.tool_timeout_seconds,
         tombstones=_tombstones(settings),
+        bus=bus,
     )
 
 
@@ -45,6 +46,7 @@ async def open_topics(
     clock: Clock | None = None,
     new_id: NewId = random_id,
     wrap: Wrap = unwrapped,
+    bus: Bus | None = None,
 ) -> TopicsSystem:
     """Open the topics system on the store of `settings`; by default on this machine's clock."""
     ports = SystemPorts(
@@ -54,7 +56,7 @@ async def open_topics(
         chat=chat,
         new_id=new_id,
     )
-    system = make_topics(settings, ports, embedder.profile)
+    system = make_topics(settings, ports, embedder.profile, bus)
     try:
         await system.open()
     except BaseException:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from memstory.contract.errors import NotSupported, SetupError
 from memstory.contract.target import Capability, Environment, Tree
+from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats, nats_server
+from memstory_reference.bus.subjects import WRITER
+from memstory_reference.composition.extras import open_bus
 from memstory_reference.composition.topics import open_topics
+from memstory_reference.ports import Bus
 from memstory_reference.setting_rules import CHROMA
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
@@ -24,7 +31,8 @@ class TopicsTarget(SystemTarget):
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         chosen = topics_options(env.options, has_vectors=bool(env.vectors))
-        self._settings = chosen.settings
+        self._settings, self._has_server = chosen.settings, chosen.has_server
+        self._left = AsyncExitStack()
         return environment_ports(env, self._make_embedder, profile=chosen.profile)
 
     async def _open_memory(self, workspace: Path) -> TopicsMemory:
@@ -35,8 +43,28 @@ class TopicsTarget(SystemTarget):
             clock=self._clock,
             new_id=self._ports.new_id,
             wrap=self._ports.with_faults,
+            bus=await self._server_bus(workspace / "nats") if self._has_server else None,
         )
         return TopicsMemory(system, self._clock, self._settings.store)
+
+    async def close(self) -> None:
+        try:
+            await super().close()
+        finally:
+            await self._left.aclose()
+
+    async def _server_bus(self, folder: Path) -> Bus:
+        """Return a bus on a server of the case's own, whose stream outlives a crash; NotSupported if none can start."""
+        try:
+            nats_server()
+        except SetupError as error:
+            raise NotSupported("option.bus", str(error)) from error
+        server = EmbeddedNats(folder)
+        await asyncio.to_thread(server.start)
+        self._left.callback(server.stop)
+        bus = await open_bus(server.url, WRITER)
+        self._left.push_async_callback(bus.close)
+        return bus
 
 
 class TopicsFactory(SystemFactory):

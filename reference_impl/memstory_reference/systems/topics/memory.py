@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import Refused
+from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
+from memstory_reference.bus import InProcessBus
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 from memstory_reference.setting_rules import SQLITE
@@ -179,7 +180,10 @@ class TopicsMemory(CorrectingInWords):
         await self._system.bus.publish(envelope)
 
     async def _look_bus(self, _: Scope, *, since: int = 0) -> Tree:
-        return [asdict(message) for message in self._system.bus.log(since)]
+        bus = self._system.bus
+        if not isinstance(bus, InProcessBus):
+            raise NotSupported("inspect.bus", "what is on a server is not logged")
+        return [asdict(message) for message in bus.log(since)]
 
     async def _look_status(self, scope: Scope) -> Tree:
         return await self._system.status(scope.user)

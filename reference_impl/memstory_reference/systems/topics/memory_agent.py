@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.values import Json, Tree
-from memstory_reference.bus.subjects import RESPONSE_FEEDBACK, RESPONSE_GENERATION
+from memstory_reference.bus.subjects import RESPONSE_FEEDBACK, RESPONSE_GENERATION, RESPONSES, WRITER
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, Envelope, Subscription
 from memstory_reference.systems.topics.engrams import turn_text
@@ -44,23 +44,29 @@ class MemoryAgent:
         self._service = service
         self._bus = bus
         self._counts = IngestCounts()
-        self._subscriptions: list[Subscription] = []
+        self._subscription: Subscription | None = None
 
     async def start(self) -> None:
-        """Hear responses from now on."""
-        for subject, handler in ((RESPONSE_GENERATION, self._heard), (RESPONSE_FEEDBACK, self._rated)):
-            self._subscriptions.append(await self._bus.subscribe(subject, handler, name=NAME))
+        """Hear responses from now on, those first that waited for it."""
+        self._subscription = await self._bus.subscribe(RESPONSES, self._heard, name=NAME, durable=WRITER)
 
     async def stop(self) -> None:
         """Hear no more; what was heard is still written."""
-        while self._subscriptions:
-            await self._subscriptions.pop().unsubscribe()
+        if self._subscription is not None:
+            await self._subscription.unsubscribe()
 
     def counts(self) -> dict[str, int]:
         """Return what happened to the responses so far."""
         return asdict(self._counts)
 
     async def _heard(self, envelope: Envelope) -> None:
+        # One subscription: a rating comes after its answer.
+        if envelope.subject == RESPONSE_GENERATION:
+            await self._answered(envelope)
+        elif envelope.subject == RESPONSE_FEEDBACK:
+            await self._rated(envelope)
+
+    async def _answered(self, envelope: Envelope) -> None:
         payload = envelope.payload
         query, answer = _text(payload.get("query")), _text(payload.get("answer"))
         if not query:
@@ -71,9 +77,10 @@ class MemoryAgent:
             _log.warning("a response without an answer is not kept (publisher %s)", envelope.publisher)
         else:
             turn = shorten(turn_text(query, answer), self._service.config.limits.max_memory_characters)
-            await self._ingest(envelope.owner, turn, payload)
+            await self._ingest(envelope, turn)
 
-    async def _ingest(self, owner: str, content: str, payload: Mapping[str, Json]) -> None:
+    async def _ingest(self, envelope: Envelope, content: str) -> None:
+        payload = envelope.payload
         if reason := self._service.config.refusal(content):
             self._counts.skipped_secret += 1
             _log.warning("a response is not kept: %s", reason)
@@ -90,7 +97,13 @@ class MemoryAgent:
         try:
             saved = _topics([call for call in calls if str(call.get("name")) in SAVING_TOOLS and not call.get("error")])
             await self._service.write_turn(
-                owner, content, metadata, is_recall=is_recall, topics=_topics(calls), saved=saved
+                envelope.owner,
+                content,
+                metadata,
+                message_id=envelope.request_id,
+                is_recall=is_recall,
+                topics=_topics(calls),
+                saved=saved,
             )
         except InputError as error:
             self._counts.refused += 1
@@ -98,6 +111,7 @@ class MemoryAgent:
         except UnavailableError as error:
             self._counts.failed += 1
             _log.warning("a response could not be kept: %s", error)
+            raise
         else:
             self._counts.ingested += 1
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import blake2b
 from typing import Literal, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -137,14 +139,23 @@ class MemoryService:
         is_recall: bool,
         topics: Sequence[str],
         saved: Sequence[str] = (),
+        message_id: str | None = None,
     ) -> str:
-        """Add the engram of a turn that looked something up, or not, had to do with `topics`, and `saved` some."""
+        """Add the engram of a turn that looked something up, or not, had to do with `topics`, and `saved` some.
+
+        A message with an id becomes one engram, however often it comes.
+        """
         noted: dict[str, Primitive] = {"is_recall": True} if is_recall else {}
         if topics:
             noted[TOPICS] = " ".join(topics)
         record = self._engram_record(content, metadata, noted)
-        await self._embed_and_store(checked_owner(owner), [record])
-        await self._note_since(owner, [record], saved)
+        known = None
+        if message_id is not None:
+            record = replace(record, id=_engram_id(owner, message_id))
+            known = await self._record(owner, record.id)
+        if known is None:
+            await self._embed_and_store(checked_owner(owner), [record])
+        await self._note_since(owner, [known or record], saved)
         return record.id
 
     async def write(
@@ -364,9 +375,10 @@ class MemoryService:
             index = await self._index(owner)
             changed = list[Record]()
             for row in await index.list({"type": TOPIC}):
-                newer = [] if str(row.metadata["topic"]) in saved else newer_about(row, told)
+                since = str(row.metadata.get(SINCE, "")).split()
+                about = [] if str(row.metadata["topic"]) in saved else newer_about(row, told)
+                newer = [one for one in about if one not in since]
                 if newer:
-                    since = str(row.metadata.get(SINCE, "")).split()
                     noted = {**row.metadata, SINCE: " ".join([*newer, *since][:MOST_SINCE])}
                     changed.append(replace(row, metadata=noted))
             await index.upsert(changed)
@@ -388,6 +400,10 @@ class MemoryService:
         vectors = await self._embedder.embed([record.text for record in records], Purpose.DOCUMENT)
         index = await self._index(owner)
         await index.upsert([replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)])
+
+
+def _engram_id(owner: str, message_id: str) -> str:
+    return blake2b(json.dumps([owner, message_id]).encode(), digest_size=16).hexdigest()
 
 
 _MAX_DAYS = 365_000

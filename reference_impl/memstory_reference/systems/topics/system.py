@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from memstory.contract.values import Json, ToolCall, ToolSchema
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
-from memstory_reference.ports import Envelope, SystemPorts
+from memstory_reference.ports import Bus, Envelope, SystemPorts
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
@@ -31,9 +31,10 @@ class TopicsSystem:
         agent: AgentConfig,
         tool_timeout_seconds: float,
         tombstones: Tombstones | None = None,
+        bus: Bus | None = None,
     ) -> None:
         self._tombstones = tombstones or NoTombstones()
-        self.bus = InProcessBus()
+        self.bus: Bus = bus or InProcessBus()
         self.service = MemoryService(
             config=config,
             store=ports.store,

@@ -1,11 +1,13 @@
 """A real server with the configuration that `serve config` prints: each part does its work, a stranger nothing."""
 
 import asyncio
+import contextlib
 import logging
 from itertools import count
 
 import pytest
 from memstory_tests_waiting import eventually
+from nats import errors
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory.contract.models import Reply, ToolRequest
@@ -16,6 +18,7 @@ from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.bus.calls import Caller
 from memstory_reference.bus.permissions import PARTS, server_configuration
+from memstory_reference.bus.subjects import STREAM
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
@@ -137,14 +140,36 @@ async def test_a_part_cannot_do_for_an_owner_what_is_not_its_business(running, b
     await running.service.write_topic("ann", "user.x", "tea")
     bus = await bus_of(part)
     with caplog.at_level(logging.WARNING):
-        await bus.publish(
-            Envelope(subject=subject, payload=FORGED[subject], publisher=part, owner="ann", request_id="f")
-        )
+        forged = Envelope(subject=subject, payload=FORGED[subject], publisher=part, owner="ann", request_id="f")
+        is_streamed = subject == "response.generation"
+        with pytest.raises(UnavailableError) if is_streamed else contextlib.nullcontext():
+            await bus.publish(forged)
         await bus.settle()
         await running.settle()
     assert "ermissions" in caplog.text
     assert [one.content for one in await running.service.list_topics("ann")] == ["tea"]
     assert await running.service.list_engrams("ann") == []
+
+
+@pytest.mark.parametrize("pattern", [">", "_INBOX.>", "_INBOX.memory.>", "response.*"])
+async def test_nobody_but_the_memory_hears_what_is_given_to_it_or_takes_it_away(running, bus_of, pattern):
+    heard = []
+
+    async def hear(envelope):
+        heard.append(envelope)
+
+    spy = await bus_of("layers")
+    await spy.subscribe(pattern, hear, name="spy")
+    jetstream = spy.connection.client.jetstream(timeout=0.5)
+    for act in (jetstream.stream_info(STREAM), jetstream.delete_stream(STREAM), jetstream.get_msg(STREAM, seq=1)):
+        with pytest.raises(errors.TimeoutError):
+            await act
+    async with asyncio.timeout(30):
+        await running.say("Save it.", owner="ann", session_id="s")
+        await running.settle()
+    await spy.settle()
+    assert heard == []
+    assert len(await running.service.list_engrams("ann")) == 1
 
 
 async def test_nobody_but_the_memory_hears_what_is_asked_of_it(running, bus_of):

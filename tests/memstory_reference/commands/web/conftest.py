@@ -16,12 +16,23 @@ NUMBERS = count()
 class Served:
     """The process, its address, and what its folder holds."""
 
-    def __init__(self, folder, *options, system="layers"):
+    def __init__(self, folder, *options, system="layers", store=None):
+        self.folder = folder
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         start = "import sys; from memstory_reference.cli import main; sys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", start, "serve", "http", "--system", system, "--store", str(folder / system)]
+        command = [
+            sys.executable,
+            "-c",
+            start,
+            "serve",
+            "http",
+            "--system",
+            system,
+            "--store",
+            store or str(folder / system),
+        ]
         embedder = "none" if system == "layers" else "words"
         self.process = subprocess.Popen(  # noqa: S603  (our own command)
             [*command, "--embedder", embedder, "--port", str(self.port), *options],
@@ -74,8 +85,8 @@ def serve_http(tmp_path):
     """Start servers over one folder; those that still run at the end are ended."""
     servers = []
 
-    def begin(*options, system="layers"):
-        servers.append(Served(tmp_path, *options, system=system))
+    def begin(*options, system="layers", store=None):
+        servers.append(Served(tmp_path, *options, system=system, store=store))
         return servers[-1].wait()
 
     yield begin

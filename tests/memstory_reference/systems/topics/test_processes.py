@@ -17,7 +17,7 @@ from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.processes import agent_process as topics_agent
 from memstory_reference.systems.topics.processes import memory_process as topics_memory
-from memstory_reference.systems.topics.processes.agent_process import NOT_KEPT, AgentPart, RemoteTopics
+from memstory_reference.systems.topics.processes.agent_process import AgentPart, RemoteTopics
 from memstory_reference.systems.topics.processes.memory_process import MemoryPart, RemoteMemory
 from memstory_reference.systems.topics.processes.tools_process import ToolsPart
 from memstory_reference.tooling.agent import AgentConfig
@@ -178,7 +178,6 @@ async def test_without_the_memory_tools_and_agent_answer_and_say_what_is_missing
     await stage.agent()
     answer = await stage.say("save it")
     assert answer.answer == "Memory unavailable: no process serves memory. Start one: memstory-reference serve memory"
-    assert answer.notes == (NOT_KEPT,)
     await stage.talk.settle()  # there is nothing to wait for
     assert "topics" not in await stage.talk.status("ann")
 

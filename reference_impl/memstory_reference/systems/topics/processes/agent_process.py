@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import cast
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel
 from memstory.contract.target import Capability
 from memstory.contract.values import ToolCall, Tree
@@ -16,8 +15,6 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory import TopicsMemory
-from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
-from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
 from memstory_reference.systems.topics.processes.memory_process import RemoteMemory
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.tooling.agent import NAME, AgentConfig, Answer, GeneratorAgent
@@ -27,8 +24,6 @@ PART = "agent"
 START_BY = "memstory-reference serve agent"
 ASK_SECONDS = 600.0
 """A language model on a slow machine takes its time."""
-
-NOT_KEPT = f"no process serves {MEMORY}: this turn is not kept"
 
 
 class AgentPart:
@@ -44,7 +39,6 @@ class AgentPart:
             PART, {"ask": self._ask, "status": self._status, "forget": self._forget}, bus, store="", new_id=new_id
         )
         self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
-        self._memory = Caller(bus=bus, part=MEMORY, new_id=new_id, name=PART, start_by=START_MEMORY_BY)
 
     async def start(self) -> None:
         """Learn of the tools that run, then answer; SetupError if another process does already."""
@@ -68,9 +62,7 @@ class AgentPart:
         query, session = args.get("query"), args.get("session_id")
         if not isinstance(query, str) or not isinstance(session, str):
             raise InputError("agent: 'query' and 'session_id' are text")
-        answer = await self._agent.ask(query, owner=owner, session_id=session)
-        # Every listener gets what is published: whether the memory acted is not known, only that it is there.
-        return asdict(answer if await self._has_memory() else replace(answer, notes=(NOT_KEPT,)))
+        return asdict(await self._agent.ask(query, owner=owner, session_id=session))
 
     async def _status(self, _: Mapping[str, Tree], __: str) -> Tree:
         return {"chat": self._chat.name, "tools": [spec.name for spec in self._toolbox.specs()]}
@@ -78,12 +70,6 @@ class AgentPart:
     async def _forget(self, _: Mapping[str, Tree], owner: str) -> Tree:
         self._agent.forget_windows(owner)
         return None
-
-    async def _has_memory(self) -> bool:
-        try:
-            return await self._memory.alive() is not None
-        except UnavailableError:
-            return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
