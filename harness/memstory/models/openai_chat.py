@@ -73,7 +73,7 @@ class OpenAiChat:
         return answer.reply(self._wrong)
 
     def _wrong(self, what: str) -> BrokenReplyError:
-        return BrokenReplyError(f"{self._model} at {self._server.url} {what}. Try again, or another model.")
+        return BrokenReplyError(f"{self.name} {what}. Try again, or another model.")
 
 
 async def _parts(response: Any) -> AsyncIterator[ChatCompletionChunk]:

@@ -130,6 +130,8 @@ class WatchedModel:
         else:
             try:
                 reply = await self._inner.chat(request)
+            except BrokenReplyError:
+                raise  # the model was there: what a memory makes of its bad replies is the story's to judge
             except MemstoryError as error:
                 self.failures.append(error)
                 raise
