@@ -48,7 +48,7 @@ async def test_a_question_that_is_too_long_by_itself_is_said_to_be():
         await ask_for_reply(Narrow(1), PROMPT)
 
 
-async def test_what_tools_answered_in_this_turn_stays_where_older_turns_go(written):
+async def test_what_tools_answered_in_this_turn_stays_where_older_turns_go():
     talk = [Message(role="assistant", content="looks"), Message(role="tool", content="found", tool="search")]
     assert (await ask_for_reply(Narrow(4), PROMPT, talk)).content == "Be short., user 3, looks, found"
 
