@@ -76,11 +76,11 @@ class TurnsAgent:
         turns = await self._memory.listed(
             self._owner, Conditions(kinds=(TURN,), session=self._session), 2 * self._memory.config.window_turns
         )
-        said = [turn for turn in turns if turn.speaker in (USER, ASSISTANT)]
+        said = [Message(role=turn.speaker, content=turn.text) for turn in turns if turn.speaker in (USER, ASSISTANT)]
         messages = list[Message]()
-        for turn, after in zip(said, [*said, None][1:], strict=True):
-            messages.append(Message(role=turn.speaker, content=turn.text))
-            if turn.speaker == USER and (after is None or after.speaker == USER):
+        for message, after in zip(said, [*said, None][1:], strict=True):
+            messages.append(message)
+            if message.role == USER and (after is None or after.role == USER):
                 messages.append(Message(role=ASSISTANT, content=UNANSWERED))
         return messages
 
