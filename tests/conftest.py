@@ -48,6 +48,8 @@ def load_beside(name):
 load_beside("local_server")
 # All tests that wait for something import it by its name.
 load_beside("waiting")
+# The tests with a real small model import it by its name.
+load_beside("small_model")
 
 
 def pytest_generate_tests(metafunc):

@@ -65,6 +65,10 @@ class BrokenReplyError(ChatModelUnavailableError):
     """A reply that began and did not come to its end: the model is there, and asked the same may do the same."""
 
 
+class PromptTooLongError(ChatModelUnavailableError):
+    """More than the model reads at once; asked less, it answers."""
+
+
 class ChatModel(Protocol):
     """A language model that may call tools. `name` says 'stand-in' if there is no model behind it.
 

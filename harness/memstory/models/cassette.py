@@ -20,7 +20,7 @@ from typing import Final
 
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import SetupError
-from memstory.contract.models import ChatModel, ChatRequest, Message, Reply
+from memstory.contract.models import BrokenReplyError, ChatModel, ChatRequest, Message, Reply
 from memstory.contract.values import Tree
 
 SCHEMA = "memstory.cassette/1"
@@ -58,12 +58,16 @@ class RecordingChat:
     async def chat(self, request: ChatRequest) -> Reply:
         key = key_of(request)
         known = self._calls.get(key)
-        if known is not None:
-            return known.reply
-        reply = await self._inner.chat(request)
-        self._calls[key] = Exchange(request, reply)
-        await asyncio.to_thread(write_call, self._path, self.name, self._calls[key])
-        return reply
+        if known is None:
+            known = self._calls[key] = Exchange(request, await self._reply(request))
+            await asyncio.to_thread(write_call, self._path, self.name, known)
+        return known.heard()
+
+    async def _reply(self, request: ChatRequest) -> Reply | str:
+        try:
+            return await self._inner.chat(request)
+        except BrokenReplyError as error:
+            return str(error)
 
 
 class ReplayingChat:
@@ -75,6 +79,7 @@ class ReplayingChat:
         model, self._calls = read_calls(path)
         self.name = f"{model} (replayed)"
         self._path = path
+        self._how = f"Delete the file, and run with --chat record:{model}@{path}"
 
     async def chat(self, request: ChatRequest) -> Reply:
         known = self._calls.get(key_of(request))
@@ -82,9 +87,9 @@ class ReplayingChat:
             difference = difference_from_nearest(
                 _lines(request), (_lines(call.request) for call in self._calls.values())
             )
-            said = f"{self._path} has no recording of this request (purpose {request.purpose}). {AGAIN}"
+            said = f"{self._path} has no recording of this request (purpose {request.purpose}). {AGAIN} {self._how}"
             raise CassetteMissError("\n".join([said, *difference] if difference else [f"{said} It holds none at all."]))
-        return known.reply
+        return known.heard()
 
 
 def difference_from_nearest(asked: Sequence[str], recorded: Iterable[Sequence[str]]) -> list[str]:
@@ -105,10 +110,16 @@ def difference_from_nearest(asked: Sequence[str], recorded: Iterable[Sequence[st
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and what the model replied."""
+    """A request and the reply; a text says how the reply broke off, which it does again if asked the same."""
 
     request: ChatRequest
-    reply: Reply
+    reply: Reply | str
+
+    def heard(self) -> Reply:
+        """Return the reply, or raise BrokenReplyError."""
+        if isinstance(self.reply, str):
+            raise BrokenReplyError(self.reply)
+        return self.reply
 
 
 def key_of(request: ChatRequest) -> str:
@@ -195,8 +206,12 @@ def _entry(call: Exchange) -> dict[str, Tree]:
         "response_schema": encode(request.response_schema),
         "toolset": _digest(_tools(request)),
         "messages": [_message(message) for message in request.messages],
-        "reply": encode({"content": reply.content, "tool_requests": reply.tool_requests, "thinking": reply.thinking}),
+        "reply": {"broken": reply} if isinstance(reply, str) else _said(reply),
     }
+
+
+def _said(reply: Reply) -> Tree:
+    return encode({"content": reply.content, "tool_requests": reply.tool_requests, "thinking": reply.thinking})
 
 
 def _message(message: Message) -> Tree:
@@ -211,7 +226,10 @@ def _read_call(place: str, entry: Tree, toolsets: Mapping[str, Tree]) -> Exchang
         # What cannot be written as UTF-8 could not be sent either.
         canonical(entry).encode()
         request = {name: entry[name] for name in names} | {"tools": toolsets[entry["toolset"]]}
-        return Exchange(decode(ChatRequest, request), decode(Reply, entry["reply"]))
+        reply = entry["reply"]
+        return Exchange(
+            decode(ChatRequest, request), str(reply["broken"]) if "broken" in reply else decode(Reply, reply)
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SetupError(f"{place} is damaged ({error!r:.200}). Delete the file and record it again.") from error
 

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
 
-from memstory.contract.models import ChatModel, ChatRequest, Message, Reply, ToolRequest
+from memstory.contract.models import (
+    ChatModel,
+    ChatModelUnavailableError,
+    ChatRequest,
+    Message,
+    PromptTooLongError,
+    Reply,
+    ToolRequest,
+)
 from memstory.contract.values import STAND_IN, ModelUse, ToolCall, ToolSchema
 
 ROUNDS: Final = 6
@@ -17,6 +25,8 @@ ROUNDS: Final = 6
 
 WINDOW_TURNS: Final = 10
 NO_ANSWER: Final = "I have no answer to that."
+UNANSWERED: Final = "(No answer came.)"
+"""What a prompt has where a model failed: some servers refuse two messages of one speaker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +59,24 @@ async def converse(
     use: Callable[[ToolRequest], Awaitable[ToolCall]],
     rounds: int = ROUNDS,
     calls: int | None = None,
+    keep: Callable[[Sequence[ToolCall]], Awaitable[bool | None]],
 ) -> Talk:
     """Let `chat` use tools for at most `rounds` rounds; after the last it has to answer without them.
 
     Of each reply the first `calls` calls are made, None for all; the others are answered with an error that says so.
+    Where the model fails, `keep` is given the calls until then and keeps what the user said: it returns whether it
+    could, None where nothing was to be kept. The error says so.
     """
     messages, outcomes, thoughts = list[Message](), list[ToolCall](), list[str]()
 
     async def ask(offered: Sequence[ToolSchema]) -> Reply:
-        reply = await chat.chat(ChatRequest([*prompt, *messages], offered))
+        try:
+            reply = await ask_for_reply(chat, prompt, messages, offered)
+        except ChatModelUnavailableError as error:
+            is_kept = await keep(outcomes)
+            if is_kept is None:
+                raise
+            raise type(error)(f"{error} What you said is {'' if is_kept else 'not '}kept.") from error
         thoughts.extend([reply.thinking] if reply.thinking else [])
         return reply
 
@@ -74,6 +93,23 @@ async def converse(
         thoughts.append(f"Stopped after {rounds} rounds of tool calls.")
         reply = await ask([])
     return Talk(reply=reply, messages=messages, outcomes=outcomes, thoughts=thoughts)
+
+
+async def ask_for_reply(
+    chat: ChatModel, prompt: Sequence[Message], talk: Sequence[Message] = (), tools: Sequence[ToolSchema] = ()
+) -> Reply:
+    """Return the reply to `prompt` and the `talk` after it, without the oldest turns where the model cannot read all.
+
+    A turn begins with what the user said; the last one is what is asked now, and is never left out.
+    """
+    while True:
+        try:
+            return await chat.chat(ChatRequest([*prompt, *talk], tools))
+        except PromptTooLongError:
+            turns = [place for place, message in enumerate(prompt) if message.role == "user"]
+            if len(turns) < 2:  # noqa: PLR2004  (there is no older one)
+                raise
+            prompt = [*prompt[: turns[0]], *prompt[turns[1] :]]
 
 
 def _skip_call(request: ToolRequest, calls: int) -> ToolCall:

@@ -16,12 +16,13 @@ from memstory.contract.models import (
     ChatModelUnavailableError,
     ChatRequest,
     Message,
+    PromptTooLongError,
     Reply,
     ToolRequest,
     function_of,
 )
 from memstory.contract.values import Tree
-from memstory.models.openai_server import OpenAiServer
+from memstory.models.openai_server import OpenAiServer, is_too_long
 
 MAX_CHARACTERS = 200_000
 """Of one answer: a model that repeats itself never ends."""
@@ -65,7 +66,8 @@ class OpenAiChat:
                 said = str(error).rstrip(".")
                 raise self._wrong(f"broke off its answer after {answer.size} characters: {said}") from error
             # The client reads each line as JSON of a known shape: a ValueError is a broken line.
-            raise ChatModelUnavailableError(self._server.reason(error, self._model)) from error
+            kind = PromptTooLongError if is_too_long(error) else ChatModelUnavailableError
+            raise kind(self._server.reason(error, self._model)) from error
         if answer.end is None:
             raise self._wrong("broke off: the stream ended without its last part")
         if answer.end == "length" and (schema is not None or answer.calls):
@@ -73,7 +75,7 @@ class OpenAiChat:
         return answer.reply(self._wrong)
 
     def _wrong(self, what: str) -> BrokenReplyError:
-        return BrokenReplyError(f"{self._model} at {self._server.url} {what}. Try again, or another model.")
+        return BrokenReplyError(f"{self.name} {what}. Try again, or another model.")
 
 
 async def _parts(response: Any) -> AsyncIterator[ChatCompletionChunk]:

@@ -6,6 +6,7 @@ The protocol is that of llama.cpp, vLLM, LM Studio, OpenRouter and others: https
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -32,6 +33,8 @@ NO_KEY = "none"
 """Sent where no key is set: servers on this machine want none, and the client does not go without."""
 
 _BAD_REQUEST, _SERVER_ERROR = 400, 500
+_TOO_LONG: Final = re.compile("context.(length|size|window)", re.IGNORECASE)
+"""In a refusal of more than the model reads at once; each server has its own words and codes for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class OpenAiServer:
 
     def _advice(self, error: openai.APIStatusError, model: str) -> str:
         again = f", {self.retries + 1} times. "
+        if is_too_long(error):
+            return ". Say less at once, or serve the model with a larger context."
         if error.status_code == _BAD_REQUEST and "tool" in str(error).lower():
             return ". The memory is reached by tools: choose a model that calls them."
         if error.status_code >= _SERVER_ERROR:
@@ -92,6 +97,12 @@ class OpenAiServer:
         body = error.body if isinstance(error.body, Mapping) else {}
         words = " ".join(str(body.get("message") or error.message).split())
         return f"{self.url} answered {error.status_code}: {words[:300].rstrip('.')}"
+
+
+def is_too_long(error: Exception) -> bool:
+    """Say whether a server refused a prompt because it is more than the model reads at once."""
+    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
+    return status == _BAD_REQUEST and _TOO_LONG.search(f"{error} {body}") is not None
 
 
 def openai_server(named: str | None = None, environ: Mapping[str, str] = os.environ) -> OpenAiServer:

@@ -65,7 +65,7 @@ def with_shim(able: frozenset[Capability]) -> frozenset[Capability]:
 class Agent:
     """Talks for one open backend. A new agent knows nothing: what it is to know of earlier must be in the backend.
 
-    Every message of the user is added to the backend, as it was said, once it is answered.
+    Every message of the user is added to the backend, as it was said, once it is answered or the model has failed.
     """
 
     def __init__(self, model: ChatModel, tools: MemoryTools) -> None:
@@ -100,11 +100,15 @@ class Agent:
             async def use(request: ToolRequest) -> ToolCall:
                 return await self._tools.call(request, scope)
 
+            async def keep(_: Sequence[ToolCall] = ()) -> bool:
+                await self._tools.target.perform(Request.of(Target.add, [Item(text=text)], scope))
+                return True
+
             try:
-                talk = await converse(self._model, prompt, tools=lambda: self.tools, use=use)
+                talk = await converse(self._model, prompt, tools=lambda: self.tools, use=use, keep=keep)
             except ChatModelUnavailableError as error:
                 raise SetupError(f"the shim's chat model cannot answer: {error}") from error
-            await self._tools.target.perform(Request.of(Target.add, [Item(text=text)], scope))
+            await keep()
             window.turns.append([question, *talk.messages, Message(role="assistant", content=talk.answer)])
         return Turn(answer=talk.answer, tool_calls=tuple(talk.outcomes), thinking=talk.thinking)
 

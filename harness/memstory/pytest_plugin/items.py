@@ -54,6 +54,8 @@ class StoryItem(pytest.Function, BracketedItem):
 
     def prepare(self, case: Case, state: SessionState) -> None:
         """Say what is to run; pytest's constructors are its own."""
+        if self.config.getoption("memstory_measure"):
+            case = replace(case, story=replace(case.story, measure=True))
         self.case, self.state, self.result = case, state, None
         if case.story.slug:
             self.extra_keyword_matches.add(case.story.slug)

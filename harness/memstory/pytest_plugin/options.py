@@ -152,6 +152,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="leave out the stories that only measure, such as those on large corpora",
     )
     add(
+        "--memstory-measure",
+        action="store_true",
+        help="say of every story which of its expectations held, and let none pass or fail: 'measured'",
+    )
+    add(
         "--memstory-shard",
         type=parse_shard,
         metavar="I/N|auto",

@@ -18,6 +18,7 @@ from memstory.contract.models import (
     ChatModel,
     ChatModelUnavailableError,
     ChatRequest,
+    PromptTooLongError,
     Reply,
     ToolRequest,
 )
@@ -130,6 +131,8 @@ class WatchedModel:
         else:
             try:
                 reply = await self._inner.chat(request)
+            except (BrokenReplyError, PromptTooLongError):
+                raise  # the model was there: what a memory makes of that is the story's to judge
             except MemstoryError as error:
                 self.failures.append(error)
                 raise

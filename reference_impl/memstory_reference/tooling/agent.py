@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.values import ToolCall
-from memstory.models.conversation import ROUNDS, WINDOW_TURNS, Windows, converse
+from memstory.models.conversation import ROUNDS, UNANSWERED, WINDOW_TURNS, Windows, converse
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner
 from memstory_reference.ports import Bus, Envelope, NewId, Subscription
+from memstory_reference.text.asking import tells_nothing
 from memstory_reference.tooling.tools import ToolBox
 
 NAME = "GeneratorAgent"
@@ -75,10 +76,14 @@ class GeneratorAgent:
             await self._subscription.unsubscribe()
 
     async def ask(self, query: str, *, owner: str, session_id: str, query_id: str | None = None) -> Answer:
-        """Answer `query` in its session; a model that fails raises, and the session is as if nothing was asked."""
+        """Answer `query` in its session; a model that fails raises, and the session is as if nothing was asked.
+
+        What the user told is published all the same, without an answer, so that the memory takes it in.
+        """
         checked_memory(query, self._config.limits, "the question")
         checked_owner(owner)
         checked_owner(session_id, "session_id")
+        own_id = query_id or self._new_id()
         window = self._windows.of(owner, session_id)
         async with window.busy:
             question = Message(role="user", content=query)
@@ -88,6 +93,11 @@ class GeneratorAgent:
             async def use(request: ToolRequest) -> ToolCall:
                 return await self._toolbox.call(request.name, request.arguments, owner=owner, session_id=session_id)
 
+            async def keep(used: Sequence[ToolCall]) -> None:
+                if not tells_nothing(query):
+                    answer = Answer(answer=UNANSWERED, thinking=None, tool_calls=used, query_id=own_id)
+                    await self._tell(query, answer, owner=owner, session_id=session_id)
+
             talk = await converse(
                 self._chat,
                 prompt,
@@ -95,12 +105,13 @@ class GeneratorAgent:
                 use=use,
                 rounds=self._config.steps,
                 calls=self._config.limits.max_tool_calls,
+                keep=keep,
             )
             answer = Answer(
                 answer=talk.answer,
                 thinking=talk.thinking,
                 tool_calls=talk.outcomes,
-                query_id=query_id or self._new_id(),
+                query_id=own_id,
             )
             if any(one.name in self._config.forgetting and one.error is None for one in talk.outcomes):
                 self.forget_windows(owner)

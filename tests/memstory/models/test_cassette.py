@@ -6,7 +6,7 @@ import json
 import pytest
 
 from memstory.contract.errors import SetupError
-from memstory.contract.models import ChatRequest, Message, Reply, ToolRequest
+from memstory.contract.models import BrokenReplyError, ChatRequest, Message, Reply, ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory.models.cassette import CassetteMissError, RecordingChat, ReplayingChat
 
@@ -33,6 +33,8 @@ class CountingModel:
 
     async def chat(self, request) -> Reply:
         self.asked += 1
+        if isinstance(self._first, Exception):
+            raise self._first
         return self._first if self._first and self.asked == 1 else Reply(content=f"answer {self.asked}")
 
 
@@ -40,6 +42,14 @@ async def test_replay_gives_the_recorded_reply_without_the_model(tmp_path):
     tape = tmp_path / "sub" / "run.json"
     assert await RecordingChat(CountingModel(REPLY), tape).chat(ChatRequest(ASK, [SEARCH])) == REPLY
     assert await ReplayingChat(tape).chat(ChatRequest(ASK, [SEARCH])) == REPLY
+
+
+async def test_a_reply_that_broke_off_breaks_off_in_the_replay(tmp_path):
+    model, tape = CountingModel(BrokenReplyError("its JSON has no end")), tmp_path / "run.json"
+    for chat in (lambda: RecordingChat(model, tape), lambda: RecordingChat(model, tape), lambda: ReplayingChat(tape)):
+        with pytest.raises(BrokenReplyError, match="its JSON has no end"):
+            await chat().chat(ChatRequest(ASK))
+    assert model.asked == 1
 
 
 async def test_replay_says_so_in_its_name(tmp_path):
@@ -66,6 +76,7 @@ async def test_miss_shows_the_nearest_recorded_request_as_a_difference(tmp_path)
             ChatRequest([ASK[0], Message(role="user", content="Wer ist Özgür?\nUnd wann?")], [SEARCH])
         )
     shown = str(miss.value).splitlines()
+    assert shown[0].endswith(f"--chat record:ollama:test@{tape}")
     assert "-[user] Und wo?" in shown
     assert "+[user] Und wann?" in shown
     assert "Something else" not in str(miss.value)

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message, Reply, ToolRequest
+from memstory.contract.models import (
+    ChatModelUnavailableError,
+    ChatRequest,
+    Message,
+    PromptTooLongError,
+    Reply,
+    ToolRequest,
+)
 from memstory.contract.values import ToolSchema
 from memstory.models.openai_chat import MAX_CHARACTERS, OpenAiChat, openai_messages
 from memstory.models.openai_server import OpenAiServer, openai_server
@@ -120,6 +127,19 @@ async def test_an_unknown_model_says_where_the_known_ones_are(openai_endpoint):
 async def test_a_model_without_tools_is_to_be_changed(openai_endpoint):
     openai_endpoint.failures = [(400, "this model does not support tools")]
     assert "choose a model that calls them" in await failure(model(openai_endpoint), tools=[SAVE])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "request (1040 tokens) exceeds the available context size (1024 tokens), try increasing it",
+        "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens.",
+    ],
+)
+async def test_more_than_the_model_reads_at_once_is_a_failure_of_its_own(openai_endpoint, said):
+    openai_endpoint.failures = [(400, said)]
+    with pytest.raises(PromptTooLongError, match="larger context"):
+        await model(openai_endpoint).chat(ChatRequest(ASKED))
 
 
 async def test_a_silent_server_is_named_with_the_time(openai_endpoint):

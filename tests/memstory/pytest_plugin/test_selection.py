@@ -514,3 +514,24 @@ def test_a_run_that_gives_no_times_is_one_message(project, words, part):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {part}"])
     assert "Traceback" not in result.stderr.str()
+
+
+MISSING = """
+story: X1
+title: A fact is found that was never told
+steps: [{add: tea}, {search: tea, expect: {hits: {count: 1}}}, {search: coffee, expect: {hits: {count: 5}}}]
+"""
+
+
+def test_measure_says_what_held_and_lets_nothing_pass_or_fail(project):
+    project.story(MISSING)
+    assert project.run("--measure").ret == 0
+    assert project.results() == {"X1": "measured"}
+    (case,) = document(project, "reports/latest")["cases"]
+    assert case["reason"] == "1 of 2 expectations held"
+
+
+def test_measure_leaves_what_broke_an_error(project):
+    project.story(MISSING)
+    assert project.run("--measure", "--target", "toy_target:Broken").ret == 1
+    assert project.results()["X1"] == "error"

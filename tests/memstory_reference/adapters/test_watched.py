@@ -170,6 +170,19 @@ async def test_real_failures_are_kept_and_faults_of_the_story_are_not(embedder, 
     assert len(broken.failures) == 1
 
 
+async def test_a_reply_that_breaks_off_is_what_the_model_does_and_no_failure_of_the_machine():
+    class Stammering:
+        name = "stammering"
+
+        async def chat(self, request):
+            raise BrokenReplyError("no end")
+
+    chat = WatchedModel(Stammering())
+    with pytest.raises(BrokenReplyError):
+        await chat.chat(ChatRequest(ASK))
+    assert chat.failures == []
+
+
 async def test_what_is_asked_after_the_reply_may_have_a_switch_of_its_own(switch):
     chat = WatchedModel(ScriptedChat([{"reply": "fine"}]), after_reply=switch)
     switch.mode = "down"

@@ -42,6 +42,34 @@ def test_it_is_talked_to_and_knows_in_the_next_conversation(memory):
     assert "/forget WHAT" in ran.out
 
 
+LIVES = {
+    "facts": [
+        {
+            "category": "location",
+            "subject": "User",
+            "predicate": "LIVES_IN",
+            "object": "Graz",
+            "evidence_quote": "I live in Graz",
+        }
+    ],
+    "rules": [],
+    "decision": "commit",
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_was_told_to_a_model_that_failed_is_in_the_memory(typed, openai_endpoint, monkeypatch, system):
+    monkeypatch.setenv("OPENAI_BASE_URL", openai_endpoint.url)
+    openai_endpoint.failures = [(400, "no idea")]
+    openai_endpoint.reply = lambda body: [{"content": json.dumps(LIVES) if "response_format" in body else "Noted."}]
+    words = ("--system", system, "--owner", "ann", "--store", "s")
+    ran = typed("chat", *words, "--chat", "openai:tiny", lines=["I live in Graz.", "Hello!"])
+    assert (ran.code, ran.err) == (1, "")
+    assert "no idea" in ran.out
+    assert ran.out.splitlines().count("Noted.") == 1
+    assert "Graz" in texts(in_json(typed("memory", "list", "--json", *words)))
+
+
 def test_it_is_listed_found_and_shown_by_the_beginning_of_an_id(memory):
     rows = in_json(memory("memory", "list", "--json"))
     assert "Ilse" in texts(rows)

@@ -6,7 +6,7 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Message, Reply, ToolRequest
 from memstory.contract.values import ToolSchema
-from memstory.models.conversation import NO_ANSWER
+from memstory.models.conversation import NO_ANSWER, UNANSWERED
 from memstory_reference.bus import InProcessBus
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import Limits
@@ -180,7 +180,10 @@ async def test_a_model_that_fails_leaves_the_session_as_if_nothing_was_asked(mak
         await stage.agent.ask("fail", owner="ann", session_id="s1")
     assert (await stage.agent.ask("x", owner="ann", session_id="s1")).answer == "2"
     await stage.bus.settle()
-    assert [one.payload["query"] for one in stage.responses] == ["x"]
+    assert [(one.payload["query"], one.payload["answer"]) for one in stage.responses] == [
+        ("fail", UNANSWERED),
+        ("x", "2"),
+    ]
 
 
 @pytest.mark.parametrize("query", ["", " \n", "x" * 100_001])

@@ -12,7 +12,7 @@ VALUED: Final = (
     *("max-tokens", "max-cost", "price"),
     *("on", "shard", "shard-by", "redact", "judge", "judge-file", "answer", "sample"),
 )
-FLAGS: Final = ("isolate", "any-path", "quick", "resume")
+FLAGS: Final = ("isolate", "any-path", "measure", "quick", "resume")
 SHORT: Final = tuple(f"--{name}" for name in (*VALUED, *FLAGS))
 _END: Final = "--"
 

@@ -93,7 +93,7 @@ def _is_path(words: Sequence[str], found: Sequence[str], place: int) -> bool:
     follows_option = before.startswith("-") and "=" not in before
     if is_set(words[place]):
         return not follows_option
-    return path.is_dir() and not follows_option if path.suffix not in SUFFIXES else path.is_file()
+    return not follows_option and path.is_dir() if path.suffix not in SUFFIXES else path.is_file()
 
 
 def _plugin_switches(options: Sequence[str], paths: Sequence[str]) -> Sequence[str]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from memstory.contract.errors import UnavailableError
-from memstory.contract.models import ChatModelUnavailableError, ChatRequest
+from memstory.contract.models import ChatModelUnavailableError
 from memstory.contract.values import Json
-from memstory.models.conversation import NO_ANSWER
+from memstory.models.conversation import NO_ANSWER, ask_for_reply
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, short_repr
 from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLevel, CrisisLogRecord
@@ -399,7 +399,7 @@ class LayersService:
         if self._ports.model is None:
             return reply_by_rules(memory, said)
         prompt = turn_prompt(memory, past, said, self.config.max_window_characters)
-        reply = await self._ports.model.chat(ChatRequest(prompt))
+        reply = await ask_for_reply(self._ports.model, prompt)
         return reply.content.strip() or NO_ANSWER
 
     async def _keep(self, who: OwnerSession, said: str, answer: str, trouble: dict[str, Json]) -> None:

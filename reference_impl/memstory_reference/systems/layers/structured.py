@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from memstory.contract.errors import MemstoryError
-from memstory.contract.models import BrokenReplyError, ChatModel, ChatModelUnavailableError, ChatRequest, Message
+from memstory.contract.models import (
+    BrokenReplyError,
+    ChatModel,
+    ChatModelUnavailableError,
+    ChatRequest,
+    Message,
+    PromptTooLongError,
+)
 from memstory.contract.values import Json
 
 ATTEMPTS = 2
@@ -45,13 +52,15 @@ async def ask_for_json(
             reply = await model.chat(request)
         except BrokenReplyError:
             continue
+        except PromptTooLongError:
+            break  # not down: asked the same it refuses for ever
         except ChatModelUnavailableError as error:
             raise NoDecisionError(f"{purpose}: the model is unavailable", is_down=True) from error
         answer = first_object(reply.content)
         usable = None if answer is None else read(answer)
         if usable is not None:
             return usable
-    raise NoDecisionError(f"{purpose}: no usable JSON in {ATTEMPTS} answers")
+    raise NoDecisionError(f"{purpose}: no usable JSON in at most {ATTEMPTS} answers")
 
 
 def first_object(reply: str) -> Mapping[str, Json] | None:

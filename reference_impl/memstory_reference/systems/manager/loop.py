@@ -1,4 +1,4 @@
-"""The agent loop: window, model, tools. A finished turn is stored, a failed one leaves no trace (M-14, M-15, MF-12)."""
+"""The agent loop: window, model, tools. A turn is stored; the window knows finished ones alone (M-14, M-15, MF-12)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from memstory_reference.systems.manager.memories.forgetting import states
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memory_tools import FORGET, SPECS, Forget, ManagerTools
 from memstory_reference.systems.manager.window import ASSISTANT, USER, ContextWindow, WindowEntry
+from memstory_reference.text.asking import tells_nothing
 
 LOG = logging.getLogger(__name__)
 SYSTEM_PROMPT = """\
@@ -65,12 +66,18 @@ class ManagerAgent:
         self.window = ContextWindow(manager.config.context_window_size, self._limits.max_window_characters)
 
     async def process(self, user_input: str) -> ManagerAnswer:
-        """Answer `user_input`; a model that fails raises, and the window is as if nothing had been said.
+        """Answer `user_input`; a model that fails raises, what the user told is stored, and the window is as before.
 
         A turn that cannot be stored, or must not be because it tells a secret, does not cost the user the answer: it is
         counted as `not_stored`.
         """
         checked_memory(user_input, self._limits, "what is said")
+
+        async def keep(used: Sequence[ToolCall]) -> bool | None:
+            if tells_nothing(user_input) or any(map(_has_forgotten, used)):
+                return None
+            return await self._keep(f"User: {user_input}", used)
+
         async with self._busy:
             before = self.window.entries
             self._say(USER, user_input)
@@ -81,6 +88,7 @@ class ManagerAgent:
                     tools=lambda: SPECS,
                     use=self._use,
                     calls=self._limits.max_tool_calls,
+                    keep=keep,
                 )
             except BaseException:
                 self.window.restore(before)
@@ -91,7 +99,7 @@ class ManagerAgent:
                 self.window.restore([entry for entry in self.window.entries if entry is not self._latest])
                 return answer
             self._say(ASSISTANT, answer.answer)
-            await self._keep(user_input, answer)
+            await self._keep(f"User: {user_input}\nAssistant: {answer.answer}", answer.used)
             return answer
 
     def forget(self, stated: Sequence[str]) -> None:
@@ -109,14 +117,15 @@ class ManagerAgent:
     async def _use(self, request: ToolRequest) -> ToolCall:
         return await self._tools.call(request.name, request.arguments)
 
-    async def _keep(self, user_input: str, answer: ManagerAnswer) -> None:
-        turn = f"User: {user_input}\nAssistant: {answer.answer}"[: self._limits.max_memory_characters]
-        metadata = {"tool_calls": len(answer.used)}
+    async def _keep(self, turn: str, used: Sequence[ToolCall]) -> bool:
+        turn, metadata = turn[: self._limits.max_memory_characters], {"tool_calls": len(used)}
         try:
             await self._manager.store(self._owner, turn, MemoryType.CONVERSATION, metadata, session=self._session)
         except (InputError, UnavailableError) as error:
             self.not_stored += 1
-            LOG.warning("a finished turn was not stored: %s", error)
+            LOG.warning("a turn was not stored: %s", error)
+            return False
+        return True
 
     def _prompt(self, user_input: str) -> list[Message]:
         # The input is the window's last entry where the window has room for it, and stands in the prompt once.

@@ -11,13 +11,14 @@ from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.values import ToolCall
-from memstory.models.conversation import NO_ANSWER, converse
+from memstory.models.conversation import NO_ANSWER, UNANSWERED, converse
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_memory, checked_owner
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.memory_tools import FORGET, SPECS, TurnsTools
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, TURN, USER, NewTurn
+from memstory_reference.text.asking import tells_nothing
 
 LOG = logging.getLogger(__name__)
 SYSTEM_PROMPT = """\
@@ -48,21 +49,26 @@ class TurnsAgent:
         self.not_stored = 0
 
     async def process(self, said: str) -> TurnsAnswer:
-        """Answer `said`; a model that fails raises, and nothing of the turn is remembered.
+        """Answer `said`; a model that fails raises, and what the user told is remembered without an answer.
 
         A memory that cannot be written now, or refuses a secret, does not cost the user the answer: the turn is
         counted as `not_stored`.
         """
         checked_memory(said, self._memory.config.limits, "what is said")
+
+        async def keep(used: Sequence[ToolCall]) -> bool | None:
+            return None if tells_nothing(said) or _has_forgotten(used) else await self._keep((USER, said))
+
         async with self._busy:
             past = await self.window()
             prompt = [Message(role="system", content=SYSTEM_PROMPT), *past, Message(role=USER, content=said)]
             limits = self._memory.config.limits
-            talk = await converse(self._chat, prompt, tools=lambda: SPECS, use=self._use, calls=limits.max_tool_calls)
+            talk = await converse(
+                self._chat, prompt, tools=lambda: SPECS, use=self._use, calls=limits.max_tool_calls, keep=keep
+            )
             answer = TurnsAnswer(answer=talk.reply.content.strip() or NO_ANSWER, used=talk.outcomes)
-            if not any(one.name == FORGET.name and _succeeded(one) for one in talk.outcomes):
-                # "Forget that my name is Carla" would keep what was to be forgotten.
-                await self._keep(said, answer.answer)
+            if not _has_forgotten(talk.outcomes):
+                await self._keep((USER, said), (ASSISTANT, answer.answer))
             return answer
 
     async def window(self) -> list[Message]:
@@ -70,23 +76,33 @@ class TurnsAgent:
         turns = await self._memory.listed(
             self._owner, Conditions(kinds=(TURN,), session=self._session), 2 * self._memory.config.window_turns
         )
-        return [Message(role=turn.speaker, content=turn.text) for turn in turns if turn.speaker in (USER, ASSISTANT)]
+        said = [Message(role=turn.speaker, content=turn.text) for turn in turns if turn.speaker in (USER, ASSISTANT)]
+        messages = list[Message]()
+        for message, after in zip(said, [*said, None][1:], strict=True):
+            messages.append(message)
+            if message.role == USER and (after is None or after.role == USER):
+                messages.append(Message(role=ASSISTANT, content=UNANSWERED))
+        return messages
 
     async def _use(self, request: ToolRequest) -> ToolCall:
         return await self._tools.call(request.name, request.arguments)
 
-    async def _keep(self, said: str, answer: str) -> None:
+    async def _keep(self, *said: tuple[str, str]) -> bool:
         now = self._clock.now().isoformat()
         longest = self._memory.config.limits.max_memory_characters
         try:
             # One after the other: where what was said must not be kept, the answer may repeat it.
-            for speaker, text in ((USER, said), (ASSISTANT, answer)):
+            for speaker, text in said:
                 turn = NewTurn(text=text[:longest], speaker=speaker, session=self._session, said_at=now)
                 await self._memory.add(self._owner, [turn])
         except (UnavailableError, InputError) as error:
             self.not_stored += 1
-            LOG.warning("a finished turn was not stored: %s", error)
+            LOG.warning("a turn was not stored: %s", error)
+            return False
+        return True
 
 
-def _succeeded(outcome: ToolCall) -> bool:
-    return isinstance(outcome.result, dict) and outcome.result.get("success") is True
+def _has_forgotten(used: Sequence[ToolCall]) -> bool:
+    """Say whether something was forgotten: "Forget that my name is Carla" would keep what was to be forgotten."""
+    forgot = [one.result for one in used if one.name == FORGET.name]
+    return any(isinstance(result, dict) and result.get("success") is True for result in forgot)

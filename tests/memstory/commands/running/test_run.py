@@ -29,6 +29,7 @@ MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sy
         (["--target", "topics", "sub"], ["sub/b.story.yaml", "--memstory-target", "topics"]),
         (["--report", "sub"], ["a.story.yaml", "sub/b.story.yaml", "--memstory-report", "sub"]),
         (["-k", "S5", "-x"], ["a.story.yaml", "sub/b.story.yaml", "-k", "S5", "-x"]),
+        (["-x", "-k", "S" * 300], ["a.story.yaml", "sub/b.story.yaml", "-x", "-k", "S" * 300]),
         (["sub", "--target", "topics"], ["sub/b.story.yaml", "--memstory-target", "topics"]),
         (["plain.yaml", "-q"], ["plain.yaml", "-q"]),
         (["a.story.yaml::tea[topics]"], ["a.story.yaml::tea[topics]"]),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.contract.models import ChatModelUnavailableError, Reply
+from memstory.contract.models import ChatModelUnavailableError, PromptTooLongError, Reply
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.policy.write import decide, veto
@@ -40,6 +40,21 @@ class Replies:
         if reply is None:
             raise ChatModelUnavailableError("down")
         return Reply(content=reply)
+
+
+class Narrow:
+    """A model that reads nothing so long."""
+
+    name = "narrow"
+
+    async def chat(self, request):
+        raise PromptTooLongError("too long")
+
+
+async def test_a_model_that_cannot_read_so_much_is_not_waited_for():
+    with pytest.raises(NoDecisionError) as failure:
+        await extract(Narrow(), Lane.SEMANTIC, TURN)
+    assert not failure.value.is_down
 
 
 MALFORMED = [

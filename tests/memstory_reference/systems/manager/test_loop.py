@@ -74,15 +74,21 @@ async def test_a_finished_turn_is_stored_as_a_conversation_of_its_session(make_l
     assert stored.metadata == {"session_id": "s1", "tool_calls": 0}
 
 
-async def test_a_turn_whose_model_fails_leaves_no_trace(make_loop):
+@pytest.mark.parametrize(
+    ("told", "kept"), [("The bees are in Graz.", ["User: The bees are in Graz."]), ("Where are the bees?", [])]
+)
+async def test_a_turn_whose_model_fails_leaves_what_was_told_in_the_memory_and_nothing_in_the_window(
+    make_loop, told, kept
+):
     loop, model, world = make_loop("Hello.", ChatModelUnavailableError("away"), "Back again.")
     await loop.process("one")
-    with pytest.raises(ChatModelUnavailableError):
-        await loop.process("two")
+    with pytest.raises(ChatModelUnavailableError, match="is kept" if kept else "away$"):
+        await loop.process(told)
     assert [entry.content for entry in loop.window.entries] == ["one", "Hello."]
-    assert await world.manager.count("ann") == 1
+    stored = [one.content for one in await world.manager.memories("ann")]
+    assert sorted(stored) == sorted([*kept, "User: one\nAssistant: Hello."])
     await loop.process("three")
-    assert ("user", "two") not in said(model.prompts[-1])
+    assert ("user", told) not in said(model.prompts[-1])
 
 
 async def test_a_turn_that_is_cancelled_leaves_no_trace(make_loop):
@@ -129,7 +135,7 @@ async def test_a_memory_that_is_down_costs_no_answer_and_is_counted(make_loop, c
     world.embedder.is_down = True
     assert (await loop.process("one")).answer == "Hello."
     assert (loop.not_stored, await world.manager.count("ann")) == (1, 0)
-    assert "a finished turn was not stored" in caplog.text
+    assert "a turn was not stored" in caplog.text
 
 
 @pytest.mark.parametrize("text", ["", " \n", "x" * (DEFAULT_LIMITS.max_memory_characters + 1), "half \ud800"])
