@@ -65,11 +65,11 @@ class ObservationsMemory(ForgettingInWords):
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         observations = [self._observation(item) for item in items]
         stored = await self._service.store(observations, scope.user)
-        items = []
+        known = {}
         for one in stored:
-            known = await self._service.get(one.observation.id, scope.user) if one.outcome == "skipped" else None
-            items.append(_receipt_item(one, known))
-        return Receipt(items=items)
+            if one.outcome == "skipped":
+                known[one.observation.id] = await self._service.get(one.observation.id, scope.user)
+        return Receipt(items=[_receipt_item(one, known.get(one.observation.id)) for one in stored])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         found = await self._service.get(_id(ref), scope.user)
