@@ -158,7 +158,7 @@ class ExactStore:
         if not rows.count():
             return _Held([])
         if rows.key not in self.held:
-            self.held[rows.key] = _Held(list(rows.every()))
+            self.held[rows.key] = _Held([one for one in rows.every() if np.size(one.vector) == self.dimension])
         self.held.move_to_end(rows.key)
         while len(self.held) > 1 and sum(map(len, self.held.values())) > HELD_ROWS:
             self.held.popitem(last=False)

@@ -259,8 +259,11 @@ class ObservationService:
 
     async def status(self, owner: str) -> Mapping[str, int]:
         """Return the number of rows in each index, and what waits to go from one to the other."""
+        rows = await self._lane.run(self._store.count, checked_owner(owner))
+        whole = await self._lane.run(self._store.recent, owner, None)
         return {
-            "observations": await self._lane.run(self._store.count, checked_owner(owner)),
+            "observations": len(whole),
+            "unreadable": rows - len(whole),
             "vectors": await (await self._outbox.index(owner)).count(),
             "pending": len(await self._lane.run(self._store.pending)),
         }
