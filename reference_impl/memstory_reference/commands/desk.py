@@ -60,7 +60,7 @@ async def open_desk(parsed: argparse.Namespace, *, needs_model: bool, may_be_new
             f"{system.place_of(settings)}: no memory is stored here. Name its folder or database with --store, or make "
             f"one with 'chat --system {system.name}'"
         )
-    memory = await system.open(settings, Models(is_idle=not needs_model))
+    memory = await (system.open(settings, Models()) if needs_model else system.open_to_read(settings))
     try:
         yield Desk(memory=memory, owner=parsed.owner, session=parsed.thread_id)
     finally:

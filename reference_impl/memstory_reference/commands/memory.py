@@ -17,7 +17,6 @@ from memstory_reference.commands.desk import Desk, chosen_settings, open_desk
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, row_page, rows_as_jsonl
 from memstory_reference.commands.printed import is_confirmed, print_rows, print_text, write_new
 from memstory_reference.commands.terminal_text import cell, json_text
-from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.errors import InputError
 
 NOTHING_DONE = 1
@@ -181,12 +180,9 @@ def job_arguments(typed: Sequence[str]) -> dict[str, Tree]:
 
 
 async def reindex_memories(parsed: argparse.Namespace) -> int:
-    """Embed all texts of a store by the model of the settings, or else by the memory's own job."""
+    """Embed all texts of a store, of all owners, by the model of the settings."""
     system, settings = chosen_settings(parsed)
-    if system.reindex is None:
-        async with open_desk(parsed, needs_model=True) as desk:
-            return await run_job(argparse.Namespace(job="reindex", arguments=()), desk)
-    number = await system.reindex(settings, embedder_of(settings))
+    number = await system.reindex(settings)
     print_text(json_text({"reindexed": number}) if parsed.json else f"Embedded again: {number}.")
     return 0
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from memstory_reference.composition.vector_stores import Wrap, drop_damaged, open_store, unwrapped
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.systems.observations.observations_store import EMBEDDED_FILE
 from memstory_reference.systems.observations.service import ObservationService
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from memstory_reference.ports import Embedder, NewId
     from memstory_reference.systems.observations.config import ObservationsConfig
 
-OBSERVATIONS_FILE = "observations.sqlite3"
+OBSERVATIONS_FILE = EMBEDDED_FILE.name
+VECTORS = "vectors"
+"""The folder of the copy of each vector."""
 
 
 async def open_observations(
@@ -35,8 +38,8 @@ async def open_observations(
     Vectors that are damaged are made again: the rows, and a copy of each vector, are in the observations' own file.
     """
     if config.store == SQLITE:
-        await asyncio.to_thread(drop_damaged, folder / "vectors")
-    store = await open_store(folder / "vectors", embedder, engine=config.store)
+        await asyncio.to_thread(drop_damaged, folder / VECTORS)
+    store = await open_store(folder / VECTORS, embedder, engine=config.store)
     try:
         service = ObservationService(
             file=folder / OBSERVATIONS_FILE,

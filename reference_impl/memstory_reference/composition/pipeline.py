@@ -11,6 +11,7 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
+from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE
 from memstory_reference.systems.pipeline.system import PipelineSystem
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from memstory_reference.systems.pipeline.selection import Reranker
     from memstory_reference.systems.pipeline.settings import PipelineSettings
 
-PIPELINE_FILE = "pipeline.sqlite3"
+PIPELINE_FILE = EMBEDDED_FILE.name
 
 
 async def open_pipeline_system(settings: PipelineSettings, *, embedder: Embedder, chat: ChatModel) -> PipelineSystem:

@@ -20,6 +20,7 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.vector_rows import equality_test
 from memstory_reference.ports import Primitive, Record
 from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.reindexing import EmbeddedTable, text_in
 
 LOG = logging.getLogger(__name__)
 
@@ -32,6 +33,11 @@ CREATE TABLE IF NOT EXISTS rows (
     UNIQUE (owner, id)
 );
 """
+EMBEDDED = EmbeddedTable(
+    select="SELECT rowid, text FROM rows ORDER BY rowid",
+    update="UPDATE rows SET vector = ? WHERE rowid = ?",
+    text=text_in("text"),
+)
 _PUT = (
     "INSERT INTO rows (owner, id, text, metadata, vector) VALUES (?, ?, ?, ?, ?) ON CONFLICT (owner, id) DO UPDATE "
     "SET text = excluded.text, metadata = excluded.metadata, vector = excluded.vector"
@@ -150,7 +156,7 @@ def model_and_dimension(database: Database) -> tuple[str, int] | None:
     if not isinstance(model, str) or dimension is None:
         raise UnavailableError(
             f"{database.file} is damaged: it does not say which model its vectors are of; restore a backup, "
-            "or embed its texts again (for topics: memory reindex)"
+            "or embed its texts again (memory reindex)"
         )
     return model, dimension
 

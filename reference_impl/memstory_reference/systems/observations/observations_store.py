@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.text.keywords import Keyword, fts_query, index_text
@@ -53,6 +54,14 @@ CREATE TABLE IF NOT EXISTS outbox (
 """
 _MIGRATIONS = {"1": "DROP TABLE words"}
 """The words were divided by other rules; `_index_all` divides them again."""
+EMBEDDED = EmbeddedTable(
+    select="SELECT row, narrative FROM observations ORDER BY row",
+    update="UPDATE observations SET vector = ? WHERE row = ?",
+    text=text_in("narrative"),
+)
+EMBEDDED_FILE = EmbeddedFile(
+    name="observations.sqlite3", schema=_SCHEMA, version=SCHEMA_VERSION, migrations=_MIGRATIONS, tables=[EMBEDDED]
+)
 _INSERT = """
 INSERT OR IGNORE INTO observations
     (owner, id, title, narrative, facts, task, task_type, final_score, rating, timestamp, sources, vector)
