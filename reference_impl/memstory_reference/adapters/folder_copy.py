@@ -40,6 +40,7 @@ def copy_folder(folder: Path, to: Path, *, derived: Sequence[str] = (), foreign:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(parents=True, mode=0o700)
             shutil.copytree(folder, part, ignore=ignored, copy_function=_copy_file, dirs_exist_ok=True)
+            part.chmod(0o700)  # copytree has given it the rights of the original
             part.rename(to)
         except (OSError, sqlite3.Error) as problem:
             raise SetupError(f"{to} cannot hold a copy: {problem}") from problem
@@ -57,7 +58,7 @@ def _copy_file(file: str, to: str) -> str:
     if not is_database:
         shutil.copyfile(file, to)
         return to
-    with closing(sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)) as old:
-        with closing(sqlite3.connect(to)) as new:
-            old.backup(new)
+    source = f"{Path(file).absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(source, uri=True)) as old, closing(sqlite3.connect(to)) as new:
+        old.backup(new)
     return to

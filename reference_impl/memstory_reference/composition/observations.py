@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,10 +38,14 @@ async def open_observations(
 
     Vectors that are damaged are made again: the rows, and a copy of each vector, are in the observations' own file.
     """
-    if config.store == SQLITE:
-        await asyncio.to_thread(drop_damaged, folder / VECTORS)
-    store = await open_store(folder / VECTORS, embedder, engine=config.store)
-    try:
+    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
+
+    async with AsyncExitStack() as opened:
+        opened.enter_context(lock := FolderLock(folder))
+        if config.store == SQLITE:
+            await asyncio.to_thread(drop_damaged, folder / VECTORS)
+        store = await open_store(folder / VECTORS, embedder, engine=config.store)
+        opened.push_async_callback(store.close)
         service = ObservationService(
             file=folder / OBSERVATIONS_FILE,
             vectors=wrap(store),
@@ -50,9 +55,8 @@ async def open_observations(
             new_id=new_id,
             config=config,
             tombstones=Tombstones(folder / FILE),
+            release=lock.release,
         )
         await service.open()
-    except BaseException:
-        await store.close()
-        raise
+        opened.pop_all()
     return service

@@ -59,7 +59,9 @@ if TYPE_CHECKING:
 
 OF_A_PERSON: Final = "me"
 IN_CHROMA: Final = (f"{COLLECTIONS}/chroma.sqlite3",)
-IN_POSTGRES: Final = ", or keep it in Postgres ('--store postgresql://…', for an MCP client '--path') if several must write"
+IN_POSTGRES: Final = (
+    ", or keep it in Postgres ('--store postgresql://…', for an MCP client '--path') if several must write"
+)
 TextListener = Callable[[str], None]
 
 

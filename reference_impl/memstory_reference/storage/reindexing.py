@@ -75,18 +75,14 @@ async def reindex(folder: Path, files: Sequence[EmbeddedFile], derived: Sequence
     ready: list[tuple[Path, Path]] = []
     try:
         for one in files:
-            for file in sorted(folder.glob(one.name)):
+            for file in _named(folder, one.name):
                 part = parts / file.name
                 _copy(file, part)
                 number += await _embedded(part, one, checked)
                 ready.append((part, file))
         if not ready:
             raise InputError(f"{folder}: open it once with the model that made it")
-        # First: a copy of the earlier vectors must never stand beside the new ones.
-        for file in (found for name in derived for found in folder.glob(name)):
-            shutil.rmtree(file) if file.is_dir() else file.unlink()
-        for part, file in ready:
-            part.replace(file)
+        _replace(ready, [found for name in derived for found in _named(folder, name)])
     finally:
         shutil.rmtree(parts, ignore_errors=True)
     return number
@@ -122,6 +118,18 @@ async def _embed(database: Database, table: EmbeddedTable, embedder: CheckedEmbe
         pairs = zip((one.tobytes() for one in vectors), numbers[start : start + AT_ONCE], strict=True)
         database.executemany(table.update, list(pairs))
     return len(texts)
+
+
+def _named(folder: Path, name: str) -> list[Path]:
+    return sorted(folder.glob(name))
+
+
+def _replace(ready: Sequence[tuple[Path, Path]], derived: Sequence[Path]) -> None:
+    # First: a copy of the earlier vectors must never stand beside the new ones.
+    for one in derived:
+        shutil.rmtree(one) if one.is_dir() else one.unlink()
+    for part, file in ready:
+        part.replace(file)
 
 
 def _copy(file: Path, part: Path) -> None:

@@ -207,6 +207,10 @@ class LayersMemory(CorrectingInWords):
         user = None if self._is_anonymous(scope.user) else scope.user
         return await self._service.who(user, scope.session)
 
+    async def _audited(self, scope: Scope) -> str | None:
+        """Return whose records are meant; a scope that names nobody is an operator's, who reads everybody's."""
+        return await self._owner(scope) if scope != Scope(user="") else None
+
     async def _owner(self, scope: Scope) -> str:
         return (await self._who(scope)).owner
 
@@ -263,10 +267,10 @@ class LayersMemory(CorrectingInWords):
         return (await self._service.load_memory_for_turn(query, await self._who(scope))).state()
 
     async def _look_audit(self, scope: Scope) -> Tree:
-        return [_plain(record) for record in await self._service.crisis_log(await self._owner(scope))]
+        return [_plain(record) for record in await self._service.crisis_log(await self._audited(scope))]
 
     async def _look_feedback(self, scope: Scope) -> Tree:
-        return [_plain(record) for record in await self._service.feedback(await self._owner(scope))]
+        return [_plain(record) for record in await self._service.feedback(await self._audited(scope))]
 
     async def _look_export(self, scope: Scope) -> Tree:
         return await self._service.records.export(await self._owner(scope))

@@ -80,10 +80,9 @@ EMBEDDED_FILE = EmbeddedFile(
     name="memory.sqlite3",
     schema=SCHEMA,
     version=SCHEMA_VERSION,
-    migrations=MIGRATIONS,
     tables=[
         EmbeddedTable(
-            select=f"SELECT {_COLUMNS} {_FROM} ORDER BY r.row",  # noqa: S608
+            select=f"SELECT {_COLUMNS} {_FROM} ORDER BY r.row",
             update="UPDATE records SET vector = ? WHERE row = ?",
             text=_text,
         )
