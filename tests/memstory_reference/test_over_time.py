@@ -199,6 +199,34 @@ def test_what_is_exported_comes_back_equal_by_the_library(system, folder, tmp_pa
     assert comparable(again) == comparable(exported)
 
 
+@pytest.mark.parametrize(
+    ("system", "earlier", "later"),
+    [("layers", "I live in Oslo.", "I live in Bergen."), ("pipeline", "I prefer Python.", "I now prefer Rust.")],
+)
+def test_a_later_word_replaces_the_earlier_which_does_not_return_when_the_later_is_forgotten(
+    system, earlier, later, tmp_path, capsys
+):
+    """By the library, by a model's tool, and by the command."""
+    for way in ("library", "tool", "command"):
+        with opened(system, tmp_path / way) as memory:
+            for text in (earlier, later):
+                memory.say(text)
+            if system == "layers":
+                memory.run("end")
+            memory.settle()
+            held = [hit for hit in memory.list() if hit.kind in ("semantic", "procedural")]
+            assert [later in hit.text for hit in held] == [True]
+            if way == "library":
+                assert len(memory.forget(held[0].id)) >= 2
+            if way == "tool":
+                assert memory.call_tool("forget_memory", {"memory_id": held[0].id}).error is None
+        if way == "command":
+            of_ana = ("--system", system, "--owner", "ana", "--store", tmp_path / way)
+            assert typed(capsys, "memory", "forget", held[0].id, "--yes", *of_ana)[0] == 0
+        with opened(system, tmp_path / way) as memory:
+            assert earlier not in " ".join(hit.text for hit in memory.list())
+
+
 @pytest.mark.parametrize("name", ["reindex", "backup"])
 def test_what_is_in_a_database_or_is_not_there_is_said_in_one_line(capsys, tmp_path, name):
     more = ("--output", tmp_path / "copy") if name == "backup" else ()
