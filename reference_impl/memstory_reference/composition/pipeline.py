@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
@@ -35,6 +36,7 @@ async def open_pipeline_system(settings: PipelineSettings, *, embedder: Embedder
         clock=SystemClock(),
         new_id=random_id,
         config=settings.config,
+        reranker=make_reranker(settings.reranker),
     )
     return PipelineSystem(memory=memory, chat=chat)
 
