@@ -227,6 +227,49 @@ def test_a_later_word_replaces_the_earlier_which_does_not_return_when_the_later_
             assert earlier not in " ".join(hit.text for hit in memory.list())
 
 
+def test_an_operator_reads_the_crisis_log_and_the_opinions_of_everybody_or_of_one(tmp_path, capsys):
+    with opened("layers", tmp_path / "store") as memory:
+        for owner in ("ana", "bob"):
+            memory.say("I want to kill myself.", owner)
+            memory.run("feedback", owner, label="helpful", comment=f"says {owner}")
+        memory.settle()
+        assert [row["level"] for row in memory.inspect("audit")] == ["acute"]
+    of_all = ("--system", "layers", "--store", tmp_path / "store", "--json")
+    for name in ("audit", "feedback"):
+        code, out, _ = typed(capsys, "memory", name, *of_all)
+        assert (code, [row["owner"] for row in json.loads(out)]) == (0, ["user:ana", "user:bob"])
+        assert [row["owner"] for row in json.loads(typed(capsys, "memory", name, *of_all, "--owner", "bob")[1])] == [
+            "user:bob"
+        ]
+    assert "kill" not in typed(capsys, "memory", "audit", *of_all)[1]
+    assert "says bob" in typed(capsys, "memory", "feedback", *of_all[:-1])[1]
+
+
+@pytest.mark.parametrize("system", ["topics", "observations"])
+def test_what_was_rated_is_listed_with_its_value(system, folder, capsys):
+    of_ana = ("--system", system, "--store", folder, "--owner", "ana")
+    with opened(system, folder) as memory:
+        rated = next(hit.id for hit in memory.list() if "Heron" in hit.text)
+    assert typed(capsys, "memory", "feedback", *of_ana) == (0, "Nothing is logged.\n", "")
+    assert typed(capsys, "memory", "rate", rated, "0.5", *of_ana)[0] == 0
+    (row,) = json.loads(typed(capsys, "memory", "feedback", *of_ana[:-2], "--json")[1])
+    assert (row["owner"], row["id"], row["value"]) == ("ana", rated, 0.5)
+
+
+@pytest.mark.parametrize("name", ["audit", "feedback", "migrate"])
+def test_what_a_memory_lacks_is_said_in_one_line(name, folder, system, capsys, tmp_path):
+    has = {"audit": ("layers",), "feedback": ("layers", "topics", "observations"), "migrate": ("manager",)}
+    (tmp_path / "old.jsonl").write_text('{"id": "a", "content": "Ana likes tea.", "type": "dream"}\n', "utf-8")
+    more = (tmp_path / "old.jsonl", "--embedder", "words") if name == "migrate" else ()
+    code, _, err = typed(capsys, "memory", name, *more, "--system", system, "--store", folder, "--owner", "ana")
+    if system in has[name]:
+        assert ("dream" in err) == (name == "migrate")
+        assert code == (name == "migrate")
+    else:
+        assert (code, err.count("\n")) == (1, 1), err
+        assert name in err
+
+
 @pytest.mark.parametrize("name", ["reindex", "backup"])
 def test_what_is_in_a_database_or_is_not_there_is_said_in_one_line(capsys, tmp_path, name):
     more = ("--output", tmp_path / "copy") if name == "backup" else ()

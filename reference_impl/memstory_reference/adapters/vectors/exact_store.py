@@ -166,7 +166,7 @@ class ExactStore:
         if not rows.count():
             return _Held([])
         if rows.key not in self.held:
-            self.held[rows.key] = _Held([one for one in rows.every() if np.size(one.vector) == self.dimension])
+            self.held[rows.key] = _Held([one for one in rows.every() if np.asarray(one.vector).size == self.dimension])
         self.held.move_to_end(rows.key)
         while len(self.held) > 1 and sum(map(len, self.held.values())) > HELD_ROWS:
             self.held.popitem(last=False)
