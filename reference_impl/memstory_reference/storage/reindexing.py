@@ -89,16 +89,15 @@ async def reindex(folder: Path, files: Sequence[EmbeddedFile], derived: Sequence
 
 
 async def _embedded(part: Path, file: EmbeddedFile, embedder: CheckedEmbedder) -> int:
-    about = {} if file.version is None else {"schema": file.version}
-    database = Database(part, schema=file.schema, about=about, migrations=file.migrations)
+    version = {} if file.version is None else {"schema": file.version}
+    database = Database(part, schema=file.schema, about=version, migrations=file.migrations)
     try:
         with database.transaction():
             number = sum([await _embed(database, table, embedder) for table in file.tables])
             for statement in file.afterwards:
                 database.execute(statement)
-            database.execute("INSERT OR REPLACE INTO about VALUES ('model', ?)", (embedder.model,))
-            dimension = str(embedder.dimension)
-            database.execute("UPDATE about SET value = ? WHERE name = 'dimension'", (dimension,))
+            about = [("model", embedder.model), ("dimension", str(embedder.dimension))]
+            database.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about[: 2 if embedder.dimension else 1])
         database.forget_log()
     finally:
         database.close()
