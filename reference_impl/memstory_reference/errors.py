@@ -5,6 +5,8 @@ MemstoryError
 │   ├── NotFoundError        something was named that is not there
 │   └── UnknownTextError     a fixed embedder has no vector for a text
 └── StoreConflictError   the store belongs to another model, dimension, space or process: its operator acts
+    ├── OtherModelError      its vectors are of another model
+    └── FolderInUseError     another process has its folder
 """
 
 from __future__ import annotations
@@ -26,3 +28,15 @@ class UnknownTextError(InputError):
 
 class StoreConflictError(MemstoryError):
     """A store that this configuration may not open."""
+
+
+class OtherModelError(StoreConflictError):
+    """A store whose vectors are of another model, `model`."""
+
+    def __init__(self, message: str, model: str) -> None:
+        super().__init__(message)
+        self.model = model
+
+
+class FolderInUseError(StoreConflictError):
+    """A folder that another process has."""

@@ -25,6 +25,7 @@ from memstory_reference.input_checks import (
 )
 
 if TYPE_CHECKING:
+    from memstory_reference.composition.systems import MemorySystem, Settings
     from memstory_reference.system_memory import SystemMemory
 
 P = ParamSpec("P")
@@ -138,6 +139,18 @@ class AsyncMemory:
         """Run a job of the memory, such as `compress` or `reindex`; return what it reports."""
         return await self.memory.run(job, arguments, self._scope(user))
 
+    async def inspect(self, /, what: str, user: str | None = None, **arguments: Tree) -> Tree:
+        """Return what can be looked at: `status` of each memory, `feedback` or `audit` of those that log it."""
+        return await self.memory.inspect(what, arguments, self._scope(user))
+
+    async def export_rows(self, user: str | None = None) -> Sequence[Mapping[str, Tree]]:
+        """Return every memory as JSON, as `import_rows` of the same kind of memory takes them."""
+        return await self.memory.export_rows(self._scope(user))
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], user: str | None = None) -> Sequence[str]:
+        """Add what `export_rows` returned, all of it or nothing; return for each row that is left out why."""
+        return await self.memory.import_rows(rows, self._scope(user))
+
     async def settle(self) -> None:
         """Return when what the memory does in the background is done."""
         await self.memory.settle()
@@ -198,6 +211,9 @@ class OpenMemory:
     tools = _blocking(AsyncMemory.tools)
     call_tool = _blocking(AsyncMemory.call_tool)
     run = _blocking(AsyncMemory.run)
+    inspect = _blocking(AsyncMemory.inspect)
+    export_rows = _blocking(AsyncMemory.export_rows)
+    import_rows = _blocking(AsyncMemory.import_rows)
     settle = _blocking(AsyncMemory.settle)
 
     def close(self) -> None:
@@ -252,11 +268,32 @@ async def open_memory_async(
         await memory.close()
 
 
+def reindex_memory(system: str, path: str | Path | None = None, **settings: Tree) -> int:
+    """Embed all texts of a closed memory again, by `embedding_model` of the settings; return how many.
+
+    All or none: a process that is killed meanwhile leaves a memory that is reindexed again.
+    """
+    chosen, checked = _chosen(system, path, settings)
+    return asyncio.run(chosen.reindex(checked))
+
+
+def back_up_memory(system: str, path: str | Path | None, to: str | Path, **settings: Tree) -> None:
+    """Copy a memory, which may be open, to the new folder `to`, which `open_memory` can open."""
+    chosen, checked = _chosen(system, path, settings)
+    chosen.back_up(checked, Path(to))
+
+
 async def _opened(system: str, path: str | Path | None, owner: str, settings: Mapping[str, Tree]) -> AsyncMemory:
+    from memstory_reference.composition.systems import Models  # noqa: PLC0415
+
+    chosen, checked = _chosen(system, path, settings)
+    return AsyncMemory(memory=await chosen.open(checked, Models()), owner=checked_owner(owner))
+
+
+def _chosen(system: str, path: str | Path | None, settings: Mapping[str, Tree]) -> tuple[MemorySystem, Settings]:
     # Only now: an import of this package must not need its extra.
-    from memstory_reference.composition.systems import Models, system_named  # noqa: PLC0415
+    from memstory_reference.composition.systems import system_named  # noqa: PLC0415
 
     chosen = system_named(system)
     place = {} if path is None else {chosen.place: str(path)}
-    opened = await chosen.open(chosen.settings(None, {**settings, **place}, "open_memory"), Models())
-    return AsyncMemory(memory=opened, owner=checked_owner(owner))
+    return chosen, chosen.settings(None, {**settings, **place}, "open_memory")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -60,7 +60,7 @@ async def open_desk(parsed: argparse.Namespace, *, needs_model: bool, may_be_new
             f"{system.place_of(settings)}: no memory is stored here. Name its folder or database with --store, or make "
             f"one with 'chat --system {system.name}'"
         )
-    memory = await system.open(settings, Models(is_idle=not needs_model))
+    memory = await (system.open(settings, Models()) if needs_model else system.open_to_read(settings))
     try:
         yield Desk(memory=memory, owner=parsed.owner, session=parsed.thread_id)
     finally:
@@ -156,6 +156,17 @@ class Desk:
             return await self.memory.inspect("status", {}, scope)
 
         return await self._of_each(status)
+
+    async def log(self, name: str) -> Sequence[Mapping[str, Tree]]:
+        """Return what a log of the memory holds, of who was typed or of everybody."""
+        scopes = [Scope(user="")]
+        with suppress(NotSupported):
+            await self.memory.owners()
+            scopes = [*await self.scopes()]
+        if self.owner is not None or self.session is not None:
+            scopes = [*await self.scopes()]
+        rows = [(scope, row) for scope in scopes for row in await self.memory.inspect(name, {}, scope)]
+        return [{"owner": scope.user, **row} for scope, row in rows]
 
     async def run(self, job: str, args: Mapping[str, Tree]) -> Mapping[str, Tree]:
         """Run a job of the memory; return what it reports, by owner."""

@@ -15,13 +15,13 @@ from memstory.contract.target import Ref
 from memstory.contract.values import Tree
 from memstory_reference.commands.desk import Desk, chosen_settings, open_desk
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, row_page, rows_as_jsonl
-from memstory_reference.commands.printed import is_confirmed, print_rows, print_text, write_new
+from memstory_reference.commands.printed import is_confirmed, print_log, print_rows, print_text, write_new
 from memstory_reference.commands.terminal_text import cell, json_text
-from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.errors import InputError
 
 NOTHING_DONE = 1
-NEEDS_MODEL = frozenset({"search", "import", "reindex", "run"})
+NEEDS_MODEL = frozenset({"search", "import", "migrate", "run"})
+MAY_BE_NEW = frozenset({"import", "migrate"})
 
 Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
 
@@ -118,6 +118,23 @@ def read_rows(parsed: argparse.Namespace) -> list[Mapping[str, Tree]]:
     return rows
 
 
+async def migrate_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Take over what an earlier version of the memory wrote; what is skipped is named."""
+    report = await desk.memory.run("migrate", {"rows": read_rows(parsed)}, await desk.writing_scope())
+    for name in ("skipped", "warnings"):
+        for reason in report[name]:
+            sys.stderr.write(f"{name}: {cell(reason)}\n")
+    number = report["migrated"]
+    print_text(json_text(report) if parsed.json else f"Migrated: {number} from {parsed.file}.")
+    return 0 if not report["skipped"] else NOTHING_DONE
+
+
+async def print_logged(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Print what the memory logs for its operator."""
+    print_log(await desk.log(parsed.action), is_json=parsed.json)
+    return 0
+
+
 async def print_status(parsed: argparse.Namespace, desk: Desk) -> int:
     """Print how much is remembered."""
     status = await desk.status()
@@ -181,13 +198,18 @@ def job_arguments(typed: Sequence[str]) -> dict[str, Tree]:
 
 
 async def reindex_memories(parsed: argparse.Namespace) -> int:
-    """Embed all texts of a store by the model of the settings, or else by the memory's own job."""
+    """Embed all texts of a store, of all owners, by the model of the settings."""
     system, settings = chosen_settings(parsed)
-    if system.reindex is None:
-        async with open_desk(parsed, needs_model=True) as desk:
-            return await run_job(argparse.Namespace(job="reindex", arguments=()), desk)
-    number = await system.reindex(settings, embedder_of(settings))
+    number = await system.reindex(settings)
     print_text(json_text({"reindexed": number}) if parsed.json else f"Embedded again: {number}.")
+    return 0
+
+
+def back_up(parsed: argparse.Namespace) -> int:
+    """Copy a memory to a new folder, whether or not another process has it open."""
+    system, settings = chosen_settings(parsed)
+    system.back_up(settings, parsed.output)
+    print_text(json_text({"copied": str(parsed.output)}) if parsed.json else f"Copied to {parsed.output}.")
     return 0
 
 
@@ -198,6 +220,9 @@ ACTIONS: Mapping[str, Action] = {
     "forget": forget_memories,
     "export": export_memories,
     "import": import_memories,
+    "migrate": migrate_memories,
+    "audit": print_logged,
+    "feedback": print_logged,
     "purge": purge_memories,
     "rate": rate_memory,
     "run": run_job,
@@ -216,8 +241,10 @@ async def _do(parsed: argparse.Namespace) -> int:
     try:
         if parsed.action == "reindex":
             return await reindex_memories(parsed)
-        is_import = parsed.action == "import"
-        async with open_desk(parsed, needs_model=parsed.action in NEEDS_MODEL, may_be_new=is_import) as desk:
+        if parsed.action == "backup":
+            return back_up(parsed)
+        may_be_new = parsed.action in MAY_BE_NEW
+        async with open_desk(parsed, needs_model=parsed.action in NEEDS_MODEL, may_be_new=may_be_new) as desk:
             return await _act(parsed, desk)
     except NotSupported as error:
         raise InputError(f"memory {parsed.action} --system {parsed.system}: {error}") from error

@@ -67,6 +67,16 @@ def add_memory(subparsers: Parsers) -> None:
     put.add_argument(
         "file", metavar="FILE", type=Path, help="a file that 'memory export' wrote, of the same kind of memory"
     )
+    old = _add_memory_action(actions, "migrate", "manager: take over rows of its first version")
+    old.add_argument("file", metavar="FILE", type=Path, help="old rows, a line of JSON each")
+    copied = _add_memory_action(
+        actions, "backup", "copy the memory to a new folder, while it is used too; a copy of the copy restores it"
+    )
+    copied.add_argument(
+        "--output", metavar="DIR", type=Path, required=True, help="a new folder, which --store can name"
+    )
+    _add_memory_action(actions, "audit", "layers: the crisis log, of one owner or of everybody")
+    _add_memory_action(actions, "feedback", "what was rated, or said of sessions: topics, observations, layers")
     purged = _add_memory_action(
         actions,
         "purge",
@@ -78,7 +88,7 @@ def add_memory(subparsers: Parsers) -> None:
     rated.add_argument(
         "value", type=float, help="topics: from -1, misleading, to 1, useful; observations: from -2 to 2"
     )
-    _add_memory_action(actions, "reindex", "embed again: topics every text, after a change of the model")
+    _add_memory_action(actions, "reindex", "embed every text again, by another model")
     job = _add_memory_action(actions, "run", "run a job of the memory, such as compress or cleanup")
     job.add_argument("job", metavar="JOB", help="its name; a wrong one is answered with all that there are")
     job.add_argument("arguments", metavar="NAME=VALUE", nargs="*", help="what the job takes")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tabulate import tabulate
+
 from memstory.contract.errors import SetupError
+from memstory.contract.values import Tree
 from memstory_reference.commands.memory_rows import Row, row_name, row_table
 from memstory_reference.commands.terminal_text import cell, json_text
 
@@ -20,6 +23,17 @@ def print_rows(rows: Sequence[Row], *, is_json: bool, for_none: str) -> None:
         print_text(json_text(rows, indent=2))
     else:
         print_text(row_table(rows) if rows else for_none)
+
+
+def print_log(rows: Sequence[Mapping[str, Tree]], *, is_json: bool) -> None:
+    """Print what a log holds, a line each."""
+    if is_json:
+        print_text(json_text(list(rows), indent=2))
+    elif rows:
+        shown = [{name: cell(str(value)) for name, value in row.items()} for row in rows]
+        print_text(tabulate(shown, headers="keys", tablefmt="simple", disable_numparse=True))
+    else:
+        print_text("Nothing is logged.")
 
 
 def print_text(text: str) -> None:

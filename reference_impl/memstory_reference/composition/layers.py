@@ -20,6 +20,7 @@ from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
+from memstory_reference.systems.layers.stores.sqlite_rows_store import EMBEDDED_FILE
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from memstory_reference.systems.layers.config import LayersConfig
     from memstory_reference.systems.layers.stores.store import LayersStore
 
-LAYERS_FILE = "memory.sqlite3"
+LAYERS_FILE = EMBEDDED_FILE.name
 _DRIVER = ("the driver of Postgres", "psycopg", "postgres")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.vector_stores import Wrap, drop_damaged, open_store, unwrapped
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.systems.observations.observations_store import EMBEDDED_FILE
 from memstory_reference.systems.observations.service import ObservationService
 
 if TYPE_CHECKING:
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
     from memstory_reference.ports import Embedder, NewId
     from memstory_reference.systems.observations.config import ObservationsConfig
 
-OBSERVATIONS_FILE = "observations.sqlite3"
+OBSERVATIONS_FILE = EMBEDDED_FILE.name
+VECTORS = "vectors"
+"""The folder of the copy of each vector."""
 
 
 async def open_observations(
@@ -34,10 +38,14 @@ async def open_observations(
 
     Vectors that are damaged are made again: the rows, and a copy of each vector, are in the observations' own file.
     """
-    if config.store == SQLITE:
-        await asyncio.to_thread(drop_damaged, folder / "vectors")
-    store = await open_store(folder / "vectors", embedder, engine=config.store)
-    try:
+    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
+
+    async with AsyncExitStack() as opened:
+        opened.enter_context(lock := FolderLock(folder))
+        if config.store == SQLITE:
+            await asyncio.to_thread(drop_damaged, folder / VECTORS)
+        store = await open_store(folder / VECTORS, embedder, engine=config.store)
+        opened.push_async_callback(store.close)
         service = ObservationService(
             file=folder / OBSERVATIONS_FILE,
             vectors=wrap(store),
@@ -47,9 +55,8 @@ async def open_observations(
             new_id=new_id,
             config=config,
             tombstones=Tombstones(folder / FILE),
+            release=lock.release,
         )
         await service.open()
-    except BaseException:
-        await store.close()
-        raise
+        opened.pop_all()
     return service

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
+from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE
 from memstory_reference.systems.pipeline.system import PipelineSystem
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from memstory_reference.systems.pipeline.selection import Reranker
     from memstory_reference.systems.pipeline.settings import PipelineSettings
 
-PIPELINE_FILE = "pipeline.sqlite3"
+PIPELINE_FILE = EMBEDDED_FILE.name
 
 
 async def open_pipeline_system(settings: PipelineSettings, *, embedder: Embedder, chat: ChatModel) -> PipelineSystem:
@@ -34,6 +36,7 @@ async def open_pipeline_system(settings: PipelineSettings, *, embedder: Embedder
         clock=SystemClock(),
         new_id=random_id,
         config=settings.config,
+        reranker=make_reranker(settings.reranker),
     )
     return PipelineSystem(memory=memory, chat=chat)
 

@@ -2,50 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from memstory.contract.texts import did_you_mean
 from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.folder_copy import copy_folder
+from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEXES
 from memstory_reference.composition.chat_models import OFFLINE, chat_of
 from memstory_reference.composition.embedders import ModelSettings, embedder_of, make_idle_embedder
-from memstory_reference.composition.layers import LAYERS_FILE, open_layers
+from memstory_reference.composition.layers import open_layers
 from memstory_reference.composition.manager import open_manager
-from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
-from memstory_reference.composition.pipeline import PIPELINE_FILE, open_pipeline_system
+from memstory_reference.composition.observations import VECTORS, open_observations
+from memstory_reference.composition.pipeline import open_pipeline_system
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.composition.turns import open_turns
-from memstory_reference.composition.vector_stores import is_store, reindex_store
-from memstory_reference.errors import InputError
+from memstory_reference.composition.vector_stores import COLLECTIONS
+from memstory_reference.errors import FolderInUseError, InputError, OtherModelError
 from memstory_reference.input_checks import DEFAULT_OWNER
-from memstory_reference.setting_rules import CHROMA
 from memstory_reference.storage.postgres.place import parse_place
+from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.layers.settings import NO_EMBEDDER, LayersSettings
+from memstory_reference.systems.layers.stores import sqlite_rows_store
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
+from memstory_reference.systems.observations import observations_store
 from memstory_reference.systems.observations.memory import ObservationsMemory
 from memstory_reference.systems.observations.settings import ObservationsSettings
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.settings import PipelineSettings
+from memstory_reference.systems.pipeline.stores import tables_store
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
+from memstory_reference.systems.turns.stores import owner_store
+from memstory_reference.systems.turns.stores.owner_store import MATRIX
+from memstory_reference.systems.turns.stores.sqlite_store import EMBEDDED_OWNERS
 
 if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
     from memstory.contract.values import Tree
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
-    from memstory_reference.ports import Embedder
     from memstory_reference.system_memory import SystemMemory
     from memstory_reference.systems.layers.service import LayersService
 
 OF_A_PERSON: Final = "me"
+IN_CHROMA: Final = (f"{COLLECTIONS}/chroma.sqlite3",)
+OVER_HTTP: Final = (
+    "; several programs use it through 'serve http'; layers and turns run as several services on Postgres"
+)
+IN_POSTGRES: Final = (
+    "; layers and turns run as several services on Postgres ('--store postgresql://…', for an MCP client '--path')"
+)
 TextListener = Callable[[str], None]
 
 
@@ -59,15 +74,21 @@ class Settings(ModelSettings, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """What a memory is opened with: the models of its settings; with `is_idle`, an embedder that has its name alone."""
+    """What a memory is opened with: the models of its settings; with `is_idle`, an embedder that has a name alone.
+
+    That is the name of the settings' model, or of the one that the memory was made with.
+    """
 
     is_idle: bool = False
+    made_with: str | None = None
     around_chat: Callable[[ChatModel], ChatModel] = lambda model: model
     on_text: TextListener | None = None
 
     def embedder_of(self, settings: ModelSettings) -> ProfiledEmbedder:
         """Return the embedder."""
-        return make_idle_embedder(settings.embedding_model) if self.is_idle else embedder_of(settings)
+        if not self.is_idle:
+            return embedder_of(settings)
+        return make_idle_embedder(settings.embedding_model, self.made_with)
 
     def chat_of(self, settings: ModelSettings, *, incognito: bool = False) -> ChatModel:
         """Return the language model, which passes on what it says while it says it."""
@@ -79,16 +100,22 @@ class MemorySystem:
     """One of the six: `kind` is the class of its settings, and `server` one that may say where its memories are stored.
 
     `owner` is whose memory it is in a talk where no name is given; of nobody's, the conversation owns it.
-    `is_stored` says whether a memory is there already; `reindex` embeds all texts of a closed one by another model.
+    `files` are those of its folder that vectors belong to, with the names that `earlier` versions gave the last;
+    `derived` is made again from them where it is gone.
+    `sharing` says how several processes have it at once.
     """
 
     name: str
     kind: type[Any]
-    is_stored: Callable[[Any], bool]
-    open: Callable[[Any, Models], Awaitable[SystemMemory]]
+    opener: Callable[[Any, Models], Awaitable[SystemMemory]]
+    files: Sequence[EmbeddedFile]
+    earlier: Sequence[str] = ()
+    derived: Sequence[str] = ()
+    sharing: str = (
+        "; several programs use it through 'serve http', and layers and turns run as several services on Postgres"
+    )
     owner: str = DEFAULT_OWNER
     server: str | None = None
-    reindex: Callable[[Any, Embedder], Awaitable[int]] | None = None
 
     @property
     def place(self) -> str:
@@ -99,6 +126,60 @@ class MemorySystem:
         """Return the defaults, then what `file` says, then `changes`; `where` names those in an error."""
         settings: Settings = self.kind.default() if file is None else self.kind.read(file)
         return settings.changed(changes, where)
+
+    async def open(self, settings: Settings, models: Models) -> SystemMemory:
+        """Open the memory; FolderInUseError says how several processes have it."""
+        try:
+            memory = await self.opener(settings, models)
+        except FolderInUseError as problem:
+            raise FolderInUseError(f"{problem}{self.sharing}") from problem
+        if not self._is_elsewhere(settings):
+            # A process that was killed may have left it, with texts that are forgotten since.
+            shutil.rmtree(self._folder(settings) / PARTS, ignore_errors=True)
+        return memory
+
+    async def open_to_read(self, settings: Settings) -> SystemMemory:
+        """Open the memory without a model, whichever its vectors are of."""
+        try:
+            return await self.open(settings, Models(is_idle=True))
+        except OtherModelError as other:
+            made_with = settings.changed({"embedding_model": other.model}, "the store")
+            return await self.open(made_with, Models(is_idle=True, made_with=other.model))
+
+    def is_stored(self, settings: Settings) -> bool:
+        """Whether a memory is there already; nothing is opened or made."""
+        names = (self.files[-1].name, *self.earlier)
+        return self._is_elsewhere(settings) or any((self._folder(settings) / name).is_file() for name in names)
+
+    async def reindex(self, settings: Settings) -> int:
+        """Embed all texts again by the model of the settings; return how many, of all owners."""
+        again = "export, and import into a new one"
+        self._check_folder(settings, "memory reindex works on a folder", again)
+        folder = self._folder(settings)
+        if (folder / COLLECTIONS).is_dir():
+            raise InputError(f"memory reindex works on a folder with 'store: sqlite'; of this one {again}")
+        with FolderLock(folder):
+            return await reindex(folder, self.files, self.derived, embedder_of(settings))
+
+    def back_up(self, settings: Settings, to: Path) -> None:
+        """Copy the memory to the new folder `to`, where it can be opened; other processes may write meanwhile."""
+        own_tools = "back a database up by pg_dump, and a Chroma server by a copy of its folder while it is stopped"
+        self._check_folder(settings, "memory backup copies a folder", own_tools)
+        copy_folder(self._folder(settings), to, derived=(*self.derived, PARTS), foreign=[COLLECTIONS])
+
+    def _check_folder(self, settings: Settings, works_on: str, otherwise: str) -> None:
+        if self._is_elsewhere(settings):
+            raise InputError(f"{works_on}, and this memory is on a server: {otherwise}")
+        if not self.is_stored(settings):
+            raise InputError(f"{self.place_of(settings)}: no memory is stored here. Name its folder with --store")
+
+    def _folder(self, settings: Settings) -> Path:
+        folder: Path = getattr(settings, "folder", Path(getattr(settings, self.place)))
+        return folder
+
+    def _is_elsewhere(self, settings: Settings) -> bool:
+        is_served = self.server is not None and getattr(settings, self.server) is not None
+        return is_served or "://" in getattr(settings, self.place)
 
     def place_of(self, settings: Settings) -> str:
         """Return where the memories are stored, as it may be shown: a URL may have a password."""
@@ -115,14 +196,6 @@ async def _topics(settings: TopicsSettings, models: Models) -> SystemMemory:
         settings, embedder=models.embedder_of(settings), chat=models.chat_of(settings), clock=clock
     )
     return TopicsMemory(system, clock, settings.store)
-
-
-async def _reindex_topics(settings: TopicsSettings, embedder: Embedder) -> int:
-    if settings.chroma_server is not None or settings.store == CHROMA:
-        raise InputError(
-            "memory reindex works on a folder with 'store: sqlite'; else export, and import into a new folder"
-        )
-    return await reindex_store(settings.folder, embedder)
 
 
 async def _observations(settings: ObservationsSettings, models: Models) -> SystemMemory:
@@ -191,43 +264,50 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
         MemorySystem(
             name="topics",
             kind=TopicsSettings,
-            is_stored=lambda settings: settings.chroma_server is not None or is_store(settings.folder),
-            open=_topics,
+            opener=_topics,
+            files=[EMBEDDED_FILE],
+            earlier=IN_CHROMA,
+            derived=INDEXES,
             owner=OF_A_PERSON,
             server="chroma_server",
-            reindex=_reindex_topics,
         ),
         MemorySystem(
             name="observations",
             kind=ObservationsSettings,
-            is_stored=lambda settings: (settings.folder / OBSERVATIONS_FILE).is_file(),
-            open=_observations,
+            opener=_observations,
+            files=[observations_store.EMBEDDED_FILE],
+            derived=[VECTORS],
         ),
         MemorySystem(
             name="pipeline",
             kind=PipelineSettings,
-            is_stored=lambda settings: (settings.folder / PIPELINE_FILE).is_file(),
-            open=_pipeline,
+            opener=_pipeline,
+            files=[tables_store.EMBEDDED_FILE],
             owner=OF_A_PERSON,
         ),
         MemorySystem(
             name="layers",
             kind=LayersSettings,
-            is_stored=lambda settings: settings.is_postgres or (settings.folder / LAYERS_FILE).is_file(),
-            open=_layers,
+            opener=_layers,
+            files=[sqlite_rows_store.EMBEDDED_FILE],
+            sharing=IN_POSTGRES,
             owner="",
         ),
         MemorySystem(
             name="manager",
             kind=ManagerSettings,
-            is_stored=lambda settings: is_store(settings.folder),
-            open=_manager,
+            opener=_manager,
+            files=[EMBEDDED_FILE],
+            earlier=IN_CHROMA,
+            derived=INDEXES,
         ),
         MemorySystem(
             name="turns",
             kind=TurnsSettings,
-            is_stored=lambda settings: settings.is_postgres or (settings.folder / OWNERS_FILE).is_file(),
-            open=_turns,
+            opener=_turns,
+            files=[owner_store.EMBEDDED_FILE, EMBEDDED_OWNERS],
+            derived=[MATRIX],
+            sharing=IN_POSTGRES,
         ),
     )
 }

@@ -34,13 +34,6 @@ def is_store(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (FILE, f"{COLLECTIONS}/chroma.sqlite3"))
 
 
-async def reindex_store(folder: Path, embedder: Embedder) -> int:
-    """Embed all texts of the store in `folder` again, by `embedder`; return how many."""
-    from memstory_reference.adapters.vectors.reindexing import reindex  # noqa: PLC0415
-
-    return await reindex(folder, embedder)
-
-
 def drop_damaged(folder: Path) -> None:
     """Delete the vectors in `folder` if their file cannot be read; only for who can make them again."""
     if is_sound(folder / FILE):

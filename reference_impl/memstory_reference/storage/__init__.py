@@ -8,6 +8,7 @@ __all__ = [
     "mapped_matrix",
     "postgres",
     "recurring",
+    "reindexing",
     "tombstones",
     "vector_matrix",
 ]

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.errors import StoreConflictError
+from memstory_reference.errors import OtherModelError, StoreConflictError
 from memstory_reference.storage.lane import SerialThread
 
 LOG = logging.getLogger(__name__)
@@ -163,10 +163,12 @@ class Database:
         found = {} if is_new else dict(map(tuple, self._db.execute("SELECT name, value FROM about")))
         for name, value in about.items():
             if name != "schema" and found.get(name, value) != value:
-                raise StoreConflictError(
+                said = (
                     f"{self.file} was made with {name} {found[name]!r}, not {value!r}: open it with {found[name]!r}, "
                     "or use another folder"
                 )
+                again = f"{said}, or embed its texts again (memory reindex)"
+                raise OtherModelError(again, found[name]) if name == "model" else StoreConflictError(said)
         if "schema" in about and found.get("schema", about["schema"]) != about["schema"]:
             self._migrate(found["schema"], about["schema"], migrations)
         # A new file together, so that the disk is waited for once and not for each statement.

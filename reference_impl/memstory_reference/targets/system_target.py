@@ -27,7 +27,7 @@ from memstory.contract.target import (
 )
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import MADE_BY
-from memstory_reference.adapters.folder_copy import copy_closed
+from memstory_reference.adapters.folder_copy import copy_folder
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
@@ -199,7 +199,7 @@ class FolderTarget(SystemTarget):
         original = await self._memory.list(scope)
         await self._memory.close()
         try:
-            copy_closed(workspace / self.folder, workspace / str(folder))
+            copy_folder(workspace / self.folder, workspace / str(folder))
             opened = await self._opened(workspace / str(folder))
             copied = await opened.list(scope)
             await opened.close()

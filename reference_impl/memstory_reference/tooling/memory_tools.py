@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from memstory.contract.target import Hit, Item, Memory, Query, Ref, Scope, ToolCall, ToolSchema, Tree
+from memstory.contract.target import Hit, Item, Memory, Query, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
 from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
 _LIMIT = {"type": "integer", "description": "How many at most", "minimum": 1}
 SAVE: Final = AddTool(
@@ -53,8 +53,13 @@ FORGET: Final = ChangeTool(
 TOOLS: Final[Sequence[ToolSchema]] = (SAVE, SEARCH, LIST, FORGET)
 
 
-async def call_memory_tool(memory: Memory, name: str, arguments: object, scope: Scope) -> ToolCall:
-    """Call one of the four for whom `scope` says; what is wrong with the call is the answer, in words."""
+async def call_memory_tool(
+    memory: Memory, name: str, arguments: object, scope: Scope, forget_whole: Callable[[str], Awaitable[bool]]
+) -> ToolCall:
+    """Call one of the four for whom `scope` says; what is wrong with the call is the answer, in words.
+
+    `forget_whole` deletes the memory of an id with what repeats it; False if there is none.
+    """
 
     async def save(given: Mapping[str, Tree]) -> Tree:
         receipt = await memory.add([Item(text=given["content"])], scope)
@@ -74,7 +79,7 @@ async def call_memory_tool(memory: Memory, name: str, arguments: object, scope: 
         return [_view(one) for one in await memory.list(scope, (), given.get("limit", 50))]
 
     async def forget(given: Mapping[str, Tree]) -> Tree:
-        return {"success": await memory.delete(Ref(id=given["memory_id"]), scope)}
+        return {"success": await forget_whole(given["memory_id"])}
 
     functions = {SAVE.name: save, SEARCH.name: search, LIST.name: list_all, FORGET.name: forget}
     tools: LocalTools = {one.name: (one, functions[one.name]) for one in TOOLS}

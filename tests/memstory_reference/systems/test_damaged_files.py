@@ -31,7 +31,7 @@ def told(scope, number):
 
 async def opened(factory, folder):
     target = factory.target()
-    await target.open(Environment(workspace=str(folder), owner=ANN.user, options={"embedder": "random"}), StoryClock())
+    await target.open(Environment(workspace=str(folder), owner=ANN.user, options={"embedder": "words"}), StoryClock())
     return target
 
 
@@ -159,7 +159,7 @@ def spoil(folder, text):
     return cells
 
 
-@pytest.mark.parametrize("system", ["layers", "pipeline", "turns"])
+@pytest.mark.parametrize("system", SYSTEMS)
 async def test_a_row_that_cannot_be_read_stops_itself_alone(filled):
     folder, factory = filled
     texts = [told(ANN, number).text.strip() for number in range(TOLD)]
@@ -168,6 +168,8 @@ async def test_a_row_that_cannot_be_read_stops_itself_alone(filled):
     assert sorted(hit.text.strip() for hit in await target.list(ANN)) == sorted(texts)
     assert await target.search(Query(text=texts[4]), ANN)
     assert len(await target.list(BOB)) == TOLD - 1
+    status = await target.inspect("status", {}, ANN)
+    assert max(status.get("unreadable", 0), len(status.get("damaged_ids", ())), status.get("damaged", 0)) == 1
     await target.delete(Ref(), ANN)
     assert await target.list(ANN) == []
     await target.add([Item(text="A new thing, number 99.")], ANN)
@@ -204,7 +206,7 @@ async def test_rows_that_a_damaged_index_has_lost_are_counted(filled, system, ca
     await target.close()
 
 
-@pytest.mark.parametrize("system", ["layers", "pipeline", "turns"])
+@pytest.mark.parametrize("system", SYSTEMS)
 async def test_a_whole_memory_has_nothing_that_cannot_be_read(filled):
     target = await opened(filled[1], filled[0])
     assert (await target.inspect("status", {}, ANN))["unreadable"] == 0

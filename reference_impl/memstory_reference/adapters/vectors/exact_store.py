@@ -15,16 +15,24 @@ from numpy.typing import NDArray
 
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
-from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows, model_and_dimension, owners_of
+from memstory_reference.adapters.vectors.stored_rows import (
+    EMBEDDED,
+    SCHEMA,
+    StoredRows,
+    model_and_dimension,
+    owners_of,
+)
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, equality_test
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.reindexing import EmbeddedFile
 from memstory_reference.storage.vector_matrix import VectorMatrix
 
 logger = logging.getLogger(__name__)
 
 FILE = "vectors.sqlite3"
-_INDEXES = ("chroma", "chroma.stale")
+EMBEDDED_FILE = EmbeddedFile(name=FILE, schema=SCHEMA, tables=[EMBEDDED])
+INDEXES = ("chroma", "chroma.stale")
 """Folders in which an earlier version kept Chroma's index of the same rows: what is forgotten must not stay there."""
 
 HELD_ROWS = 100_000
@@ -158,7 +166,7 @@ class ExactStore:
         if not rows.count():
             return _Held([])
         if rows.key not in self.held:
-            self.held[rows.key] = _Held(list(rows.every()))
+            self.held[rows.key] = _Held([one for one in rows.every() if np.asarray(one.vector).size == self.dimension])
         self.held.move_to_end(rows.key)
         while len(self.held) > 1 and sum(map(len, self.held.values())) > HELD_ROWS:
             self.held.popitem(last=False)
@@ -195,7 +203,7 @@ def open_exact_folder(folder: Path, *, model: str, dimension: int | None = None)
     lock.acquire()
     try:
         store = ExactStore(folder / FILE, model=model, dimension=dimension, release=lock.release)
-        for index in [folder / name for name in _INDEXES if (folder / name).is_dir()]:
+        for index in [folder / name for name in INDEXES if (folder / name).is_dir()]:
             logger.warning("%s is deleted: an index of the rows that are in %s", index, FILE)
             shutil.rmtree(index)
     except BaseException:

@@ -1,11 +1,13 @@
 """Vector rows in SQLite, one owner's at a time; blocking.
 
 What is deleted is overwritten.
+A row that cannot be read comes without text and metadata: it is no memory, is in nobody's way, and can be deleted.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -18,6 +20,9 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.vector_rows import equality_test
 from memstory_reference.ports import Primitive, Record
 from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.reindexing import EmbeddedTable, text_in
+
+LOG = logging.getLogger(__name__)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS owners (
@@ -28,6 +33,11 @@ CREATE TABLE IF NOT EXISTS rows (
     UNIQUE (owner, id)
 );
 """
+EMBEDDED = EmbeddedTable(
+    select="SELECT rowid, text FROM rows ORDER BY rowid",
+    update="UPDATE rows SET vector = ? WHERE rowid = ?",
+    text=text_in("text"),
+)
 _PUT = (
     "INSERT INTO rows (owner, id, text, metadata, vector) VALUES (?, ?, ?, ?, ?) ON CONFLICT (owner, id) DO UPDATE "
     "SET text = excluded.text, metadata = excluded.metadata, vector = excluded.vector"
@@ -42,6 +52,7 @@ class StoredRows:
         self._db = database
         self._count: int | None = None
         self._known = 0
+        self._told = set[object]()
 
     @property
     def has_owner(self) -> bool:
@@ -75,13 +86,13 @@ class StoredRows:
         found: dict[str, Record] = {}
         for marks, part in batches_of_values(ids):
             sql = f"SELECT id, text, metadata, vector FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
-            found |= {row[0]: self._record(*row) for row in self._db.execute(sql, (self._number(), *part))}
+            found |= {row[0]: self._record(*row) for row in self._db.rows(sql, (self._number(), *part))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def every(self) -> Iterator[Record]:
         """Return all rows with their vectors."""
         sql = "SELECT id, text, metadata, vector FROM rows WHERE owner = ?"
-        return (self._record(*row) for row in self._db.execute(sql, (self._number(),)))
+        return (self._record(*row) for part in self._db.batches(sql, (self._number(),)) for row in part)
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
         """Return the ids of the rows that match, sorted."""
@@ -91,9 +102,9 @@ class StoredRows:
         # SQLite leaves out, without decoding them, rows that do not have the texts anywhere.
         texts = [json.dumps(value) for value in where.values() if isinstance(value, str)]
         holding = " AND instr(metadata, ?)" * len(texts)
-        sql = f"SELECT id, metadata FROM rows WHERE owner = ?{holding} ORDER BY id"  # noqa: S608
-        rows = self._db.execute(sql, (*self._args(), *texts))
-        read = ((one, self._record(one, "", metadata, b"").metadata) for one, metadata in rows)
+        sql = f"SELECT id, text, metadata, x'' FROM rows WHERE owner = ?{holding} ORDER BY id"  # noqa: S608
+        rows = self._db.rows(sql, (*self._args(), *texts))
+        read = ((row[0], self._record(*row).metadata) for row in rows)
         return [one for one, metadata in read if all(is_same(metadata.get(key)) for key, is_same in tests)]
 
     def count(self) -> int:
@@ -113,10 +124,11 @@ class StoredRows:
         try:
             return _record(identifier, text, metadata, blob)
         except (TypeError, ValueError) as problem:
-            raise UnavailableError(
-                f"{self._db.file}: the row {identifier!r:.80} is damaged ({problem}): restore a backup, "
-                "or forget the memory"
-            ) from problem
+            if identifier not in self._told:
+                self._told.add(identifier)
+                advice = "Restore a backup, or forget its owner"
+                LOG.error("%s: the row %r is damaged and left out: %s. %s", self._db.file, identifier, problem, advice)  # noqa: TRY400
+            return Record(id=identifier, text="", vector=np.empty(0, np.float32))
 
     def _args(self) -> tuple[int]:
         return (self._number(),)
@@ -144,7 +156,7 @@ def model_and_dimension(database: Database) -> tuple[str, int] | None:
     if not isinstance(model, str) or dimension is None:
         raise UnavailableError(
             f"{database.file} is damaged: it does not say which model its vectors are of; restore a backup, "
-            "or embed its texts again (for topics: memory reindex)"
+            "or embed its texts again (memory reindex)"
         )
     return model, dimension
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.ports import Primitive, Record
 
 Vector = Sequence[float] | NDArray[np.float32]
@@ -86,10 +86,11 @@ def check_model(place: str, made: tuple[str, int], wanted: tuple[str, int | None
     """Raise StoreConflictError if a store was made with another model or dimension than this run has (X-4)."""
     (model, dimension), (other, numbers) = made, wanted
     if model != other or numbers not in {None, dimension}:
-        raise StoreConflictError(
+        raise OtherModelError(
             f"{place} was made with the model {model!r} ({dimension} numbers a vector); this run has "
             f"{other!r} ({numbers or 'unknown'} numbers). Vectors of two models cannot be compared: "
-            f"run with {model!r}, choose another folder, or embed its texts again (for topics: memory reindex)."
+            f"run with {model!r}, choose another folder, or embed its texts again (memory reindex)",
+            model,
         )
 
 

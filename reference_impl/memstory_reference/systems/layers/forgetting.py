@@ -53,7 +53,7 @@ class Forgetting:
         by_id = [one for one in every if one.id == what or (len(what) >= SHORT_ID and one.id.startswith(what))]
         if by_id:
             return await self.forget_records(owner, [one.id for one in by_id])
-        records = _with_namesakes(_with_replaced(matching_records(what, every), every), every)
+        records = _with_namesakes(with_replaced(matching_records(what, every), every), every)
         return await self._forget(owner, records, [telling_words(what)] if len(telling_words(what)) > 1 else [])
 
     async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
@@ -111,7 +111,7 @@ class Forgetting:
         return len(changed) + len(gone)
 
 
-def _with_replaced(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+def with_replaced(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     """Return the records and all that they have replaced, which would be the answer again."""
     found = {one.id: one for one in records}
     while more := {one.id: one for one in every if one.superseded_by in found and one.id not in found}:

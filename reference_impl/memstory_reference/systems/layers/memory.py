@@ -23,6 +23,7 @@ from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.system_memory import CorrectingInWords, read_rows
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
+from memstory_reference.systems.layers.forgetting import with_replaced
 from memstory_reference.systems.layers.formulas import formula
 from memstory_reference.systems.layers.identity import resolve_owner_id
 from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
@@ -143,6 +144,12 @@ class LayersMemory(CorrectingInWords):
         memory = await self._service.load_memory_for_turn(query.text, await self._who(scope))
         return memory_block(memory)
 
+    async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
+        every = await self._every((await self._who(scope)).owner)
+        found = with_replaced([one for one in every if one.id == memory_id], every)
+        # What was replaced goes first: it would count again once its successor is gone.
+        return [hit_of(one) for one in reversed(found)]
+
     def view(self, hit: Hit) -> dict[str, Tree]:
         return {**super().view(hit), **record_view(hit)}
 
@@ -174,7 +181,10 @@ class LayersMemory(CorrectingInWords):
         return TOOLS
 
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
-        return await call_memory_tool(self, name, args, scope)
+        async def forget_whole(memory_id: str) -> bool:
+            return bool((await self.forget(memory_id, scope)).gone)
+
+        return await call_memory_tool(self, name, args, scope, forget_whole)
 
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._service.turn(text, await self._who(scope))
@@ -206,6 +216,10 @@ class LayersMemory(CorrectingInWords):
     async def _who(self, scope: Scope) -> OwnerSession:
         user = None if self._is_anonymous(scope.user) else scope.user
         return await self._service.who(user, scope.session)
+
+    async def _audited(self, scope: Scope) -> str | None:
+        """Return whose records are meant; a scope that names nobody is an operator's, who reads everybody's."""
+        return await self._owner(scope) if scope != Scope(user="") else None
 
     async def _owner(self, scope: Scope) -> str:
         return (await self._who(scope)).owner
@@ -263,10 +277,10 @@ class LayersMemory(CorrectingInWords):
         return (await self._service.load_memory_for_turn(query, await self._who(scope))).state()
 
     async def _look_audit(self, scope: Scope) -> Tree:
-        return [_plain(record) for record in await self._service.crisis_log(await self._owner(scope))]
+        return [_plain(record) for record in await self._service.crisis_log(await self._audited(scope))]
 
     async def _look_feedback(self, scope: Scope) -> Tree:
-        return [_plain(record) for record in await self._service.feedback(await self._owner(scope))]
+        return [_plain(record) for record in await self._service.feedback(await self._audited(scope))]
 
     async def _look_export(self, scope: Scope) -> Tree:
         return await self._service.records.export(await self._owner(scope))

@@ -282,12 +282,12 @@ class LayersService:
         await self._ports.stores.feedback.aappend(record)
         return record.id
 
-    async def feedback(self, owner: str) -> list[SessionFeedbackRecord]:
-        """Return an owner's feedback, for who reviews it."""
+    async def feedback(self, owner: str | None) -> list[SessionFeedbackRecord]:
+        """Return an owner's feedback, or everybody's, for who reviews it."""
         return await self._ports.stores.feedback.alist(owner)
 
-    async def crisis_log(self, owner: str) -> list[CrisisLogRecord]:
-        """Return an owner's crisis records, for who audits them."""
+    async def crisis_log(self, owner: str | None) -> list[CrisisLogRecord]:
+        """Return an owner's crisis records, or everybody's, for who audits them."""
         return await self._ports.stores.crisis.alist(owner)
 
     async def purge_crisis_log(self) -> int:

@@ -96,7 +96,6 @@ class MemoryManager:
     ) -> None:
         self.config = config
         self.tombstones = tombstones or NoTombstones()
-        self.unreadable = 0
         self._store = store
         self._embedder = embedder
         self._clock = clock
@@ -333,6 +332,10 @@ class MemoryManager:
         """Count rows, expired ones that await cleanup too."""
         return await (await self._index(owner)).count(conditions_of(None, memory_type))
 
+    async def unreadable(self, owner: str) -> int:
+        """Count the owner's rows that are damaged."""
+        return await self.count(owner) - len(await self._readable(owner))
+
     async def _cleanup(self, owner: str, now: datetime) -> int:
         self._deadlines.begin(owner)
         try:
@@ -357,8 +360,7 @@ class MemoryManager:
             memories += [memory for record in rows if (memory := memory_of(record)) is not None]
             offset += len(rows)
         if offset > len(memories):
-            self.unreadable = offset - len(memories)
-            LOG.warning("%d rows are not memories that can be read, and were left alone", self.unreadable)
+            LOG.warning("%d rows are not memories that can be read, and were left alone", offset - len(memories))
         return memories
 
     async def _write(self, index: VectorIndex, owner: str, records: Sequence[Record]) -> None:

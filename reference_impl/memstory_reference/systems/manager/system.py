@@ -84,7 +84,7 @@ class ManagerSystem:
         return {
             "rows": await self.manager.count(owner),
             **{str(kind): await self.manager.count(owner, kind) for kind in MemoryType},
-            "unreadable": self.manager.unreadable,
+            "unreadable": await self.manager.unreadable(owner),
             "not_stored": sum(one.not_stored for (whose, _), one in self._conversations.items() if whose == owner),
             "cleanup_runs": self.housekeeping.runs,
             "cleanups": list(self.housekeeping.events),

@@ -157,6 +157,13 @@ class ObservationsMemory(ForgettingInWords):
             **(_stored_data(run.stored) if run.stored else {"outcome": "skipped"}),
         }
 
+    async def _look_feedback(self, scope: Scope) -> Tree:
+        """Return the runs that were rated, oldest first."""
+        rated = [one for one in reversed(await self._service.recent(scope.user)) if one.rating is not None]
+        return [
+            {"at": one.timestamp.isoformat(), "id": one.id, "value": one.rating, "text": one.narrative} for one in rated
+        ]
+
     async def _look_status(self, scope: Scope) -> Tree:
         return dict(await self._service.status(scope.user))
 

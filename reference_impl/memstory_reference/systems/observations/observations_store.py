@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.text.keywords import Keyword, fts_query, index_text
 
+LOG = logging.getLogger(__name__)
 SCHEMA_VERSION = "2"
 
 _SCHEMA = """
@@ -51,6 +54,14 @@ CREATE TABLE IF NOT EXISTS outbox (
 """
 _MIGRATIONS = {"1": "DROP TABLE words"}
 """The words were divided by other rules; `_index_all` divides them again."""
+EMBEDDED = EmbeddedTable(
+    select="SELECT row, narrative FROM observations ORDER BY row",
+    update="UPDATE observations SET vector = ? WHERE row = ?",
+    text=text_in("narrative"),
+)
+EMBEDDED_FILE = EmbeddedFile(
+    name="observations.sqlite3", schema=_SCHEMA, version=SCHEMA_VERSION, migrations=_MIGRATIONS, tables=[EMBEDDED]
+)
 _INSERT = """
 INSERT OR IGNORE INTO observations
     (owner, id, title, narrative, facts, task, task_type, final_score, rating, timestamp, sources, vector)
@@ -75,6 +86,7 @@ class ObservationsStore:
             file, schema=_SCHEMA, about={"schema": SCHEMA_VERSION, "model": model}, migrations=_MIGRATIONS
         )
         self.lane = self._db.lane
+        self._told = set[int]()
         self._index_all()
 
     async def aclose(self) -> None:
@@ -96,12 +108,13 @@ class ObservationsStore:
 
     def get(self, owner: str, ids: Sequence[str]) -> list[Observation]:
         """Return the observations that exist, in the order of `ids`."""
-        found = {row["id"]: self._observation(row) for row in self._rows("*", owner, ids)}
+        found = {one.id: one for one in self._sound(self._rows("*", owner, ids))}
         return [found[identifier] for identifier in dict.fromkeys(ids) if identifier in found]
 
     def tasks(self, owner: str, ids: Sequence[str]) -> dict[str, str]:
         """Return the task of each observation that exists, without case and spacing."""
-        return {row["id"]: normal_task(row["task"]) for row in self._rows("id, task", owner, ids)}
+        rows = self._rows("id, task", owner, ids)
+        return {row["id"]: normal_task(row["task"]) for row in rows if isinstance(row["task"], str)}
 
     def vectors(self, owner: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors, so that no text is embedded twice; one that is damaged is left out."""
@@ -136,19 +149,17 @@ class ObservationsStore:
             if len(known) >= tasks:
                 break
             for row in best[start : start + tasks]:
-                one = self._db.execute("SELECT id, task FROM observations WHERE row = ?", (row,)).fetchone()
-                if one is not None:
+                for one in self._db.rows("SELECT id, task FROM observations WHERE row = ?", (row,)):
+                    if not isinstance(one["task"], str):
+                        continue
                     found.append(one["id"])
                     known.add(normal_task(one["task"]))
         return found
 
     def recent(self, owner: str, limit: int | None) -> list[Observation]:
         """Return observations, newest first."""
-        rows = self._db.execute(
-            "SELECT * FROM observations WHERE owner = ? ORDER BY timestamp DESC, row DESC LIMIT ?",
-            (owner, -1 if limit is None else limit),
-        )
-        return [self._observation(row) for row in rows]
+        sql = "SELECT * FROM observations WHERE owner = ? ORDER BY timestamp DESC, row DESC"
+        return list(islice(self._sound(row for part in self._db.batches(sql, (owner,)) for row in part), limit))
 
     def rate(self, owner: str, identifier: str, rating: float) -> bool:
         """Set a rating; no index is touched, for ratings live here alone."""
@@ -202,18 +213,22 @@ class ObservationsStore:
         ).fetchone()
         return np.fromstring(listed or "", np.int64, sep=",")
 
-    def _observation(self, row: sqlite3.Row) -> Observation:
-        try:
-            return _observation_of(row)
-        except (TypeError, ValueError) as problem:
-            raise UnavailableError(
-                f"{self._db.file}: observation {row['id']!r:.80} is damaged ({problem}): forget it, or restore a backup"
-            ) from problem
+    def _sound(self, rows: Iterable[sqlite3.Row]) -> Iterator[Observation]:
+        """Yield what can be read; a row that is damaged is left out, and logged once."""
+        for row in rows:
+            try:
+                yield _observation_of(row)
+            except (TypeError, ValueError) as problem:
+                if row["row"] not in self._told:
+                    self._told.add(row["row"])
+                    advice = "Forget it, or restore a backup"
+                    place = (self._db.file, row["id"])
+                    LOG.error("%s: observation %r is damaged and left out: %s. %s", *place, problem, advice)  # noqa: TRY400
 
     def _rows(self, columns: str, owner: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
         for marks, part in batches_of_values(ids):
             sql = f"SELECT {columns} FROM observations WHERE owner = ? AND id IN ({marks})"  # noqa: S608  (no input)
-            yield from self._db.execute(sql, (owner, *part))
+            yield from self._db.rows(sql, (owner, *part))
 
     def _index_all(self) -> None:
         # A file of schema 1 has lost its words. As bytes, for a row that is damaged must not keep it from being opened.

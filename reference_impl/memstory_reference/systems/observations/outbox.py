@@ -47,11 +47,13 @@ class Outbox:
         for owner in await self._lane.run(self._store.owners):
             rows = await self._lane.run(self._store.count, owner)
             try:
-                is_whole = await (await self.index(owner)).count() == rows
+                held = await (await self.index(owner)).count()
             except REFUSALS:
                 continue
-            if not is_whole:
-                LOG.warning("the vectors of %r are not those of the %d rows; they are made again", owner, rows)
+            if held != rows:
+                # A copy of the folder, or one that was reindexed, has none.
+                level = logging.WARNING if held else logging.INFO
+                LOG.log(level, "the vectors of %r are not those of the %d rows; they are made again", owner, rows)
                 await self.rebuild(owner)
 
     async def rebuild(self, owner: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -89,8 +89,10 @@ class ObservationService:
         new_id: NewId,
         config: ObservationsConfig,
         tombstones: Tombstones | None = None,
+        release: Callable[[], object] = lambda: None,
     ) -> None:
         self.config = config
+        self._release = release
         self._tombstones = tombstones or NoTombstones()
         self._store = ObservationsStore(file, model=embedder.model)
         self._lane = self._store.lane
@@ -114,6 +116,7 @@ class ObservationService:
             await self._store.aclose()
             await self._vectors.close()
             self._tombstones.close()
+            self._release()
 
     async def store(self, observations: Sequence[Observation], owner: str) -> list[StoredObservation]:
         """Store finished runs, embedding their narratives in one call; storing a run again changes nothing."""
@@ -259,8 +262,11 @@ class ObservationService:
 
     async def status(self, owner: str) -> Mapping[str, int]:
         """Return the number of rows in each index, and what waits to go from one to the other."""
+        rows = await self._lane.run(self._store.count, checked_owner(owner))
+        whole = await self._lane.run(self._store.recent, owner, None)
         return {
-            "observations": await self._lane.run(self._store.count, checked_owner(owner)),
+            "observations": len(whole),
+            "unreadable": rows - len(whole),
             "vectors": await (await self._outbox.index(owner)).count(),
             "pending": len(await self._lane.run(self._store.pending)),
         }

@@ -185,6 +185,13 @@ class TopicsMemory(CorrectingInWords):
             raise NotSupported("inspect.bus", "what is on a server is not logged")
         return [asdict(message) for message in bus.log(since)]
 
+    async def _look_feedback(self, scope: Scope) -> Tree:
+        """Return the turns that were rated, with their rewards."""
+        rated = [hit for hit in await self.list(scope, [EPISODIC]) if hit.metadata.get("reward") is not None]
+        return [
+            {"at": hit.created_at, "id": hit.id, "value": hit.metadata["reward"], "text": hit.text} for hit in rated
+        ]
+
     async def _look_status(self, scope: Scope) -> Tree:
         return await self._system.status(scope.user)
 

@@ -207,11 +207,13 @@ class MemoryService:
         return sorted((engram_entry(record) for record in records), key=by_time)
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
-        """Return whatever of this owner's has this id, or None."""
+        """Return whatever of this owner's has this id and can be read, or None."""
         record = await self._record(owner, self._text(entry_id, "id"))
         if record is None:
             return None
-        return await self._whole(owner, record) if record.metadata.get("type") == TOPIC else engram_entry(record)
+        if record.metadata.get("type") == TOPIC:
+            return await self._whole(owner, record)
+        return engram_entry(record) if record.metadata else None
 
     async def rewrite(
         self, owner: str, entry_id: str, content: str, metadata: Mapping[str, Json] | None = None
@@ -303,6 +305,11 @@ class MemoryService:
     async def owners(self) -> Sequence[str]:
         """Return who has memories here."""
         return await self._store.owners(self.config.collection)
+
+    async def unreadable(self, owner: str) -> int:
+        """Count the owner's rows that are damaged: neither topics nor engrams."""
+        every = await (await self._index(owner)).count()
+        return every - sum([await self.count(owner, kind) for kind in (TOPIC, EPISODIC)])
 
     async def count(self, owner: str, kind: Literal["topic", "episodic"]) -> int:
         """Count the owner's topics or engrams."""

@@ -122,6 +122,7 @@ class TopicsSystem:
         return {
             "topics": await self.service.count(owner, "topic"),
             "episodic": await self.service.count(owner, "episodic"),
+            "unreadable": await self.service.unreadable(owner),
             **self._memory_agent.counts(),
             "purged": self.retention.purged,
             "messages": self.bus.published,

@@ -4,6 +4,7 @@ from types import ModuleType
 import pytest
 
 from memstory.contract.errors import SetupError
+from memstory_reference import open_memory
 from memstory_reference.adapters.embedding.cross_encoder import CrossEncoderReranker
 
 
@@ -33,6 +34,17 @@ async def test_each_text_is_scored_with_the_query_and_the_model_loaded_once(libr
     assert await reranker.scores("ab", ["ab"]) == [0.0]
     assert library.loaded == ["folder"]
     assert reranker.name == "cross-encoder:folder"
+
+
+def test_a_pipeline_whose_settings_name_one_finds_in_its_order(library, tmp_path):
+    settings = {"embedding_model": "words", "reranker": "cross-encoder:folder", "reranker_enabled": True}
+    with open_memory("pipeline", tmp_path, owner="ana", **settings) as memory:
+        for text in ("My boat is called Heron.", "My boat lies in the harbour of Bergen since May."):
+            memory.add(text)
+        found = memory.search("What is my boat called?")
+    assert [hit.text.split()[2] for hit in found] == ["lies", "is"]
+    assert found[0].explain["rerank"] == "cross-encoder:folder"
+    assert library.loaded == ["folder"]
 
 
 async def test_nothing_to_score_loads_nothing(library):

@@ -7,10 +7,10 @@ import pytest
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors import exact_store
-from memstory_reference.adapters.vectors.exact_store import FILE, ExactStore
-from memstory_reference.adapters.vectors.reindexing import reindex
+from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, FILE, INDEXES, ExactStore
 from memstory_reference.adapters.vectors.stored_rows import is_sound
 from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.reindexing import reindex
 
 EXECUTEMANY = Database.executemany
 
@@ -124,18 +124,19 @@ async def test_a_file_that_lost_the_model_of_its_vectors_is_one_clear_error_and_
         async def embed(self, texts, purpose):
             return np.eye(8, dtype=np.float32)[[0] * len(texts)]
 
-    assert await reindex(tmp_path, Fixed()) == 30
+    assert await reindex(tmp_path, [EMBEDDED_FILE], INDEXES, Fixed()) == 30
     assert is_sound(tmp_path / FILE)
     again = ExactStore(tmp_path / FILE, model="fixed")
     assert again.dimension == 8
     await again.close()
 
 
-async def test_a_row_that_cannot_be_read_is_named_with_its_file_and_can_be_forgotten(tmp_path, filled):
+async def test_a_row_that_cannot_be_read_is_left_out_of_searches_named_and_can_be_forgotten(tmp_path, filled, caplog):
     store, index = await filled(tmp_path)
     store._db.execute("UPDATE rows SET metadata = '{' WHERE id = 'r0003'")
-    with pytest.raises(UnavailableError, match=rf"{FILE}: the row 'r0003' is damaged .* forget the memory"):
-        await index.get(["r0003"])
+    (row,) = await index.get(["r0003"])
+    assert (row.text, row.metadata) == ("", {})
+    assert f"{FILE}: the row 'r0003' is damaged and left out" in caplog.text
     assert await index.delete(["r0003"]) == ["r0003"]
     assert len(await index.list()) == 29
     await store.close()

@@ -1,11 +1,10 @@
-"""A damaged file of the manager's rows, which exist nowhere else, is reported in words."""
+"""A damaged file of the manager's rows, which exist nowhere else, leaves out what cannot be read."""
 
 import sqlite3
 from contextlib import closing
 
 import pytest
 
-from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.systems.manager.memories.memory import MemoryType
 
@@ -21,10 +20,12 @@ async def folder(make_world, tmp_path):
     return tmp_path
 
 
-async def test_a_row_that_cannot_be_read_is_named(make_world, folder):
+async def test_a_row_that_cannot_be_read_is_left_out_and_named(make_world, folder, caplog):
     with closing(sqlite3.connect(folder / "vectors.sqlite3")) as rows, rows:
         rows.execute("UPDATE rows SET metadata = '{' WHERE text = 'fact number 3'")
     world = make_world(store=open_exact_folder(folder, model="words"))
-    with pytest.raises(UnavailableError, match="is damaged"):
-        await world.manager.search("ann", "fact number 4")
+    assert "fact number 4" in [one.memory.content for one in await world.manager.search("ann", "fact number 4")]
+    assert await world.manager.unreadable("ann") == 1
+    assert "is damaged and left out" in caplog.text
+    assert await world.manager.forget_all("ann") == FACTS
     await world.store.close()

@@ -268,7 +268,7 @@ async def test_rows_that_are_no_memories_are_left_alone_and_reported(manager, wo
     assert await texts(manager) == ["bees"]
     assert await manager.get("ann", "odd") is None
     assert await manager.cleanup_expired() == 0
-    assert (manager.unreadable, await manager.count("ann")) == (1, 2)
+    assert (await manager.unreadable("ann"), await manager.count("ann")) == (1, 2)
     assert "1 rows are not memories" in caplog.text
 
 

@@ -179,7 +179,7 @@ MUTANTS = [
     (
         "M9: nothing is copied (MF-15)",
         "'memories' is 0",
-        (system_target, "copy_closed", lambda _: lambda _folder, to: to.mkdir(exist_ok=True)),
+        (system_target, "copy_folder", lambda _: lambda _folder, to: to.mkdir(exist_ok=True)),
     ),
     ("M1: scores below zero (MF-16)", "hits count 4", (nearest, "score_of", lambda _: lambda similarity: similarity)),
     (

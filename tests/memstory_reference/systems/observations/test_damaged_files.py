@@ -1,6 +1,7 @@
 """A damaged store says so in words, or mends itself: the vectors are made again from the rows."""
 
 import random
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -8,7 +9,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
 from memstory_reference.systems.observations.config import ObservationsConfig
 
@@ -89,10 +89,14 @@ async def test_a_vector_that_was_changed_is_made_again(open_folder, folder):
 
 
 @pytest.mark.parametrize("damage", ["facts = '['", "narrative = x'00'", "task_type = x'00'", "rating = 'good'"])
-async def test_a_row_that_cannot_be_read_is_named(open_folder, folder, damage):
+async def test_a_row_that_cannot_be_read_is_left_out_and_named(open_folder, folder, damage, caplog):
     with closing(sqlite3.connect(folder / OBSERVATIONS_FILE)) as rows, rows:
         rows.execute(f"UPDATE observations SET {damage} WHERE id = 'r3'")  # noqa: S608  (a test's own words)
     service = await open_folder()
-    with pytest.raises(UnavailableError, match=f"{OBSERVATIONS_FILE}.*'r3'"):
-        await service.get("r3", "ann")
+    assert await service.get("r3", "ann") is None
+    assert "r4" in [one.observation.id for one in await service.search("Covered subject4", "ann")]
+    status = await service.status("ann")
+    assert (status["observations"], status["unreadable"]) == (RUNS - 1, 1)
+    assert re.search(f"{OBSERVATIONS_FILE}: observation 'r3' is damaged and left out", caplog.text)
+    assert await service.delete(["r3"], "ann") == ["r3"]
     await service.close()

@@ -119,7 +119,7 @@ async def test_what_a_dead_process_left_in_the_outbox_is_caught_up(make_service)
     reopened = make_service()
     await reopened.open()
     assert await ids(reopened) == ["run"]
-    assert await reopened.status("ann") == {"observations": 1, "vectors": 1, "pending": 0}
+    assert await reopened.status("ann") == {"observations": 1, "unreadable": 0, "vectors": 1, "pending": 0}
 
 
 async def test_reindex_fills_an_empty_vector_index_and_drops_strays(make_service):

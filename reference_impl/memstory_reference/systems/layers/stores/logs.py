@@ -47,8 +47,8 @@ class Log(Protocol[R]):
         """Add a record; one of an id that is there changes nothing."""
         ...
 
-    async def alist(self, owner: str) -> list[R]:
-        """Return an owner's records, oldest first."""
+    async def alist(self, owner: str | None) -> list[R]:
+        """Return an owner's records, oldest first; None asks for everybody's."""
         ...
 
     async def apurge(self, before: datetime) -> int:
@@ -73,8 +73,9 @@ class InMemoryLog(Generic[R]):
     async def aappend(self, record: R) -> None:
         self._records.setdefault(record.id, record)
 
-    async def alist(self, owner: str) -> list[R]:
-        return sorted((one for one in self._records.values() if one.owner == owner), key=lambda one: (one.at, one.id))
+    async def alist(self, owner: str | None) -> list[R]:
+        found = (one for one in self._records.values() if owner in (None, one.owner))
+        return sorted(found, key=lambda one: (one.at, one.id))
 
     async def apurge(self, before: datetime) -> int:
         return self._keep(lambda one: one.at >= before)

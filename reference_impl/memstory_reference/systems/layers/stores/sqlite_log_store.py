@@ -31,7 +31,7 @@ class SqliteLog(Generic[R]):
         self._db = Database(file, schema=schema)
         self._select = (
             f"SELECT id, owner, session, at, {first}, {second}, CAST({last} AS BLOB) FROM {kind.table} "  # noqa: S608
-            "WHERE owner = ? ORDER BY at, id"
+            "WHERE ?1 IS NULL OR owner = ?1 ORDER BY at, id"
         )
 
     async def aappend(self, record: R) -> None:
@@ -40,7 +40,7 @@ class SqliteLog(Generic[R]):
         sql = f"INSERT OR IGNORE INTO {self._kind.table} VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  (our own name)
         await self._db.lane.run(self._db.execute, sql, row)
 
-    async def alist(self, owner: str) -> list[R]:
+    async def alist(self, owner: str | None) -> list[R]:
         rows = await self._db.lane.run(lambda: self._db.execute(self._select, (owner,)).fetchall())
         return [record for row in rows if (record := self._whole(row)) is not None]
 

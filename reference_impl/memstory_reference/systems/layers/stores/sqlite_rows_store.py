@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable
 from memstory_reference.storage.vector_matrix import normalized_or_none, unit_vector
 from memstory_reference.systems.layers.identity import iso_now, microseconds
 from memstory_reference.systems.layers.records.record import (
@@ -68,9 +69,27 @@ _COLUMNS = (
     "r.row, r.namespace, r.id, n.owner, n.layer, CAST(r.content AS BLOB) AS content, r.created_at, r.updated_at, "
     "r.session, r.count, r.standing, r.superseded_by, r.checksum"
 )
+_FROM = "FROM records AS r JOIN namespaces AS n ON n.number = r.namespace"
+
+
+def _text(row: sqlite3.Row) -> str:
+    return text_of(content_of(Layer(row["layer"]), json.loads(row["content"])))
+
+
+EMBEDDED_FILE = EmbeddedFile(
+    name="memory.sqlite3",
+    schema=SCHEMA,
+    version=SCHEMA_VERSION,
+    tables=[
+        EmbeddedTable(
+            select=f"SELECT {_COLUMNS} {_FROM} ORDER BY r.row",
+            update="UPDATE records SET vector = ? WHERE row = ?",
+            text=_text,
+        )
+    ],
+)
 _HALF = re.compile("[\ud800-\udfff]")
 _HELD = "FROM tokens AS t JOIN namespaces AS n ON n.number = t.namespace WHERE n.owner = ? AND n.layer = ?"
-_FROM = "FROM records AS r JOIN namespaces AS n ON n.number = r.namespace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from memstory_reference.systems.pipeline.reading.preference_statements import NOW
 from memstory_reference.text.fences import prose
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.tokens import count_tokens
 
 _STATED = re.compile(
-    r"\bI\s+(?P<verb>prefer|always|hate)\b\s*(?P<what>.*)"
+    rf"\bI\s+{NOW}(?P<verb>prefer|always|hate)\b\s*(?P<what>.*)"
     r"|\bmy\s+favou?rite\s+(?P<thing>[\w-]+(?:[ \t][\w-]+){0,3}?)\s?(?:\s(?:is|are|was|would\s+be)\b|:|=).*",
     re.IGNORECASE | re.DOTALL,
 )
@@ -28,6 +29,7 @@ _CHOICES = {
     "pet": "cat dog",
     "contact": "email call text chat",
     "transport": "train plane bus bike car",
+    "programming language": "python rust elixir java javascript typescript kotlin swift ruby golang scala haskell c++",
 }
 """Things of which one is chosen, named alone."""
 _QUALITIES = {
@@ -45,7 +47,7 @@ _CHOICE_OF = {word: choice for choice, words in _CHOICES.items() for word in wor
 _QUALITY_OF = {word: quality for quality, words in _QUALITIES.items() for word in words.split()}
 _SHADED = ("mode", "theme")
 _PLACEHOLDERS = ("one", "ones")
-_DROPPED = STOP_WORDS | frozenset({"please", "really", "always", "usually", "much", "lot", "instead"})
+_DROPPED = STOP_WORDS | frozenset({"please", "really", "always", "usually", "much", "lot", "instead", "now"})
 
 
 def preference_key(text: str, content_hash: str) -> str:

@@ -14,7 +14,8 @@ from memstory_reference.text.tokens import count_tokens
 LONGEST_STATEMENT = 40
 """Tokens; what is longer tells more than a preference."""
 
-PREFERENCE = re.compile(r"\b(?:I\s+(?:prefer|always|hate)|my\s+favou?rite)\b", re.IGNORECASE)
+NOW = r"(?:(?:now|currently|usually|generally|really|still)\s+)?"
+PREFERENCE = re.compile(rf"\b(?:I\s+{NOW}(?:prefer|always|hate)|my\s+favou?rite)\b", re.IGNORECASE)
 _QUOTED = re.compile(
     r"\"[^\"]*\"|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb|\u2018[^\u2019]*\u2019(?!\w)|(?<!\w)'[^']*'(?!\w)",
     re.DOTALL,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
+
 SCHEMA_VERSION = "2"
 
 _MEMORIES = """
@@ -70,4 +72,20 @@ MEMORY_COLUMNS = (
 )
 PREFERENCE_COLUMNS = (
     "owner, id, key, content, hash, session, importance, created_at, updated_at, role, source, times_seen, replaced_by"
+)
+
+EMBEDDED_FILE = EmbeddedFile(
+    name="pipeline.sqlite3",
+    schema=SCHEMA,
+    version=SCHEMA_VERSION,
+    tables=[
+        EmbeddedTable(
+            select=f"SELECT row, content FROM {table} ORDER BY row",  # noqa: S608
+            update=f"UPDATE {table} SET vector = ? WHERE row = ?",  # noqa: S608
+            text=text_in("content"),
+        )
+        for table in ("memories", "preferences")
+    ],
+    # A sum that cannot be read is counted again.
+    afterwards=("DELETE FROM embeddings", "UPDATE centroids SET total = x''"),
 )

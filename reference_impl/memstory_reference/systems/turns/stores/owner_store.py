@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.mapped_matrix import MappedMatrix
+from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable
 from memstory_reference.storage.vector_matrix import unit_vector
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import Places, Pool
@@ -61,6 +62,21 @@ CREATE TABLE IF NOT EXISTS turns (
 CREATE INDEX IF NOT EXISTS by_session ON turns (session, number);
 CREATE TABLE IF NOT EXISTS vectors (number INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 """
+MATRIX = "*.f32"
+"""The copies of the vectors that are mapped into memory: made again where they are gone."""
+
+EMBEDDED_FILE = EmbeddedFile(
+    name=f"{'[0-9a-f]' * 32}{SUFFIX}",
+    schema=_SCHEMA,
+    version=SCHEMA_VERSION,
+    tables=[
+        EmbeddedTable(
+            select=f"SELECT {COLUMNS} FROM turns ORDER BY number",  # noqa: S608
+            update="INSERT OR REPLACE INTO vectors (vector, number) VALUES (?, ?)",
+            text=lambda row: turn_of(row).embedded,
+        )
+    ],
+)
 _READ = ("moment", "signs", "stems", "read_by")
 _ALL = (*WRITTEN_COLUMNS, *_READ)
 _MARKS = ", ".join("?" * len(_ALL))

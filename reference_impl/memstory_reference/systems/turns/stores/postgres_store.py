@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from psycopg.rows import dict_row
 from psycopg.sql import SQL
 
-from memstory_reference.errors import StoreConflictError
+from memstory_reference.errors import OtherModelError, StoreConflictError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema
@@ -235,10 +235,12 @@ async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTu
     about = await open_schema(connections, place, MIGRATIONS, made, with_vectors=[connections])
     if {name: about[name] for name in made} != made:
         await connections.close()
-        raise StoreConflictError(
+        said = (
             f"the schema {place.schema!r} was made for {about['memory']} with the model {about['model']!r}, not for "
             f"turns with {model!r}: use that model, or another schema"
         )
+        is_other = about["memory"] == made["memory"]
+        raise OtherModelError(said, about["model"]) if is_other else StoreConflictError(said)
     return PostgresTurns(connections)
 
 

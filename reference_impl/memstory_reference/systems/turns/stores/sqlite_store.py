@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.lane import SerialThread
+from memstory_reference.storage.reindexing import EmbeddedFile
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
 from memstory_reference.systems.turns.stores.owner_store import SUFFIX, OwnerStore
@@ -46,6 +47,7 @@ TURNS_IN_MEMORY = 2_000_000
 """What is ranked of so many turns stays in memory; the longest unused owner goes first."""
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS owners (owner TEXT PRIMARY KEY)"
+EMBEDDED_OWNERS = EmbeddedFile(name=OWNERS_FILE, schema=_SCHEMA, version="1")
 _NOTHING = empty_pool()
 
 

@@ -22,6 +22,8 @@ from memstory_reference.systems.pipeline.reading.preference_keys import preferen
         ("I prefer dark over light", "I prefer the light theme"),
         ("I prefer big dogs over small dogs", "I prefer small dogs"),
         ("I prefer metric", "I prefer imperial"),
+        ("I prefer Python.", "I now prefer Rust."),
+        ("I prefer tea", "I currently prefer coffee now"),
         ("I prefer buses", "I prefer the train to the bus"),
     ],
 )

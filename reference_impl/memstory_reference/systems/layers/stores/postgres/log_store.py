@@ -27,11 +27,12 @@ class PostgresLog(Generic[R]):
         sql = f"INSERT INTO {self._kind.table} VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"  # noqa: S608
         await self._changed(sql, row)
 
-    async def alist(self, owner: str) -> list[R]:
+    async def alist(self, owner: str | None) -> list[R]:
         columns = ", ".join(("id", "owner", "session", "at", *self._kind.columns))
-        sql = f"SELECT {columns} FROM {self._kind.table} WHERE owner = %s ORDER BY at, id"  # noqa: S608  (our own names)
+        which = "%s::text IS NULL OR owner = %s"
+        sql = f"SELECT {columns} FROM {self._kind.table} WHERE {which} ORDER BY at, id"  # noqa: S608  (our own names)
         async with postgres_errors(), self._connections.one() as connection:
-            rows = await (await connection.execute(sql, (owner,))).fetchall()
+            rows = await (await connection.execute(sql, (owner, owner))).fetchall()
         read = ((*names, json.loads(last) if self._kind.is_typed else last) for *names, last in rows)
         return [self._kind.record(row) for row in read]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from psycopg.pq import TransactionStatus
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.errors import StoreConflictError
+from memstory_reference.errors import OtherModelError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema
@@ -210,7 +210,7 @@ async def open_postgres(place: PostgresPlace, *, model: str) -> PostgresStore:
 
     Raises:
         SetupError: the server refuses the URL's user or database, or has no pgvector.
-        StoreConflictError: its vectors are of another model, or a newer program made it.
+        OtherModelError, StoreConflictError: its vectors are of another model, or a newer program made it.
         UnavailableError: nobody answers.
     """
     calling, locking = Connections(place, size=CALLS_AT_ONCE), Connections(place, size=LOCKS_AT_ONCE)
@@ -219,8 +219,9 @@ async def open_postgres(place: PostgresPlace, *, model: str) -> PostgresStore:
     if about["model"] != model:
         await calling.close()
         found = about["model"]
-        raise StoreConflictError(
+        raise OtherModelError(
             f"the schema {place.schema!r} was made with the model {found!r}, not {model!r}: open it with {found!r}, "
-            "or use another schema"
+            "or use another schema",
+            found,
         )
     return PostgresStore(place, calling, locking, bytes.fromhex(about["session_key"]))
