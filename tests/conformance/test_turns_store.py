@@ -4,14 +4,17 @@ from contextlib import asynccontextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import count
 
 import numpy as np
 import pytest
 
-from memstory_reference.errors import StoreConflictError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN, NOBODY, Pool
+from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores import postgres_store
 from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
@@ -83,7 +86,7 @@ async def test_turns_come_back_as_they_were_written_in_the_order_of_adding(store
     await store.put("ann", [first, written("a")])
     assert await store.listed("ann", ANY) == [first.turn, written("a").turn]
     assert await store.get("ann", ["a", "none", "b", "a"]) == [written("a").turn, first.turn]
-    assert await store.by_key("ann", "k") == first.turn
+    assert await store.by_keys("ann", ["k", "none"]) == {"k": first.turn}
     assert ids(await store.listed("ann", ANY, 1)) == ["a"]
     assert await store.count("ann") == 2
     assert set(await store.speakers("ann")) == {"Ann"}
@@ -92,7 +95,7 @@ async def test_turns_come_back_as_they_were_written_in_the_order_of_adding(store
 async def test_owners_are_apart_in_every_operation(store):
     await store.put("ann", [written("x", "Ann's tea", session="s", key="k", speaker="Ann")])
     assert await store.get("bob", ["x"]) == []
-    assert await store.by_key("bob", "k") is None
+    assert await store.by_keys("bob", ["k"]) == {}
     assert await store.listed("bob", ANY) == []
     assert not len(await store.pool("bob", EAST, ["tea"], 5, ANY))
     assert await store.delete("bob", ["x"]) == []
@@ -116,7 +119,7 @@ async def test_a_turn_that_is_written_again_is_replaced_in_its_place(store):
 async def test_a_key_belongs_to_the_last_turn_that_took_it(store):
     await store.put("ann", [written("a", key="k")])
     await store.put("ann", [written("b", key="k")])
-    assert (await store.by_key("ann", "k")).id == "b"
+    assert (await store.by_keys("ann", ["k"]))["k"].id == "b"
     assert (await store.get("ann", ["a"]))[0].key is None
 
 
@@ -307,3 +310,104 @@ async def test_odd_names_of_owners_are_names(store, owner):
     await store.put("other", [written("a", "other")])
     assert (await store.get(owner, ["a"]))[0].text == owner
     assert owner in await store.owners()
+
+
+class OneOfTwo:
+    """A vector of the length of a text; it goes away at a text with the words `falls`."""
+
+    model, dimension, falls = "fixed-2", 2, "never said"
+
+    async def embed(self, texts, purpose):
+        if any(self.falls in text for text in texts):
+            raise UnavailableError("the embedder is gone")
+        rows = np.array([[len(text) % 7 + 1, len(text) % 3] for text in texts], np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+class Noon:
+    def now(self):
+        return NOON
+
+
+def memory_in(store, embedder=None):
+    numbers = count()
+    return TurnsService(
+        store=store, embedder=embedder or OneOfTwo(), clock=Noon(), new_id=lambda: f"id{next(numbers):03}"
+    )
+
+
+TOLD = [
+    NewTurn(
+        text=f"Tea number {number} {'is hot ' * (number % 5)}",
+        speaker="Ann" if number % 3 else None,
+        session=f"s{number % 2}",
+        said_at=f"2024-01-{number % 28 + 1:02}" if number % 4 else None,
+        key=f"k{number % 30}" if number % 2 else None,
+        metadata={"room": number} if number % 5 else {},
+    )
+    for number in range(100)
+]
+
+
+async def loaded(memory, owner, new, size):
+    return [stored async for stored in memory.load(owner, new, size)]
+
+
+async def test_what_is_loaded_is_what_is_added_one_by_one(store):
+    memory = memory_in(store)
+    one_by_one = [stored for new in TOLD for stored in await memory.add("ann", [new])]
+    batches = await loaded(memory_in(store), "bob", iter(TOLD), 15)
+    assert [len(batch) for batch in batches] == [15] * 6 + [10]
+    assert [stored for batch in batches for stored in batch] == one_by_one
+    assert {stored.is_new for stored in one_by_one} == {True, False}
+    assert await memory.listed("bob") == await memory.listed("ann")
+    ann, bob = [await store.pool(owner, EAST, ["tea", "hot", "73"], 20, ANY) for owner in ("ann", "bob")]
+    for column in {one.name for one in fields(Pool)} - {"numbers"}:
+        assert np.array_equal(getattr(ann, column), getattr(bob, column)), column
+    found = [[one.explain() for one in await memory.search(owner, "hot tea 73", 20)] for owner in ("ann", "bob")]
+    assert len(found[0]) == 20
+    assert found[0] == found[1]
+
+
+async def test_a_load_that_fails_leaves_whole_batches_and_says_how_far_it_came(store):
+    embedder = OneOfTwo()
+    memory, done = memory_in(store, embedder), []
+    embedder.falls = TOLD[37].text
+
+    async def load():
+        async for stored in memory.load("ann", TOLD, 15):
+            done.extend(stored)
+
+    with pytest.raises(UnavailableError, match=r"gone; the first 30 were loaded"):
+        await load()
+    assert (len(done), await store.count("ann")) == (30, len({one.turn.id for one in done}))
+    wrong = [*TOLD[:4], replace(TOLD[4], text=" "), *TOLD[5:]]
+    with pytest.raises(InputError, match=r"blank; the first 3 were loaded"):
+        await loaded(memory, "bob", wrong, 3)
+
+    assert await store.count("bob") == 3
+
+
+async def test_a_load_takes_no_more_of_its_source_than_it_writes(store):
+    taken = []
+
+    def told():
+        for number in range(50):
+            taken.append(number)
+            yield NewTurn(text=f"Tea {number}")
+
+    async for stored in memory_in(store).load("ann", told(), 10):
+        assert len(taken) == await store.count("ann")
+        assert len(stored) == 10
+    assert len(taken) == 50
+
+
+async def test_a_key_that_comes_twice_in_one_batch_is_the_last_ones(store):
+    await store.put("ann", [written("old", key="k"), written("b", key="j")])
+    await store.put("ann", [written("a", "first", key="k"), written("b", key="k"), written("a", "second", key="k")])
+    assert {key: turn.id for key, turn in (await store.by_keys("ann", ["k", "j"])).items()} == {"k": "a"}
+    assert [(one.id, one.key, one.text) for one in await store.listed("ann", ANY)] == [
+        ("old", None, "tea"),
+        ("b", None, "tea"),
+        ("a", "k", "second"),
+    ]

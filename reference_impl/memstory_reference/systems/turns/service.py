@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.clock import Clock
+from memstory.contract.errors import MemstoryError
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_count, checked_number, checked_owner, checked_query, checked_text
@@ -28,6 +30,8 @@ from memstory_reference.text.stems import is_about
 
 ANY_TURN = Conditions()
 LONGEST_ID = 1_000
+LOADED = 10_000
+"""So many turns are written at once where any number is loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,21 +109,28 @@ class TurnsService:
         Raises:
             InputError: one of them cannot be a turn, or each of them is refused.
         """
+        stored = await self._add(checked_owner(owner), new)
+        if stored and None not in (reasons := [one.refused for one in stored]):
+            raise InputError(reasons[0])
+        return stored
+
+    async def load(self, owner: str, new: Iterable[NewTurn], size: int = LOADED) -> AsyncIterator[list[StoredTurn]]:
+        """Add any number of turns, `size` of them at once, and yield of each such batch what `add` returns.
+
+        What was yielded is written. Where one of a batch cannot be a turn, or the store fails, none of it is.
+
+        Raises:
+            InputError: one of them cannot be a turn; it says how many before it are written.
+        """
         checked_owner(owner)
-        now = self._clock.now()
-        turns = [checked_turn(one, self._new_id(), now, self.config.limits) for one in new]
-        refused = {turn.id: reason for turn in turns if (reason := self._refusal(owner, turn))}
-        turns = [turn if turn.id in refused else self._admitted(turn) for turn in turns]
-        if turns and len(refused) == len(turns):
-            raise InputError(next(iter(refused.values())))
-        kept = [turn for turn in turns if turn.id not in refused]
-        vectors = await self._embedded([turn.embedded for turn in kept])
-        async with self._writing:
-            by_key: dict[str, str] = {}
-            stored = {turn.id: await self._keyed(owner, turn, by_key) for turn in kept}
-            written = [_written(one.turn, row) for one, row in zip(stored.values(), vectors, strict=True)]
-            await self._store.put(owner, written)
-        return [stored.get(turn.id) or StoredTurn(turn=turn, refused=refused[turn.id]) for turn in turns]
+        remaining, done = iter(new), 0
+        while batch := list(islice(remaining, size)):
+            try:
+                stored = await self._add(owner, batch)
+            except MemstoryError as error:
+                raise type(error)(f"{error}; the first {done} were loaded before, and are kept") from error
+            done += len(batch)
+            yield stored
 
     async def get(self, owner: str, identifier: str) -> Turn | None:
         """Return one turn."""
@@ -128,7 +139,8 @@ class TurnsService:
 
     async def by_key(self, owner: str, key: str) -> Turn | None:
         """Return the turn of a key."""
-        return await self._store.by_key(checked_owner(owner), checked_text(key, "key", LONGEST_ID, may_be_blank=True))
+        checked_text(key, "key", LONGEST_ID, may_be_blank=True)
+        return (await self._store.by_keys(checked_owner(owner), [key])).get(key)
 
     async def update(self, owner: str, identifier: str, new: NewTurn) -> Turn | None:
         """Replace the text of a turn, and whatever else `new` brings; None where there is no such turn."""
@@ -240,15 +252,23 @@ class TurnsService:
         counts = {"turns": await self._store.count(owner), "unreadable": unreadable}
         return {**counts, "speakers": speakers, "embedder": self._embedder.model}
 
-    async def _keyed(self, owner: str, turn: Turn, by_key: dict[str, str]) -> StoredTurn:
-        """Return the turn under the id that its key has already, in the store or earlier in the same call."""
-        if turn.key is None:
-            return StoredTurn(turn=turn)
-        if turn.key not in by_key:
-            known = await self._store.by_key(owner, turn.key)
-            by_key[turn.key] = turn.id if known is None else known.id
-            return StoredTurn(turn=replace(turn, id=by_key[turn.key]), is_new=known is None)
-        return StoredTurn(turn=replace(turn, id=by_key[turn.key]), is_new=False)
+    async def _add(self, owner: str, new: Sequence[NewTurn]) -> list[StoredTurn]:
+        now = self._clock.now()
+        turns = [checked_turn(one, self._new_id(), now, self.config.limits) for one in new]
+        refused = {turn.id: reason for turn in turns if (reason := self._refusal(owner, turn))}
+        turns = [turn if turn.id in refused else self._admitted(turn) for turn in turns]
+        kept = [turn for turn in turns if turn.id not in refused]
+        stored: dict[str, StoredTurn] = {}
+        if kept:
+            vectors = await self._embedded([turn.embedded for turn in kept])
+            async with self._writing:
+                keys = [turn.key for turn in kept if turn.key is not None]
+                known = await self._store.by_keys(owner, keys) if keys else {}
+                ids = {key: turn.id for key, turn in known.items()}
+                stored = {turn.id: _keyed(turn, ids) for turn in kept}
+                written = [_written(one.turn, row) for one, row in zip(stored.values(), vectors, strict=True)]
+                await self._store.put(owner, written)
+        return [stored.get(turn.id) or StoredTurn(turn=turn, refused=refused[turn.id]) for turn in turns]
 
     async def _ranked(
         self, owner: str, question: Question, size: int, conditions: Conditions, floor: float
@@ -299,6 +319,14 @@ class TurnsService:
 
 def _checked_ids(ids: Sequence[str]) -> Sequence[str]:
     return [checked_text(one, "id", LONGEST_ID, may_be_blank=True) for one in ids]
+
+
+def _keyed(turn: Turn, ids: dict[str, str]) -> StoredTurn:
+    """Return the turn under the id that its key has already, which is noted in `ids`."""
+    if turn.key is None:
+        return StoredTurn(turn=turn)
+    identifier = ids.setdefault(turn.key, turn.id)
+    return StoredTurn(turn=replace(turn, id=identifier), is_new=identifier == turn.id)
 
 
 def _written(turn: Turn, vector: NDArray[np.float32]) -> IndexedTurn:

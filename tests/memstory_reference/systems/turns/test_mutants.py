@@ -110,7 +110,7 @@ MUTANTS = [
     ("T40: conditions are not kept", "hits", (TurnsService, "search", without_conditions)),
     ("T41: any date will do", "was not refused", (turn, "moment_of", any_date)),
     ("T41: what is known beside the text is lost", "'speaker'", (service, "checked_turn", without_the_metadata)),
-    ("T42: a key names as many turns as it likes", "outcomes", (SqliteTurns, "by_key", None)),
+    ("T42: a key names as many turns as it likes", "outcomes", (SqliteTurns, "by_keys", {})),
     ("T43: remembered text is put in as it is", "text", (context_block, "as_data", lambda _: lambda text: text)),
     ("T43: as much as there is", "tokens", (context_block, "count_tokens", 0)),
     ("T44: nothing is forgotten", "'success'", (TurnsService, "delete", [])),

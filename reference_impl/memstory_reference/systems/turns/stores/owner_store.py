@@ -25,7 +25,7 @@ from memstory_reference.systems.turns.ranking.pool import Places, Pool
 from memstory_reference.systems.turns.stores.columns import Columns, Features
 from memstory_reference.systems.turns.stores.owner_pool import Index, admitted_numbers, pool_of
 from memstory_reference.systems.turns.stores.postings import Postings, stem_codes
-from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.stores.store import IndexedTurn, latest_of
 from memstory_reference.systems.turns.stores.turn_rows import (
     COLUMNS,
     VERSION,
@@ -124,32 +124,41 @@ class OwnerStore:
         """Write turns, all or none; the last of the same id counts."""
         if not written:
             return
-        latest = {one.turn.id: one for one in written}
-        known = {one: number for one, number in self._numbers(list(latest)).items() if self._is_number(number)}
+        latest = latest_of(written)
+        held = self._numbers([one.turn.id for one in latest])
+        known = {one: number for one, number in held.items() if self._is_number(number)}
         matrix = self._matrix_for(len(written[0].vector))
         matrix.reserve(self._columns.size + len(latest))
         matrix.wipe(list(known.values()))
         # Given here: after a row whose number is damaged, SQLite would go on from that.
         fresh = count(max(self._columns.size, 1))
-        numbers = {identifier: known.get(identifier) or next(fresh) for identifier in latest}
+        numbers = [known.get(one.turn.id) or next(fresh) for one in latest]
+        vectors = np.stack([one.vector for one in latest]).astype(np.float32)
         try:
+            noted = [
+                (features_of(one.turn, number, len(one.stems)), stem_codes(one.stems))
+                for one, number in zip(latest, numbers, strict=True)
+            ]
+            rows = [
+                (*values_of(one.turn), features.moment, features.signs, words.tobytes(), VERSION, features.number)
+                for one, (features, words) in zip(latest, noted, strict=True)
+            ]
             with self._db.transaction():
-                for identifier, one in latest.items():
-                    self._write(one, numbers[identifier], is_new=identifier not in known)
+                keyed = [(one.turn.key, one.turn.id) for one in latest if one.turn.key is not None]
+                self._db.executemany("UPDATE turns SET key = NULL WHERE key = ? AND id != ?", keyed)
+                self._db.executemany(_UPDATE, [row for row in rows if row[0] in known])
+                self._db.executemany(_INSERT, [row for row in rows if row[0] not in known])
+                bytes_of = [(number, row.tobytes()) for number, row in zip(numbers, vectors, strict=True)]
+                self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", bytes_of)
         except BaseException:
             self._repair()  # what was wiped holds still
             raise
-        matrix.put(list(numbers.values()), np.stack([one.vector for one in latest.values()]).astype(np.float32))
+        matrix.put(numbers, vectors)
         if known:
             self._postings.discard(list(known.values()))
             self._unreadable.difference_update(known.values())
             self._db.forget_log()  # the text from before an update is nowhere any more
-        self._note(
-            [
-                (features_of(one.turn, numbers[name], len(one.stems)), stem_codes(one.stems))
-                for name, one in latest.items()
-            ]
-        )
+        self._note(noted)
 
     def get(self, ids: Sequence[str]) -> list[Turn]:
         """Return the turns that exist, in the order of `ids`."""
@@ -169,10 +178,13 @@ class OwnerStore:
             self._leave_out(number, "it is not where it belongs")
         return found
 
-    def by_key(self, key: str) -> Turn | None:
-        """Return the turn of a key."""
-        rows = self._texts.rows(f"SELECT {COLUMNS} FROM turns WHERE key = ?", (key,))  # noqa: S608
-        return next(iter(self._readable(rows).values()), None)
+    def by_keys(self, keys: Sequence[str]) -> dict[str, Turn]:
+        """Return the turns that exist, by their keys."""
+        found: dict[str, Turn] = {}
+        for marks, part in batches_of_values(keys):
+            rows = self._texts.rows(f"SELECT {COLUMNS} FROM turns WHERE key IN ({marks})", part)  # noqa: S608
+            found |= {turn.key: turn for turn in self._readable(rows).values() if turn.key is not None}
+        return found
 
     def listed(self, conditions: Conditions, limit: int | None) -> list[Turn]:
         """Return the last `limit` turns that meet the conditions, in the order of adding."""
@@ -237,15 +249,6 @@ class OwnerStore:
         if self._open is not None:
             self._open.close()
             self._open, self._may_write = None, False
-
-    def _write(self, one: IndexedTurn, number: int, *, is_new: bool) -> None:
-        turn, features = one.turn, features_of(one.turn, number, len(one.stems))
-        values = (*values_of(turn), features.moment, features.signs, stem_codes(one.stems).tobytes(), VERSION, number)
-        if turn.key is not None:
-            self._db.execute("UPDATE turns SET key = NULL WHERE key = ? AND id != ?", (turn.key, turn.id))
-        self._db.execute(_INSERT if is_new else _UPDATE, values)
-        vector = np.asarray(one.vector, np.float32).tobytes()
-        self._db.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (number, vector))
 
     def _note(self, written: Sequence[tuple[Features, NDArray[np.uint32]]]) -> None:
         ordered = sorted(written, key=lambda one: one[0].number)

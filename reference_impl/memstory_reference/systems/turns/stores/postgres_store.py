@@ -30,7 +30,7 @@ from memstory_reference.systems.turns.ranking.pool import (
     rows_of,
     with_neighbours,
 )
-from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.stores.store import IndexedTurn, latest_of
 from memstory_reference.systems.turns.stores.turn_rows import (
     COLUMNS,
     WRITTEN_COLUMNS,
@@ -96,14 +96,16 @@ MIGRATIONS: Sequence[str] = (
 )
 _OWNER = "(SELECT number FROM owners WHERE name = %s)"
 _ALL = (*WRITTEN_COLUMNS, "stems", "words", "vector")
-_CHANGED = ", ".join(f"{name} = excluded.{name}" for name in _ALL[1:])
-_PUT = f"""
-    INSERT INTO turns (owner, {", ".join(_ALL)}) VALUES ({", ".join(["%s"] * (len(_ALL) + 1))})
-    ON CONFLICT (owner, id) DO UPDATE SET {_CHANGED} RETURNING number
-"""  # noqa: S608
-_POST = """
-    INSERT INTO postings SELECT %s, stem, %s, times, %s FROM unnest(%s::text[], %s::int[]) AS u (stem, times)
+_UPDATE = f"UPDATE turns SET ({', '.join(_ALL)}) = ({', '.join(['%s'] * len(_ALL))}) WHERE owner = %s AND number = %s"  # noqa: S608
+_FREE = """
+    UPDATE turns SET key = NULL FROM unnest(%s::text[], %s::text[]) AS u (key, id)
+    WHERE owner = %s AND turns.key = u.key AND turns.id <> u.id
 """
+_NUMBERS = "SELECT nextval(pg_get_serial_sequence('turns', 'number')) AS number FROM generate_series(1, %s)"
+_COPY_TURNS = f"COPY turns (owner, number, {', '.join(_ALL)}) FROM STDIN (FORMAT BINARY)"
+_TURN_TYPES = ("int4", "int4", *["text"] * (len(_ALL) - 2), "int4", "vector")
+_COPY_POSTINGS = "COPY postings (owner, stem, number, times, words) FROM STDIN (FORMAT BINARY)"
+_POSTING_TYPES = ("int4", "text", "int4", "int4", "int4")
 _WORDED = """
     SELECT p.number FROM postings AS p JOIN unnest(%(stems)s::text[], %(rarity)s::float8[]) AS u (stem, rarity)
         ON p.stem = u.stem
@@ -144,7 +146,7 @@ class PostgresTurns:
     async def put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
         if written:
             async with postgres_errors(len(written) / SLOWEST_PACE), self._connections.one() as connection:
-                await _put(connection, owner, list({one.turn.id: one for one in written}.values()))
+                await _put(connection, owner, latest_of(written))
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
         sql = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND id = ANY (%s)"  # noqa: S608
@@ -156,9 +158,9 @@ class PostgresTurns:
         sql = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND number = ANY (%s) ORDER BY number"  # noqa: S608
         return {row["number"]: turn_of(row) for row in await self._rows(sql, owner, list(numbers))}
 
-    async def by_key(self, owner: str, key: str) -> Turn | None:
-        rows = await self._rows(f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND key = %s", owner, key)  # noqa: S608
-        return turn_of(rows[0]) if rows else None
+    async def by_keys(self, owner: str, keys: Sequence[str]) -> dict[str, Turn]:
+        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND key = ANY (%s)"  # noqa: S608
+        return {row["key"]: turn_of(row) for row in await self._rows(sql, owner, list(keys))}
 
     async def listed(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
         found = [turn for _, turn in await self._meeting(owner, conditions)]
@@ -251,17 +253,40 @@ async def _put(connection: Connection, owner: str, written: Sequence[IndexedTurn
         await connection.execute("INSERT INTO owners (name) VALUES (%s) ON CONFLICT DO NOTHING", (owner,))
         (number,) = await _one(connection, "SELECT number FROM owners WHERE name = %s FOR UPDATE", owner)
         await _check_dimension(connection, number, len(written[0].vector))
-        for one in written:
-            turn = one.turn
-            if turn.key is not None:
-                freed = "UPDATE turns SET key = NULL WHERE owner = %s AND key = %s AND id <> %s"
-                await connection.execute(freed, (number, turn.key, turn.id))
-            words = (" ".join(one.stems), len(one.stems))
-            values = (number, *values_of(turn), *words, np.asarray(one.vector, np.float32))
-            (place,) = await _one(connection, _PUT, *values)
-            await connection.execute("DELETE FROM postings WHERE owner = %s AND number = %s", (number, place))
-            times = Counter(one.stems)
-            await connection.execute(_POST, (number, place, len(one.stems), list(times), list(times.values())))
+        keys = {one.turn.id: one.turn.key for one in written if one.turn.key is not None}
+        if keys:
+            await connection.execute(_FREE, (list(keys.values()), list(keys), number))
+        sql = "SELECT id, number FROM turns WHERE owner = %s AND id = ANY (%s)"
+        rows = await _fetched(connection, sql, [number, [one.turn.id for one in written]])
+        known = {row["id"]: row["number"] for row in rows}
+        new = [one.turn.id for one in written if one.turn.id not in known]
+        fresh = sorted(row["number"] for row in await _fetched(connection, _NUMBERS, [len(new)]))
+        numbers = known | dict(zip(new, fresh, strict=True))
+        await _write(connection, number, [(numbers[one.turn.id], one) for one in written], replaced=set(known.values()))
+
+
+async def _write(
+    connection: Connection, owner: int, written: Sequence[tuple[int, IndexedTurn]], *, replaced: Collection[int]
+) -> None:
+    values = [
+        (*values_of(one.turn), " ".join(one.stems), len(one.stems), np.asarray(one.vector, np.float32))
+        for _, one in written
+    ]
+    rows = [(number, row) for (number, _), row in zip(written, values, strict=True)]
+    postings = (
+        (owner, stem, number, times, len(one.stems))
+        for number, one in written
+        for stem, times in Counter(one.stems).items()
+    )
+    async with connection.cursor() as cursor:
+        await cursor.executemany(_UPDATE, [(*row, owner, number) for number, row in rows if number in replaced])
+        await cursor.execute("DELETE FROM postings WHERE owner = %s AND number = ANY (%s)", (owner, list(replaced)))
+        new = ((owner, number, *row) for number, row in rows if number not in replaced)
+        for sql, types, copied in ((_COPY_TURNS, _TURN_TYPES, new), (_COPY_POSTINGS, _POSTING_TYPES, postings)):
+            async with cursor.copy(sql) as copy:
+                copy.set_types(types)
+                for row in copied:
+                    await copy.write_row(row)
 
 
 async def _check_dimension(connection: Connection, owner: int, dimension: int) -> None:

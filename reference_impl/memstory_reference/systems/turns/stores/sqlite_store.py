@@ -70,8 +70,8 @@ class SqliteTurns:
     async def numbered(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
         return await self._of(owner, lambda file: file.numbered(numbers), {})
 
-    async def by_key(self, owner: str, key: str) -> Turn | None:
-        return await self._of(owner, lambda file: file.by_key(key), None)
+    async def by_keys(self, owner: str, keys: Sequence[str]) -> dict[str, Turn]:
+        return await self._of(owner, lambda file: file.by_keys(keys), {})
 
     async def listed(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
         return await self._of(owner, lambda file: file.listed(conditions, limit), [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +23,18 @@ class IndexedTurn:
     stems: Sequence[str]
 
 
+def latest_of(written: Sequence[IndexedTurn]) -> list[IndexedTurn]:
+    """Return what stands when all were written one after the other: each id once, and each key."""
+    latest = {one.turn.id: one for one in written}
+    holder = {one.turn.key: one.turn.id for one in written}
+    return [
+        one
+        if holder[one.turn.key] == one.turn.id or one.turn.key is None
+        else replace(one, turn=replace(one.turn, key=None))
+        for one in latest.values()
+    ]
+
+
 class TurnsStore(Protocol):
     """Turns of many owners; each operation is of one. A store that does not answer raises `UnavailableError`.
 
@@ -30,7 +42,10 @@ class TurnsStore(Protocol):
     """
 
     async def put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
-        """Write turns, all or none; one whose id is there replaces it, and keeps its place in its session."""
+        """Write turns, all or none; one whose id is there replaces it, and keeps its place in its session.
+
+        A key goes over to the last turn that brings it.
+        """
         ...
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
@@ -41,8 +56,8 @@ class TurnsStore(Protocol):
         """Return the turns that exist, by the numbers that a pool gives them."""
         ...
 
-    async def by_key(self, owner: str, key: str) -> Turn | None:
-        """Return the turn of a key."""
+    async def by_keys(self, owner: str, keys: Sequence[str]) -> dict[str, Turn]:
+        """Return the turns that exist, by their keys."""
         ...
 
     async def listed(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
