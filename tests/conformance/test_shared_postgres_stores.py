@@ -74,7 +74,8 @@ class Layers:
         INSERT INTO owners (name, next_row) SELECT unnest(%s::text[]), {EACH};
         INSERT INTO records SELECT o.number, n - 1, n::text, 'semantic', json_build_object('category', 'note',
             'subject', 'User', 'predicate', 'LIKES', 'object', 'tea ' || n, 'evidence_quote', 'tea ' || n)::text,
-            now(), now(), NULL, 1, 'active', NULL FROM owners AS o, generate_series(1, {EACH}) AS n ORDER BY n, o.number;
+            now(), now(), NULL, 1, 'active', NULL
+            FROM owners AS o, generate_series(1, {EACH}) AS n ORDER BY n, o.number;
         INSERT INTO vectors SELECT owner, row, layer, true, created_at, id, '[1,0]' FROM records;
         INSERT INTO postings SELECT owner, layer, 'tea', 0, (repeat('1', {EACH}) || repeat('0', 256 - {EACH}))::bit(256)
             FROM records GROUP BY owner, layer
@@ -195,7 +196,7 @@ async def test_a_plain_schema_is_taken_over_once_though_the_first_who_does_it_is
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-    while ask(f"SELECT 1 FROM pg_stat_activity WHERE pid = {waiting[0][0]}"):
+    while ask(f"SELECT 1 FROM pg_stat_activity WHERE pid = {waiting[0][0]}"):  # noqa: ASYNC110  (a server has no event)
         await asyncio.sleep(0.05)
     assert set(partitions(ask).values()) == {None}
     assert rows(ask, kind.tables) == before

@@ -18,7 +18,7 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL
 
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors
+from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors, vector_of
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema, partition_by_owner
 from memstory_reference.storage.vector_matrix import cosines
@@ -134,7 +134,7 @@ _GIVE_NUMBERS = """
 """
 _COUNTED = "SELECT count(*), coalesce(avg(words), 0) FROM turns WHERE owner = %s"
 _CANDIDATES = f"""
-    SELECT {COLUMNS}, stems, vector::real[] AS vector FROM turns
+    SELECT {COLUMNS}, stems, vector FROM turns
     WHERE owner = %s AND number = ANY (%s) ORDER BY number
 """  # noqa: S608
 _BESIDE = """
@@ -253,7 +253,8 @@ async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTu
 
 
 async def _fetched(connection: Connection, sql: str, given: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
+    # In binary: as text, the vectors of one search take ten times as long to write and to read as all the rest of it.
+    async with connection.cursor(row_factory=dict_row, binary=True) as cursor:
         await cursor.execute(SQL(sql), given)  # all statements are of this module
         return await cursor.fetchall()
 
@@ -313,8 +314,8 @@ async def _of_owner(connection: Connection, sql: str, owner: str, given: Sequenc
 
 
 async def _number(connection: Connection, owner: str, *, locked: bool = False) -> int | None:
-    sql = "SELECT number FROM owners WHERE name = %s" + " FOR UPDATE" * locked
-    found = await (await connection.execute(SQL(sql), (owner,))).fetchone()
+    sql = "SELECT number FROM owners WHERE name = %s"
+    found = await (await connection.execute(SQL(f"{sql} FOR UPDATE" if locked else sql), (owner,))).fetchone()
     return None if found is None else int(found[0])
 
 
@@ -369,7 +370,7 @@ async def _pool(
     before, after = np.array(sides, np.int64).reshape(-1, 2).T
     others = {other for side in sides for other in side if among is None or other in set(among)}
     read = await _fetched(connection, _CANDIDATES, [number, sorted(others.union(numbers))])
-    by_number = {row["number"]: np.array(row["vector"], np.float32) for row in read}
+    by_number = {row["number"]: vector_of(row["vector"]) for row in read}
     found_rows = [row for row in read if row["number"] in set(numbers)]
     nowhere = np.zeros(len(vector), np.float32)
     vectors, earlier, later = (

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
-import numpy as np
-
-from memstory_reference.storage.postgres.connections_store import VECTOR_HEAD, Connection
+from memstory_reference.storage.postgres.connections_store import Connection, vector_of
 from memstory_reference.storage.postgres.schema_store import partition_by_owner
 from memstory_reference.storage.vector_matrix import VectorMatrix
 from memstory_reference.systems.layers.identity import microseconds
@@ -160,8 +158,7 @@ async def vectors(connection: Connection, owner: int, layer: Layer) -> tuple[Ver
         for number, count, identifier, created_at, sent in await cursor.fetchall():
             at = (number, count)
             if identifier is not None:
-                row = np.frombuffer(sent, ">f4", offset=VECTOR_HEAD).astype(np.float32)
-                matrix.put(identifier, row, microseconds(created_at))
+                matrix.put(identifier, vector_of(sent), microseconds(created_at))
     return at, matrix
 
 
