@@ -3,8 +3,9 @@
 `python benchmarks/growth.py --part turns-postgres` fills a store for each size, measures them in alternation (every
 round asks each store once, the smallest first), writes a line of results for each, and removes what it filled. Stopped
 and started again, it goes on where it was. `--sizes 10000 100000` leaves out the others, `--plot` draws all results.
-A size whose loading takes longer than `--minutes`, or whose store is larger than `--gigabytes`, is given up; its line
-is then drawn on from the two sizes before it, and is marked as extrapolated.
+A size whose loading takes longer than `--minutes`, whose store is larger than `--gigabytes`, or whose calls fail because
+the store does not answer in time, is given up; its line is then drawn on from the two sizes before it, and is marked as
+extrapolated, with the reason.
 
 Vectors are drawn by chance, texts and questions are those of lifelines (turns) or made up (layers). An owner's
 memories come in four parts, between those of all others, as they do where people take turns. Stores are filled by
@@ -39,6 +40,7 @@ import numpy as np
 import psycopg
 
 from memstory.bundled import bundled_stories
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.embedded_postgres import EmbeddedPostgres
 from memstory_reference.composition.turns import open_sqlite_turns
 from memstory_reference.ports import Purpose, Vectors
@@ -419,9 +421,13 @@ def run(part: str, given: argparse.Namespace) -> None:
         full = [place for place in places if not loaded[place].get("given_up")]
         rounds = {place: list[dict[str, Any]]() for place in full}
         for number in range(given.rounds):
-            for place in full:
-                rounds[place].append(_round(part, place, number))
-                print(f"  round {number}, {place.size.memories:,}: asked", flush=True)
+            for place in tuple(full):
+                asked = _round(part, place, number)
+                print(f"  round {number}, {place.size.memories:,}: {asked.get('failed', 'asked')}", flush=True)
+                rounds[place].append(asked)
+                if "failed" in asked:
+                    loaded[place]["given_up"] = asked["failed"]
+                    full.remove(place)
         lines = list[dict[str, Any]]()
         for place in places:
             if place in full:
@@ -460,7 +466,11 @@ def _round(part: str, place: Place, number: int) -> dict[str, Any]:
 def _asked(part: str, memories: str, folder: str, url: str, number: str) -> None:
     system, engine, sizes = PARTS[part]
     size = next(size for size in sizes if size.memories == int(memories))
-    print(json.dumps(asyncio.run(ask(Place(system, engine, size, Path(folder), url), int(number)))))
+    try:
+        found = asyncio.run(ask(Place(system, engine, size, Path(folder), url), int(number)))
+    except UnavailableError as error:
+        found = {"failed": str(error)}
+    print(json.dumps(found))
 
 
 def read(file: Path) -> list[dict[str, Any]]:
@@ -555,8 +565,8 @@ def table(lines: Sequence[dict[str, Any]]) -> str:
     """Return the results as a table of Markdown."""
     rows = [
         (
-            "| system, engine | memories | owners | loaded a second | added, p50 | search p50 / p95 | first search of an "
-            "owner, p50 / p95 | opened | memory of the process / the server | disk |"
+            "| system, engine | memories | owners | loaded a second | added, p50 | search p50 / p95 | "
+            "first search of an owner, p50 / p95 | opened | memory of the process / the server | disk |"
         ),
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
