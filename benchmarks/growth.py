@@ -3,9 +3,9 @@
 `python benchmarks/growth.py --part turns-postgres` fills a store for each size, measures them in alternation (every
 round asks each store once, the smallest first), writes a line of results for each, and removes what it filled. Stopped
 and started again, it goes on where it was. `--sizes 10000 100000` leaves out the others, `--plot` draws all results.
-A size whose loading takes longer than `--minutes`, whose store is larger than `--gigabytes`, or whose calls fail because
-the store does not answer in time, is given up; its line is then drawn on from the two sizes before it, and is marked as
-extrapolated, with the reason.
+A size whose loading takes longer than `--minutes`, whose store is larger than `--gigabytes`, or whose store does not
+answer in time, is given up; its line is then drawn on from the two sizes before it, and is marked as extrapolated, with
+the reason.
 
 Vectors are drawn by chance, texts and questions are those of lifelines (turns) or made up (layers). An owner's
 memories come in four parts, between those of all others, as they do where people take turns. Stores are filled by
@@ -98,6 +98,7 @@ class Size:
                 yield owner, range(start, min(start + part, self.each))
 
 
+TABLES = "FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'"
 OF_A_THOUSAND = tuple(Size(memories // 1_000, 1_000) for memories in CURVE)
 OF_ONE = tuple(Size(1, memories) for memories in CURVE)
 MANY = tuple(Size(memories // 1_000, 1_000) for memories in (100_000, 1_000_000, 10_000_000))
@@ -256,24 +257,15 @@ class Place:
         if self.engine == "sqlite":
             return sum(file.stat().st_blocks * 512 for file in self.folder.rglob("*") if file.is_file())
         with psycopg.connect(self.url) as connection:
-            asked = "SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relnamespace = to_regnamespace(%s)"
-            toast = (
-                "SELECT coalesce(sum(pg_total_relation_size(reltoastrelid)), 0) FROM pg_class "
-                "WHERE relnamespace = to_regnamespace(%s) AND reltoastrelid <> 0"
-            )
-            return sum(
-                int(connection.execute(sql, (self._schema.schema,)).fetchone()[0] or 0) for sql in (asked, toast)
-            )  # type: ignore[index]
+            sized = f"SELECT pg_total_relation_size(oid) {TABLES}"
+            return sum(int(size) for (size,) in connection.execute(sized, (self._schema.schema,)).fetchall())
 
     def settle(self) -> None:
         """Do what a server does by itself some minutes after a load: count rows, clean up, write to the disk."""
         if self.engine == "postgres":
             with psycopg.connect(self.url, autocommit=True) as connection:
-                tables = (
-                    "SELECT oid::regclass::text FROM pg_class "
-                    "WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'"
-                )
-                for (table,) in connection.execute(tables, (self._schema.schema,)).fetchall():
+                named = f"SELECT oid::regclass::text {TABLES}"
+                for (table,) in connection.execute(named, (self._schema.schema,)).fetchall():
                     connection.execute(f"VACUUM ANALYZE {table}")
                 connection.execute("CHECKPOINT")
 
@@ -281,9 +273,12 @@ class Place:
         """Fill the store from where the last attempt has come to; `given_up` says why it was not filled."""
         (self.folder / "store").mkdir(parents=True, exist_ok=True)
         progress = self.folder / "progress.json"
-        known = json.loads(progress.read_text("utf-8")) if progress.exists() else {"steps": 0, "seconds": 0.0}
-        if known.get("given_up") or known.get("is_full"):
+        known: dict[str, Any] = {"steps": 0, "seconds": 0.0}
+        if progress.exists():
+            known = json.loads(progress.read_text("utf-8"))
+        if known.get("is_full"):
             return known
+        known.pop("given_up", None)
         filled, begun, steps = await self.opened(known["steps"] + 1), perf_counter(), list(self.size.steps())
         before = known["seconds"]
         for number, (owner, numbers) in enumerate(steps[known["steps"] :], known["steps"] + 1):
