@@ -4,8 +4,8 @@
 round asks each store once, the smallest first), writes a line of results for each, and removes what it filled. Stopped
 and started again, it goes on where it was. `--sizes 10000 100000` leaves out the others, `--plot` draws all results.
 A size whose loading takes longer than `--minutes`, whose store is larger than `--gigabytes`, or whose store does not
-answer in time, is given up; its line is then drawn on from the two sizes before it, and is marked as extrapolated, with
-the reason.
+answer in time, is given up; its line is then drawn on from the sizes before it, by a power law, and is marked as
+extrapolated, with the reason.
 
 Vectors are drawn by chance, texts and questions are those of lifelines (turns) or made up (layers). An owner's
 memories come in four parts, between those of all others, as they do where people take turns. Stores are filled by
@@ -29,7 +29,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from math import floor, log, log10
+from math import floor, log10
 from pathlib import Path
 from random import Random
 from statistics import median, quantiles
@@ -381,18 +381,20 @@ def summary(
 
 
 def drawn_on(place: Place, why: str, known: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the line of a size that was not measured: each figure as it would be if it grew on as it did before."""
-    one, two = known[-2:]
-    ratio = log(place.size.memories / two["memories"]) / log(two["memories"] / one["memories"])
+    """Return the line of a size that was not measured: each figure on the power law nearest to all that were."""
 
-    def further(was: Any, now: Any) -> Any:
-        if isinstance(now, dict):
-            return {name: further(was[name], now[name]) for name in now}
-        return now and round(now * (now / max(was, 1e-9)) ** ratio, 2)
+    def further(*found: Any) -> Any:
+        if isinstance(found[0], dict):
+            return {name: further(*(one[name] for one in found)) for name in found[0]}
+        if not all(found):
+            return None
+        slope, constant = np.polyfit(np.log([one["memories"] for one in known]), np.log(found), 1)
+        return round(float(np.exp(constant) * place.size.memories**slope), 2)
 
     figures = ("loaded_a_second", "add", "search", "first", "opening", "memory_mb", "server_mb", "disk_mb")
     named = {"owners": place.size.owners, "memories": place.size.memories, "extrapolated": True, "why": why}
-    return {**two, **{name: further(one[name], two[name]) for name in figures}, **named, "search_p95_of_rounds": None}
+    drawn = {name: further(*(one[name] for one in known)) for name in figures}
+    return {**known[-1], **drawn, **named, "search_p95_of_rounds": None}
 
 
 def run(part: str, given: argparse.Namespace) -> None:
