@@ -429,8 +429,8 @@ def run(part: str, given: argparse.Namespace) -> None:
         for place in places:
             if place in full:
                 lines.append(summary(part, place, loaded[place], rounds[place], begun))
-            elif len(lines) > 1:
-                lines.append(drawn_on(place, loaded[place]["given_up"], lines))
+            elif len(known := [line for line in lines if not line["extrapolated"]]) > 1:
+                lines.append(drawn_on(place, loaded[place]["given_up"], known))
         _write(given.results, part, lines)
         for line in lines:
             print(json.dumps(line), flush=True)
