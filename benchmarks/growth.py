@@ -381,7 +381,10 @@ def summary(
 
 
 def drawn_on(place: Place, why: str, known: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the line of a size that was not measured: each figure on the power law nearest to all that were."""
+    """Return the line of a size that was not measured: figures on the power law nearest to all that were.
+
+    What an add and a first search cost is left out: it hangs on the owner's memories, not on those of all.
+    """
 
     def further(*found: Any) -> Any:
         if isinstance(found[0], dict):
@@ -391,10 +394,10 @@ def drawn_on(place: Place, why: str, known: Sequence[dict[str, Any]]) -> dict[st
         slope, constant = np.polyfit(np.log([one["memories"] for one in known]), np.log(found), 1)
         return round(float(np.exp(constant) * place.size.memories**slope), 2)
 
-    figures = ("loaded_a_second", "add", "search", "first", "opening", "memory_mb", "server_mb", "disk_mb")
+    figures = ("loaded_a_second", "search", "opening", "memory_mb", "server_mb", "disk_mb")
     named = {"owners": place.size.owners, "memories": place.size.memories, "extrapolated": True, "why": why}
     drawn = {name: further(*(one[name] for one in known)) for name in figures}
-    return {**known[-1], **drawn, **named, "search_p95_of_rounds": None}
+    return {**known[-1], **drawn, **named, "add": None, "first": None, "search_p95_of_rounds": None}
 
 
 def run(part: str, given: argparse.Namespace) -> None:
@@ -486,7 +489,7 @@ DASHES = {"turns": "none", "layers": "6 4"}
 WIDE, HIGH, LEFT, TOP, APART = 340, 190, 46, 28, 36
 PANELS = (
     ("search, p95 in ms", lambda one: one["search"]["p95"]),
-    ("one memory added, p50 in ms", lambda one: one["add"]["p50"]),
+    ("one memory added, p50 in ms", lambda one: one["add"] and one["add"]["p50"]),
     ("opened and first search, in ms", lambda one: one["opening"]),
     ("on disk, in MB", lambda one: one["disk_mb"]),
 )
@@ -495,7 +498,12 @@ PANELS = (
 def plot(lines: Sequence[dict[str, Any]]) -> str:
     """Return the drawing of all results: a panel a figure, both axes logarithmic, what is extrapolated hollow."""
     drawn = [
-        _panel(title, [(one, of(one)) for one in lines], number % 2 * (WIDE + APART), number // 2 * (HIGH + 2 * APART))
+        _panel(
+            title,
+            [(one, value) for one in lines if (value := of(one)) is not None],
+            number % 2 * (WIDE + APART),
+            number // 2 * (HIGH + 2 * APART),
+        )
         for number, (title, of) in enumerate(PANELS)
     ]
     names = list(dict.fromkeys((one["system"], one["engine"], _owners(one)) for one in lines))
@@ -575,7 +583,7 @@ def table(lines: Sequence[dict[str, Any]]) -> str:
             f"{one['memories']:,}{' (extrapolated)' * one['extrapolated']}",
             f"{one['owners']:,}",
             f"{one['loaded_a_second']:,.0f}",
-            f"{one['add']['p50']:.0f} ms",
+            f"{one['add']['p50']:.0f} ms" if one["add"] else "–",
             f"{one['search']['p50']:.0f} / {one['search']['p95']:.0f} ms",
             first,
             f"{one['opening'] / 1000:.1f} s",
