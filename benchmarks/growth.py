@@ -515,7 +515,7 @@ def plot(lines: Sequence[dict[str, Any]]) -> str:
     )
     height = 2 * (HIGH + 2 * APART) + 18 * -(-len(names) // 3)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -8 {2 * WIDE + APART + 10} {height + 8}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -8 {2 * WIDE + 2 * APART} {height + 8}" '
         'font-family="sans-serif" font-size="11" fill="none"><style>text{fill:#444}</style>'
         f"<title>How turns and layers grow: memories along the bottom</title>{''.join(drawn)}{legend}</svg>\n"
     )
