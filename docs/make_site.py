@@ -25,7 +25,9 @@ def gather() -> None:
     shutil.rmtree(SOURCE, ignore_errors=True)
     published = (ROOT / "reports/baseline").glob("*.[mh]*")
     pages = [*(ROOT / "docs").rglob("*"), *published, *(ROOT / name for name in OUTSIDE)]
-    wanted = {page for page in pages if page.is_file() and page.suffix in {".md", ".html", ".png", ".json", ".css"}}
+    wanted = {
+        page for page in pages if page.is_file() and page.suffix in {".md", ".html", ".png", ".svg", ".json", ".css"}
+    }
     for page in wanted:
         copy = SOURCE / page.relative_to(ROOT).with_name(_site_name(page))
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from itertools import count
 
 import numpy as np
+import psycopg
 import pytest
 
 from memstory.contract.errors import UnavailableError
@@ -35,11 +36,14 @@ async def sqlite(folder, _request, model="fixed-2"):
 
 @asynccontextmanager
 async def postgres(folder, request, model="fixed-2"):
-    schema = f"s{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"
-    place = PostgresPlace(url=request.getfixturevalue("postgres_database"), schema=schema)
-    store = await open_postgres_turns(place, model=model)
+    store = await open_postgres_turns(postgres_place(folder, request), model=model)
     yield store
     await store.close()
+
+
+def postgres_place(folder, request):
+    schema = f"s{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"
+    return PostgresPlace(url=request.getfixturevalue("postgres_database"), schema=schema)
 
 
 STORES = {"sqlite": sqlite, "postgres": postgres}
@@ -295,8 +299,21 @@ async def test_a_schema_of_the_first_version_keeps_the_first_words_of_its_long_t
     long, whole = written("a", "boiler " * 119 + "radiator kettle"), written("b", "radiator " * 120)
     with monkeypatch.context() as older:
         older.setattr(postgres_store, "MIGRATIONS", postgres_store.MIGRATIONS[:1])
-        async with postgres(tmp_path, request) as store:
-            await store.put("ann", [replace(long, stems=[*long.stems, "kettl"]), whole, written("c", "tea")])
+        async with postgres(tmp_path, request):
+            pass
+    place = postgres_place(tmp_path, request)
+    with psycopg.connect(place.url, autocommit=True, options=f"-c search_path={place.schema},public") as connection:
+        connection.execute("INSERT INTO owners (name) VALUES ('ann')")
+        for one in (replace(long, stems=[*long.stems, "kettl"]), whole, written("c", "tea")):
+            connection.execute(
+                "INSERT INTO turns (owner, id, kind, noted_at, text, metadata, stems, words, vector) "
+                "VALUES (1, %s, 'note', %s, %s, '{}', %s, %s, '[1,0]')",
+                (one.turn.id, NOON.isoformat(), one.turn.text, " ".join(one.stems), len(one.stems)),
+            )
+        connection.execute(
+            "INSERT INTO postings SELECT owner, stem, number, count(*), words "
+            "FROM turns, unnest(string_to_array(stems, ' ')) AS stem GROUP BY owner, stem, number, words"
+        )
     async with postgres(tmp_path, request) as store:
         pool, rows = await candidates(store, EAST, ["boiler", "radiat", "kettl"], 5, ANY)
         assert pool.holding == {"boiler": 1, "radiat": 2}

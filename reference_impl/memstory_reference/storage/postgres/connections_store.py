@@ -35,7 +35,7 @@ ANSWER_SECONDS = 10.0
 """How long one call may take before the server counts as one that does not answer; they take milliseconds."""
 
 
-VECTOR_HEAD = 4
+_VECTOR_HEAD = 4
 """Bytes of a vector in binary before its numbers, which are big-endian floats."""
 
 
@@ -46,6 +46,11 @@ class VectorDumper(Dumper):
 
     def dump(self, obj: NDArray[np.float32]) -> bytes:
         return struct.pack(">HH", len(obj), 0) + obj.astype(">f4").tobytes()
+
+
+def vector_of(sent: bytes) -> NDArray[np.float32]:
+    """Return the vector that a binary cursor has read."""
+    return np.frombuffer(sent, ">f4", offset=_VECTOR_HEAD).astype(np.float32)
 
 
 class Connections:

@@ -22,7 +22,10 @@ _ONE_AT_A_TIME = 0x6D656D73746F7279
 """The advisory lock of all who migrate in one database."""
 
 OPENING_SECONDS = 60.0
-"""How long an opening may take; it waits for another that migrates."""
+"""How long an opening may wait, be it for another that migrates; its own migrations may take what they take."""
+
+PARTITIONS = 16
+"""Parts of a table by hash of the owner. More cost every new schema: 64 take a second to make."""
 
 _VERSION = "schema"
 _PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots")
@@ -46,12 +49,32 @@ async def open_schema(
         StoreConflictError: a newer program made the schema.
         UnavailableError: nobody answers.
     """
-    async with _alone(connections) as connection:
+    async with _alone(connections) as (connection, limit):
         if with_vectors:
             vector = await _vectors(connection)
             for one in with_vectors:
                 one.use_vectors(vector)
-        return await _migrate(connection, place, migrations, about or {})
+        return await _migrate(connection, place, migrations, about or {}, limit)
+
+
+def partition_by_owner(table: str, *keys: str) -> str:
+    """Return the SQL by which a plain table becomes a partitioned one with the same rows, each owner's side by side.
+
+    It has the `keys`, each of which begins with the owner, and no other index, identity or foreign key.
+    """
+    parts = "".join(
+        f"CREATE TABLE {table}_{part} PARTITION OF {table} FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part});"
+        for part in range(PARTITIONS)
+    )
+    # Indexes last: then they have the names that those of the plain table had, and are built at once.
+    return f"""
+    ALTER TABLE {table} RENAME TO {table}_whole;
+    CREATE TABLE {table} (LIKE {table}_whole INCLUDING DEFAULTS INCLUDING STORAGE) PARTITION BY HASH (owner);
+    {parts}
+    INSERT INTO {table} SELECT * FROM {table}_whole ORDER BY owner;
+    DROP TABLE {table}_whole;
+    {"".join(f"ALTER TABLE {table} ADD {key};" for key in keys)}
+    """  # noqa: S608  (names of our own tables)
 
 
 async def claim_schema(place: PostgresPlace, owner: str) -> None:
@@ -86,18 +109,18 @@ async def drop_schemas(place: PostgresPlace) -> None:
 @asynccontextmanager
 async def _alone_in(place: PostgresPlace) -> AsyncIterator[Connection]:
     connections = Connections(place, size=1)
-    async with _alone(connections) as connection:
+    async with _alone(connections) as (connection, _):
         yield connection
     await connections.close()
 
 
 @asynccontextmanager
-async def _alone(connections: Connections) -> AsyncIterator[Connection]:
-    """Lend a connection in a transaction that nobody else can make or remove schemas beside."""
+async def _alone(connections: Connections) -> AsyncIterator[tuple[Connection, asyncio.Timeout]]:
+    """Lend a connection in a transaction that nobody else can make or remove schemas beside, and its time limit."""
     try:
-        async with asyncio.timeout(OPENING_SECONDS), connections.one() as connection, connection.transaction():
+        async with asyncio.timeout(OPENING_SECONDS) as limit, connections.one() as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ONE_AT_A_TIME,))
-            yield connection
+            yield connection, limit
     except TimeoutError as error:
         raise UnavailableError(f"Postgres has not answered for {OPENING_SECONDS:g} seconds") from error
     except errors.InsufficientPrivilege as error:
@@ -131,7 +154,11 @@ async def _vectors(connection: Connection) -> TypeInfo:
 
 
 async def _migrate(
-    connection: Connection, place: PostgresPlace, migrations: Sequence[str], about: Mapping[str, str]
+    connection: Connection,
+    place: PostgresPlace,
+    migrations: Sequence[str],
+    about: Mapping[str, str],
+    limit: asyncio.Timeout,
 ) -> dict[str, str]:
     known = await (await connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", (place.schema,))).fetchone()
     if known == (False,):
@@ -146,6 +173,7 @@ async def _migrate(
             f"the schema {place.schema!r} has version {version}, this program knows {len(migrations)}: "
             "use a newer memstory, or another schema"
         )
+    limit.reschedule(None)  # a table that is written anew takes minutes
     for migration in migrations[version:]:
         await connection.execute(migration)
     if 0 < version < len(migrations):

@@ -1,12 +1,15 @@
 """Turns in Postgres: the store that several processes and machines share. Vectors are searched exactly, by pgvector.
 
-A writer holds the owner's row until the end of the transaction, so that numbers give the order of adding.
+A writer holds the owner's row until the end of the transaction, so that numbers give the order of adding, and who
+deletes finds all words of a turn. Tables are partitioned by owner, so every statement has the owner's number: a planner
+that does not know it looks at all partitions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from itertools import count
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -15,9 +18,9 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL
 
 from memstory_reference.errors import OtherModelError, StoreConflictError
-from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors
+from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors, vector_of
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import open_schema
+from memstory_reference.storage.postgres.schema_store import open_schema, partition_by_owner
 from memstory_reference.storage.vector_matrix import cosines
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import (
@@ -93,15 +96,22 @@ MIGRATIONS: Sequence[str] = (
         FROM turns, unnest(string_to_array(stems, ' ')) AS stem
         WHERE words = {STEMS} GROUP BY owner, number, stem ON CONFLICT DO NOTHING;
     """,  # noqa: S608
+    # Numbers are the owner's own from here on: one sequence for all would have to be asked wherever its rows lie.
+    f"""
+    ALTER TABLE owners ADD last_number int NOT NULL DEFAULT 0;
+    UPDATE owners SET last_number = coalesce((SELECT max(number) FROM turns WHERE owner = owners.number), 0);
+    {partition_by_owner("postings", "PRIMARY KEY (owner, stem, number)")}
+    CREATE INDEX by_turn ON postings (owner, number);
+    {partition_by_owner("turns", "PRIMARY KEY (owner, id)", "UNIQUE (owner, number)", "UNIQUE (owner, key)")}
+    CREATE INDEX by_session ON turns (owner, session, number);
+    """,  # noqa: S608
 )
-_OWNER = "(SELECT number FROM owners WHERE name = %s)"
 _ALL = (*WRITTEN_COLUMNS, "stems", "words", "vector")
 _UPDATE = f"UPDATE turns SET ({', '.join(_ALL)}) = ({', '.join(['%s'] * len(_ALL))}) WHERE owner = %s AND number = %s"  # noqa: S608
 _FREE = """
     UPDATE turns SET key = NULL FROM unnest(%s::text[], %s::text[]) AS u (key, id)
     WHERE owner = %s AND turns.key = u.key AND turns.id <> u.id
 """
-_NUMBERS = "SELECT nextval(pg_get_serial_sequence('turns', 'number')) AS number FROM generate_series(1, %s)"
 _COPY_TURNS = f"COPY turns (owner, number, {', '.join(_ALL)}) FROM STDIN (FORMAT BINARY)"
 _TURN_TYPES = ("int4", "int4", *["text"] * (len(_ALL) - 2), "int4", "vector")
 _COPY_POSTINGS = "COPY postings (owner, stem, number, times, words) FROM STDIN (FORMAT BINARY)"
@@ -118,12 +128,13 @@ _NEAREST = """
     SELECT number FROM turns WHERE owner = %(owner)s AND (%(among)s::int[] IS NULL OR number = ANY (%(among)s))
     ORDER BY vector <=> %(vector)s, number LIMIT %(size)s
 """
-_COUNTED = """
-    SELECT o.number, count(t.id), coalesce(avg(t.words), 0) FROM owners AS o LEFT JOIN turns AS t ON t.owner = o.number
-    WHERE o.name = %s GROUP BY o.number
+_GIVE_NUMBERS = """
+    INSERT INTO owners AS o (name, last_number) VALUES (%s, %s)
+    ON CONFLICT (name) DO UPDATE SET last_number = o.last_number + excluded.last_number RETURNING number, last_number
 """
+_COUNTED = "SELECT count(*), coalesce(avg(words), 0) FROM turns WHERE owner = %s"
 _CANDIDATES = f"""
-    SELECT {COLUMNS}, stems, vector::real[] AS vector FROM turns
+    SELECT {COLUMNS}, stems, vector FROM turns
     WHERE owner = %s AND number = ANY (%s) ORDER BY number
 """  # noqa: S608
 _BESIDE = """
@@ -149,17 +160,17 @@ class PostgresTurns:
                 await _put(connection, owner, latest_of(written))
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND id = ANY (%s)"  # noqa: S608
+        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND id = ANY (%s)"  # noqa: S608
         rows = await self._rows(sql, owner, list(ids))
         found = {row["id"]: turn_of(row) for row in rows}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     async def numbered(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND number = ANY (%s) ORDER BY number"  # noqa: S608
+        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND number = ANY (%s) ORDER BY number"  # noqa: S608
         return {row["number"]: turn_of(row) for row in await self._rows(sql, owner, list(numbers))}
 
     async def by_keys(self, owner: str, keys: Sequence[str]) -> dict[str, Turn]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND key = ANY (%s)"  # noqa: S608
+        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND key = ANY (%s)"  # noqa: S608
         return {row["key"]: turn_of(row) for row in await self._rows(sql, owner, list(keys))}
 
     async def listed(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
@@ -176,27 +187,25 @@ class PostgresTurns:
             return await _pool(connection, owner, vector, list(stems), size=size, among=among)
 
     async def speakers(self, owner: str) -> Collection[str]:
-        sql = f"SELECT DISTINCT speaker FROM turns WHERE owner = {_OWNER} AND speaker IS NOT NULL"  # noqa: S608
+        sql = "SELECT DISTINCT speaker FROM turns WHERE owner = %s AND speaker IS NOT NULL"
         return {row["speaker"] for row in await self._rows(sql, owner)}
 
     async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        sql = f"DELETE FROM turns WHERE owner = {_OWNER} AND id = ANY (%s) RETURNING id"  # noqa: S608
-        gone = {row["id"] for row in await self._rows(sql, owner, list(ids))}
+        gone = set(await self._call(_delete, owner, "id = ANY (%s)", list(ids)))
         return [one for one in dict.fromkeys(ids) if one in gone]
 
     async def forget_session(self, owner: str, session: str) -> int:
-        sql = f"DELETE FROM turns WHERE owner = {_OWNER} AND session = %s RETURNING id"  # noqa: S608
-        return len(await self._rows(sql, owner, session))
+        return len(await self._call(_delete, owner, "session = %s", session))
 
     async def forget_owner(self, owner: str) -> int:
         return await self._call(_forget_owner, owner)
 
     async def owners(self) -> list[str]:
         sql = "SELECT name FROM owners WHERE EXISTS (SELECT FROM turns WHERE owner = owners.number)"
-        return sorted(row["name"] for row in await self._rows(sql))
+        return sorted(row["name"] for row in await self._call(_fetched, sql, ()))
 
     async def count(self, owner: str) -> int:
-        rows = await self._rows(f"SELECT count(*) AS turns FROM turns WHERE owner = {_OWNER}", owner)  # noqa: S608
+        rows = await self._rows("SELECT count(*) AS turns FROM turns WHERE owner = %s", owner)
         return int(rows[0]["turns"])
 
     async def unreadable(self, owner: str) -> int:
@@ -206,14 +215,15 @@ class PostgresTurns:
         await self._connections.close()
 
     async def _meeting(self, owner: str, conditions: Conditions) -> list[tuple[int, Turn]]:
-        sql, given = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER}", [owner]  # noqa: S608
+        sql, given = f"SELECT {COLUMNS} FROM turns WHERE owner = %s", list[str]()  # noqa: S608
         if conditions.session is not None:
-            sql, given = f"{sql} AND session = %s", [owner, conditions.session]
-        rows = await self._rows(f"{sql} ORDER BY number", *given)
+            sql, given = f"{sql} AND session = %s", [conditions.session]
+        rows = await self._rows(f"{sql} ORDER BY number", owner, *given)
         return [(row["number"], turn) for row in rows if conditions.admits(turn := turn_of(row))]
 
-    async def _rows(self, sql: str, *given: Any) -> list[dict[str, Any]]:
-        return await self._call(_fetched, sql, given)
+    async def _rows(self, sql: str, owner: str, *given: Any) -> list[dict[str, Any]]:
+        """Return the rows of a statement whose first value is the owner's number."""
+        return await self._call(_of_owner, sql, owner, given)
 
     async def _call(
         self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
@@ -245,15 +255,15 @@ async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTu
 
 
 async def _fetched(connection: Connection, sql: str, given: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
+    # In binary: as text, the vectors of one search take ten times as long to write and to read as all the rest of it.
+    async with connection.cursor(row_factory=dict_row, binary=True) as cursor:
         await cursor.execute(SQL(sql), given)  # all statements are of this module
         return await cursor.fetchall()
 
 
 async def _put(connection: Connection, owner: str, written: Sequence[IndexedTurn]) -> None:
     async with connection.transaction():
-        await connection.execute("INSERT INTO owners (name) VALUES (%s) ON CONFLICT DO NOTHING", (owner,))
-        (number,) = await _one(connection, "SELECT number FROM owners WHERE name = %s FOR UPDATE", owner)
+        number, last = await _one(connection, _GIVE_NUMBERS, owner, len(written))
         await _check_dimension(connection, number, len(written[0].vector))
         keys = {one.turn.id: one.turn.key for one in written if one.turn.key is not None}
         if keys:
@@ -262,8 +272,7 @@ async def _put(connection: Connection, owner: str, written: Sequence[IndexedTurn
         rows = await _fetched(connection, sql, [number, [one.turn.id for one in written]])
         known = {row["id"]: row["number"] for row in rows}
         new = [one.turn.id for one in written if one.turn.id not in known]
-        fresh = sorted(row["number"] for row in await _fetched(connection, _NUMBERS, [len(new)]))
-        numbers = known | dict(zip(new, fresh, strict=True))
+        numbers = known | dict(zip(new, count(last - len(written) + 1), strict=False))
         await _write(connection, number, [(numbers[one.turn.id], one) for one in written], replaced=set(known.values()))
 
 
@@ -302,11 +311,35 @@ async def _check_dimension(connection: Connection, owner: int, dimension: int) -
         )
 
 
+async def _of_owner(connection: Connection, sql: str, owner: str, given: Sequence[Any]) -> list[dict[str, Any]]:
+    return await _fetched(connection, sql, (await _number(connection, owner), *given))
+
+
+async def _number(connection: Connection, owner: str, *, locked: bool = False) -> int | None:
+    sql = "SELECT number FROM owners WHERE name = %s"
+    found = await (await connection.execute(SQL(f"{sql} FOR UPDATE" if locked else sql), (owner,))).fetchone()
+    return None if found is None else int(found[0])
+
+
+async def _delete(connection: Connection, owner: str, condition: str, value: object) -> list[str]:
+    async with connection.transaction():
+        number = await _number(connection, owner, locked=True)
+        if number is None:
+            return []
+        sql = f"DELETE FROM turns WHERE owner = %s AND {condition} RETURNING id, number"  # noqa: S608  (two fixed conditions)
+        gone = await _fetched(connection, sql, (number, value))
+        sql = "DELETE FROM postings WHERE owner = %s AND number = ANY (%s)"
+        await connection.execute(sql, (number, [row["number"] for row in gone]))
+    return [row["id"] for row in gone]
+
+
 async def _forget_owner(connection: Connection, owner: str) -> int:
     async with connection.transaction():
-        gone = await _fetched(connection, f"SELECT count(*) AS turns FROM turns WHERE owner = {_OWNER}", [owner])  # noqa: S608
-        await connection.execute("DELETE FROM owners WHERE name = %s", (owner,))
-    return int(gone[0]["turns"])
+        number = await _number(connection, owner, locked=True)
+        await connection.execute("DELETE FROM postings WHERE owner = %s", (number,))
+        gone = await connection.execute("DELETE FROM turns WHERE owner = %s", (number,))
+        await connection.execute("DELETE FROM owners WHERE number = %s", (number,))
+    return gone.rowcount
 
 
 async def _pool(
@@ -318,11 +351,13 @@ async def _pool(
     size: int,
     among: list[int] | None,
 ) -> Pool:
-    sql = _COUNTED
-    found = await (await connection.execute(sql, (owner,))).fetchone()
-    if found is None or not found[1]:
+    number = await _number(connection, owner)
+    if number is None:
         return empty_pool()
-    number, turns, mean = int(found[0]), int(found[1]), float(found[2])
+    turns, mean = await _one(connection, _COUNTED, number)
+    if not turns:
+        return empty_pool()
+    mean = float(mean)
     await _check_dimension(connection, number, len(vector))
     counted = "SELECT stem, count(*) AS turns FROM postings WHERE owner = %s AND stem = ANY (%s) GROUP BY stem"
     holding = {row["stem"]: row["turns"] for row in await _fetched(connection, counted, [number, stems])}
@@ -337,7 +372,7 @@ async def _pool(
     before, after = np.array(sides, np.int64).reshape(-1, 2).T
     others = {other for side in sides for other in side if among is None or other in set(among)}
     read = await _fetched(connection, _CANDIDATES, [number, sorted(others.union(numbers))])
-    by_number = {row["number"]: np.array(row["vector"], np.float32) for row in read}
+    by_number = {row["number"]: vector_of(row["vector"]) for row in read}
     found_rows = [row for row in read if row["number"] in set(numbers)]
     nowhere = np.zeros(len(vector), np.float32)
     vectors, earlier, later = (

@@ -6,11 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Any
 
-import numpy as np
-
-from memstory_reference.storage.postgres.connections_store import VECTOR_HEAD, Connection
+from memstory_reference.storage.postgres.connections_store import Connection, vector_of
+from memstory_reference.storage.postgres.schema_store import partition_by_owner
 from memstory_reference.storage.vector_matrix import VectorMatrix
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, content_of
@@ -86,11 +84,17 @@ MIGRATIONS: Sequence[str] = (
     'CREATE TABLE recall_off (owner text COLLATE "C" PRIMARY KEY);',
     # Processes that hold an owner's vectors in memory see from it that somebody has written.
     "ALTER TABLE owners ADD version int NOT NULL DEFAULT 0;",
+    f"""
+    {partition_by_owner("records", "PRIMARY KEY (owner, id)", "UNIQUE (owner, row)")}
+    CREATE INDEX by_age ON records (owner, layer, standing, created_at DESC, id);
+    {partition_by_owner("vectors", "PRIMARY KEY (owner, row)")}
+    CREATE INDEX by_owner ON vectors (owner, layer) WHERE active;
+    {partition_by_owner("postings", "PRIMARY KEY (owner, layer, token, part)")}
+    """,
 )
 
 COLUMNS = "r.id, r.layer, r.content, r.created_at, r.updated_at, r.session, r.count, r.standing, r.superseded_by"
 FROM = "FROM records AS r"
-_NUMBER = "(SELECT number FROM owners WHERE name = %(owner)s)"
 
 
 def storable_ids(ids: Sequence[str]) -> list[str]:
@@ -103,8 +107,9 @@ async def get_rows(connection: Connection, owner: str, ids: Sequence[str]) -> li
     wanted = storable_ids(ids)
     found = await _records(
         connection,
-        f"SELECT {COLUMNS} {FROM} WHERE owner = {_NUMBER} AND id = ANY(%(ids)s)",
-        {"owner": owner, "ids": wanted},
+        f"SELECT {COLUMNS} {FROM} WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
+        owner,
+        ids=wanted,
     )
     by_id = {one.id: one for one in found}
     return [by_id[one] for one in wanted if one in by_id]
@@ -116,10 +121,22 @@ async def list_rows(
     """Return rows, newest first, ties by id."""
     return await _records(
         connection,
-        f"SELECT {COLUMNS} {FROM} WHERE owner = {_NUMBER} AND layer = ANY(%(layers)s) "
+        f"SELECT {COLUMNS} {FROM} WHERE owner = %(owner)s AND layer = ANY(%(layers)s) "
         "AND standing = ANY(%(standings)s) ORDER BY created_at DESC, id LIMIT %(limit)s",
-        {"owner": owner, "layers": _words(layers), "standings": _words(standings), "limit": limit},
+        owner,
+        layers=_words(layers),
+        standings=_words(standings),
+        limit=limit,
     )
+
+
+async def owner_number(connection: Connection, owner: str) -> int | None:
+    """Return the number that an owner's rows have; None of one that has nothing.
+
+    Statements get it as a value: a planner that has to look it up itself looks at the partitions of all owners.
+    """
+    cursor = await connection.execute("SELECT number FROM owners WHERE name = %s", (owner,))
+    return next((int(number) for (number,) in await cursor.fetchall()), None)
 
 
 async def version(connection: Connection, owner: str) -> Version | None:
@@ -128,20 +145,20 @@ async def version(connection: Connection, owner: str) -> Version | None:
     return await cursor.fetchone()
 
 
-async def vectors(connection: Connection, owner: str, layer: Layer) -> tuple[Version | None, VectorMatrix]:
-    """Return the active vectors of an owner's layer as they are at a version."""
+async def vectors(connection: Connection, owner: int, layer: Layer) -> tuple[Version | None, VectorMatrix]:
+    """Return the active vectors of a layer of the owner with this number, as they are at a version."""
     matrix, at = VectorMatrix(), None
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(
             "SELECT o.number, o.version, v.id, v.created_at, v.vector FROM owners AS o "
-            "LEFT JOIN vectors AS v ON v.owner = o.number AND v.layer = %s AND v.active WHERE o.name = %s",
-            (str(layer), owner),
+            "LEFT JOIN vectors AS v ON v.owner = %(owner)s AND v.layer = %(layer)s AND v.active "
+            "WHERE o.number = %(owner)s",
+            {"owner": owner, "layer": str(layer)},
         )
         for number, count, identifier, created_at, sent in await cursor.fetchall():
             at = (number, count)
             if identifier is not None:
-                row = np.frombuffer(sent, ">f4", offset=VECTOR_HEAD).astype(np.float32)
-                matrix.put(identifier, row, microseconds(created_at))
+                matrix.put(identifier, vector_of(sent), microseconds(created_at))
     return at, matrix
 
 
@@ -149,15 +166,16 @@ async def rows_by_tokens(
     connection: Connection, owner: str, layer: Layer, tokens: AbstractSet[str], *, limit: int, since: datetime | None
 ) -> list[ScoredRow]:
     """Return the active rows by their share of `tokens`."""
-    numbers, held = await rows_with_tokens(connection, owner, layer, tokens)
+    number = await owner_number(connection, owner)
+    numbers, held = await rows_with_tokens(connection, number, layer, tokens)
     if not len(numbers):
         return []
     # With a date it is not known yet which rows count.
     numbers, held = best_by_tokens(numbers, held, limit if since is None else None)
     cursor = await connection.execute(
-        f"SELECT row, id, created_at {FROM} WHERE owner = {_NUMBER} AND row = ANY(%(rows)s) "
+        f"SELECT row, id, created_at {FROM} WHERE owner = %(owner)s AND row = ANY(%(rows)s) "
         "AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s) ORDER BY created_at DESC, id",
-        {"owner": owner, "rows": numbers.tolist(), "since": since},
+        {"owner": number, "rows": numbers.tolist(), "since": since},
     )
     share = dict(zip(numbers.tolist(), (held / len(tokens)).tolist(), strict=True))
     found = [
@@ -169,7 +187,8 @@ async def rows_by_tokens(
 async def count_rows(connection: Connection, owner: str) -> Mapping[tuple[Layer, Standing], int]:
     """Count an owner's rows."""
     cursor = await connection.execute(
-        f"SELECT layer, standing, count(*) {FROM} WHERE owner = {_NUMBER} GROUP BY 1, 2", {"owner": owner}
+        f"SELECT layer, standing, count(*) {FROM} WHERE owner = %(owner)s GROUP BY 1, 2",
+        {"owner": await owner_number(connection, owner)},
     )
     return {(Layer(layer), Standing(standing)): count for layer, standing, count in await cursor.fetchall()}
 
@@ -178,9 +197,10 @@ async def rows_without_vector(connection: Connection, owner: str, limit: int) ->
     """Return active rows that have no vector, oldest first."""
     return await _records(
         connection,
-        f"SELECT {COLUMNS} {FROM} LEFT JOIN vectors AS v USING (owner, row) WHERE r.owner = {_NUMBER} "
+        f"SELECT {COLUMNS} {FROM} LEFT JOIN vectors AS v USING (owner, row) WHERE r.owner = %(owner)s "
         "AND r.standing = 'active' AND v.row IS NULL ORDER BY r.created_at, r.id LIMIT %(limit)s",
-        {"owner": owner, "limit": limit},
+        owner,
+        limit=limit,
     )
 
 
@@ -196,9 +216,10 @@ async def is_recall_on(connection: Connection, owner: str) -> bool:
     return await cursor.fetchone() is None
 
 
-async def _records(connection: Connection, query: str, values: Mapping[str, Any]) -> list[MemoryRecord]:
-    cursor = await connection.execute(query, values)
-    return [record_of(values["owner"], *row) for row in await cursor.fetchall()]
+async def _records(connection: Connection, query: str, owner: str, **values: object) -> list[MemoryRecord]:
+    """Return the records of a query that knows the owner's number as `owner`."""
+    cursor = await connection.execute(query, {"owner": await owner_number(connection, owner), **values})
+    return [record_of(owner, *row) for row in await cursor.fetchall()]
 
 
 def record_of(  # noqa: PLR0917  (the columns, as COLUMNS has them)

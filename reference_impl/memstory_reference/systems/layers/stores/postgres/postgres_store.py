@@ -161,9 +161,11 @@ class PostgresStore:
 
     async def _matrix(self, connection: Connection, owner: str, layer: Layer) -> VectorMatrix:
         version = await rows.version(connection, owner)
-        held = self._vectors.get(owner, layer, version) if version else None
+        if version is None:
+            return VectorMatrix()
+        held = self._vectors.get(owner, layer, version)
         if held is None:
-            version, held = await rows.vectors(connection, owner, layer)
+            version, held = await rows.vectors(connection, version[0], layer)
             if version:
                 self._vectors.keep(owner, layer, version, held)
         return held

@@ -54,12 +54,11 @@ async def unindex(connection: Connection, rows: Iterable[tuple[int, int, MemoryR
 
 
 async def rows_with_tokens(
-    connection: Connection, owner: str, layer: Layer, tokens: AbstractSet[str]
+    connection: Connection, owner: int | None, layer: Layer, tokens: AbstractSet[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the rows that hold any of the tokens, and how many each holds."""
+    """Return the numbers of the rows of an owner's number that hold any of the tokens, and how many each holds."""
     cursor = await connection.execute(
-        "SELECT part, bits::text FROM postings WHERE owner = (SELECT number FROM owners WHERE name = %s) "
-        "AND layer = %s AND token = ANY(%s)",
+        "SELECT part, bits::text FROM postings WHERE owner = %s AND layer = %s AND token = ANY(%s)",
         (owner, str(layer), [_entry(token) for token in tokens]),
     )
     found = await cursor.fetchall()

@@ -1,0 +1,20 @@
+"""A schema is brought up to date however long that takes; only waiting for it has a limit."""
+
+import pytest
+
+from memstory_reference.storage.postgres import schema_store
+from memstory_reference.storage.postgres.connections_store import Connections
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.schema_store import open_schema
+
+
+@pytest.mark.slow
+async def test_a_migration_may_take_longer_than_an_opening_waits(postgres_database, monkeypatch):
+    monkeypatch.setattr(schema_store, "OPENING_SECONDS", 5.0)
+    place = PostgresPlace(url=postgres_database)
+    connections = Connections(place, size=1)
+    about = await open_schema(connections, place, ["SELECT pg_sleep(5.5)"], {"model": "fixed"})
+    again = await open_schema(connections, place, ["SELECT pg_sleep(5.5)"])
+    await connections.close()
+    assert about["model"] == again["model"] == "fixed"
+    assert (about["schema"], again["schema"]) == ("0", "1")
