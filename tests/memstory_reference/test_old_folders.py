@@ -58,10 +58,14 @@ OLD = {
         takeover="observations.sqlite3: taken over from an earlier version of memstory (schema 1, now 2)",
     ),
     "layers": Old(system="layers", forgotten="chess"),
-    "layers-postgres": Old(system="layers", forgotten="chess"),
+    "layers-postgres": Old(
+        system="layers",
+        forgotten="chess",
+        takeover="the schema 'layers': taken over from an earlier version of memstory (4, now 5)",
+    ),
     "turns": Old(system="turns"),
     "turns-postgres": Old(
-        system="turns", takeover="the schema 'turns': taken over from an earlier version of memstory (1, now 2)"
+        system="turns", takeover="the schema 'turns': taken over from an earlier version of memstory (1, now 3)"
     ),
 }
 

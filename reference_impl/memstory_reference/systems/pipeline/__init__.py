@@ -11,5 +11,6 @@ __all__ = [
     "selection",
     "service",
     "settings",
+    "stores",
     "system",
 ]

@@ -1,3 +1,3 @@
 """Where turns are kept: in files of this machine, or in Postgres."""
 
-__all__ = ["postgres_store", "sqlite_store", "store"]
+__all__ = ["owner_store", "postgres_store", "sqlite_store", "store"]
