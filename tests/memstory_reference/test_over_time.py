@@ -199,6 +199,18 @@ def test_what_is_exported_comes_back_equal_by_the_library(system, folder, tmp_pa
     assert comparable(again) == comparable(exported)
 
 
+def test_the_sources_of_a_run_are_exported_and_come_back(tmp_path):
+    with open_memory("observations", tmp_path / "one", embedding_model="words") as memory:
+        memory.run(
+            "compress_and_store", task="Cafés near the port", output="One has a terrace.", sources=["page-1", "page-2"]
+        )
+        rows = memory.export_rows()
+    with open_memory("observations", tmp_path / "two", embedding_model="words") as memory:
+        assert memory.import_rows(rows) == []
+        assert memory.export_rows() == rows
+    assert rows[0]["metadata"]["sources"] == ["page-1", "page-2"]
+
+
 @pytest.mark.parametrize(
     ("system", "earlier", "later"),
     [("layers", "I live in Oslo.", "I live in Bergen."), ("pipeline", "I prefer Python.", "I now prefer Rust.")],

@@ -29,11 +29,6 @@ def unwrapped(store: VectorStore) -> VectorStore:
 Wrap = Callable[["VectorStore"], "VectorStore"]
 
 
-def is_store(folder: Path) -> bool:
-    """Say whether a vector store is in `folder`; nothing is opened or made."""
-    return any((folder / name).is_file() for name in (FILE, f"{COLLECTIONS}/chroma.sqlite3"))
-
-
 def drop_damaged(folder: Path) -> None:
     """Delete the vectors in `folder` if their file cannot be read; only for who can make them again."""
     if is_sound(folder / FILE):
@@ -66,6 +61,11 @@ async def open_store(
 
     Until it is closed this process owns the folder, which the other engine refuses.
     """
+    if server is None and (folder / "chroma.sqlite3").is_file() and not (folder / FILE).is_file():
+        raise StoreConflictError(
+            f"{folder} has its rows in Chroma itself, as a version before the first release wrote them; they are not read "
+            "any more. Choose another folder"
+        )
     if server is None and engine == CHROMA:
         if (folder / FILE).is_file():
             raise _other_engine(folder, SQLITE)

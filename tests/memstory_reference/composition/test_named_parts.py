@@ -5,7 +5,7 @@ from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.composition.chat_models import make_chat
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.composition.vector_stores import open_store
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, StoreConflictError
 
 HOST = "http://127.0.0.1:1"
 
@@ -35,3 +35,11 @@ def test_the_offline_model_names_itself_a_stand_in():
 async def test_a_chroma_server_that_does_not_answer_is_said_to_be_unavailable(tmp_path):
     with pytest.raises(UnavailableError, match="chroma run"):
         await open_store(tmp_path, FixedVectors({"a": [1, 0]}), server="127.0.0.1:1")
+
+
+async def test_a_folder_in_a_format_that_is_not_read_any_more_is_refused_and_stays_as_it_was(tmp_path):
+    (tmp_path / "chroma.sqlite3").write_bytes(b"rows")
+    for engine in ("sqlite", "chroma"):
+        with pytest.raises(StoreConflictError, match="not read any more"):
+            await open_store(tmp_path, FixedVectors({"a": [1, 0]}), engine=engine)
+    assert [one.name for one in tmp_path.iterdir()] == ["chroma.sqlite3"]

@@ -225,6 +225,7 @@ def _hit(observation: Observation) -> Hit:
             "task_type": observation.task_type,
             "score": observation.final_score,
             "rating": observation.rating,
+            **({"sources": list(observation.sources)} if observation.sources else {}),
         },
     )
 
@@ -240,6 +241,7 @@ def _observation_of_row(row: Mapping[str, Tree]) -> Observation:
         task_type=str(given.get("task_type", "research")),
         final_score=given.get("score"),
         rating=given.get("rating"),
+        sources=given.get("sources", ()),
         timestamp=datetime.fromisoformat(row["created_at"]),
     )
 
