@@ -63,8 +63,8 @@ async def open_store(
     """
     if server is None and (folder / "chroma.sqlite3").is_file() and not (folder / FILE).is_file():
         raise StoreConflictError(
-            f"{folder} has its rows in Chroma itself, as a version before the first release wrote them; they are not read "
-            "any more. Choose another folder"
+            f"{folder} has its rows in Chroma itself, as a version before the first release wrote them; they are not "
+            "read any more. Choose another folder"
         )
     if server is None and engine == CHROMA:
         if (folder / FILE).is_file():
