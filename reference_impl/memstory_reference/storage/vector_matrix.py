@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ DIGITS = 6
 
 SLACK = 1e-5
 """More than float32 can be wrong by in the product of two unit vectors of a few thousand numbers."""
+
+HELD_ROWS = 100_000
+"""Rows of all owners that a store holds in memory: 150 MB of vectors at 384 numbers."""
 
 _FIRST_CAPACITY = 16
 _LENGTH_SLACK = 1e-3
@@ -111,6 +114,18 @@ class VectorMatrix:
         if count:
             rows[:count], moments[:count] = self._rows[:count], self._moments[:count]
         self._rows, self._moments = rows, moments
+
+
+def surplus(rows: Sequence[int]) -> int:
+    """Return how many of the matrices that were read longest ago must go, by the rows of each; the latest stays.
+
+    >>> surplus([60_000, 30_000, 40_000]), surplus([200_000]), surplus([])
+    (1, 0, 0)
+    """
+    held, gone = sum(rows), 0
+    while held > HELD_ROWS and gone < len(rows) - 1:
+        held, gone = held - rows[gone], gone + 1
+    return gone
 
 
 def normalized_or_none(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:

@@ -26,7 +26,7 @@ from memstory_reference.adapters.vectors.vector_rows import check_model, checked
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.reindexing import EmbeddedFile
-from memstory_reference.storage.vector_matrix import VectorMatrix
+from memstory_reference.storage.vector_matrix import VectorMatrix, surplus
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +34,6 @@ FILE = "vectors.sqlite3"
 EMBEDDED_FILE = EmbeddedFile(name=FILE, schema=SCHEMA, tables=[EMBEDDED])
 INDEXES = ("chroma", "chroma.stale")
 """Folders in which an earlier version kept Chroma's index of the same rows: what is forgotten must not stay there."""
-
-HELD_ROWS = 100_000
-"""Rows of all owners held in memory: 150 MB of vectors at 384 numbers."""
 
 KEPT_CONDITIONS = 64
 """Conditions of one owner whose rows are known without looking at them again."""
@@ -167,9 +164,9 @@ class ExactStore:
             return _Held([])
         if rows.key not in self.held:
             self.held[rows.key] = _Held([one for one in rows.every() if np.asarray(one.vector).size == self.dimension])
+            for _ in range(surplus([len(one) for one in self.held.values()])):
+                self.held.popitem(last=False)
         self.held.move_to_end(rows.key)
-        while len(self.held) > 1 and sum(map(len, self.held.values())) > HELD_ROWS:
-            self.held.popitem(last=False)
         return self.held[rows.key]
 
     def _index(self, key: tuple[str, str]) -> CheckedIndex:

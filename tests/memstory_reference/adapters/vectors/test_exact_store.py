@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.vectors import exact_store
 from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, FILE, INDEXES, ExactStore
 from memstory_reference.adapters.vectors.stored_rows import is_sound
+from memstory_reference.storage import vector_matrix
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.reindexing import reindex
 
@@ -22,7 +22,7 @@ def _write_then_fail(database, sql, rows):
 
 
 async def test_longest_unused_owner_leaves_memory_and_is_found_again(rows_of, spread, monkeypatch):
-    monkeypatch.setattr(exact_store, "HELD_ROWS", 50)
+    monkeypatch.setattr(vector_matrix, "HELD_ROWS", 50)
     store = ExactStore(model="fixed")
     for owner in ("ana", "bob", "cid"):
         index = await store.index("memory", owner)

@@ -11,9 +11,6 @@ from memstory_reference.storage.vector_matrix import VectorMatrix
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.stores.store import ScoredRow
 
-KEPT_MATRICES = 128
-"""Owners' layers whose vectors stay in memory; the one searched longest ago goes first."""
-
 
 def nearest_of(matrix: VectorMatrix, query: NDArray[np.float32], limit: int, since: datetime | None) -> list[ScoredRow]:
     """Return the rows nearest to a vector of length 1, best first, ties by newer, then id."""

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database
-from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none
+from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, surplus
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.stores.found import KEPT_MATRICES, best_by_tokens, nearest_of
+from memstory_reference.systems.layers.stores.found import best_by_tokens, nearest_of
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.sqlite_rows_store import (
     SCHEMA,
@@ -196,9 +196,9 @@ class SqliteStore:
             self._matrices[key] = VectorMatrix()
             for identifier, row, moment in self._rows.vectors(owner, layer):
                 self._matrices[key].put(identifier, row, moment)
+            for _ in range(surplus([len(one) for one in self._matrices.values()])):
+                self._matrices.popitem(last=False)
         self._matrices.move_to_end(key)
-        while len(self._matrices) > KEPT_MATRICES:
-            self._matrices.popitem(last=False)
         return self._matrices[key]
 
     def _keep_in_step(self, written: Sequence[WrittenRow]) -> None:

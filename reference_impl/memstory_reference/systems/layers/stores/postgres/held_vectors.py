@@ -13,9 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.vector_matrix import VectorMatrix
+from memstory_reference.storage.vector_matrix import VectorMatrix, surplus
 from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.stores.found import KEPT_MATRICES
 
 Version: TypeAlias = tuple[int, int]
 """An owner's number, which a forgotten owner does not get again, and how often somebody has written for it."""
@@ -57,7 +56,7 @@ class HeldVectors:
         """Hold the vectors of a version; those of the layer that was searched longest ago go."""
         self._held[owner, layer] = (version, matrix)
         self._held.move_to_end((owner, layer))
-        while len(self._held) > KEPT_MATRICES:
+        for _ in range(surplus([len(one) for _, one in self._held.values()])):
             self._held.popitem(last=False)
 
     def follow(self, steps: Iterable[Step]) -> None:
