@@ -109,7 +109,8 @@ class NothingFactory(TargetFactory):
     spec: ClassVar[str | None] = "control:nothing"
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return frozenset({*operations(), *FEATURES, *(f"option.{name}" for name in options)})
+        # No story asks for `load`: it is a way to write, and this memory writes nothing.
+        return frozenset({*operations(), *FEATURES, *(f"option.{name}" for name in options)} - {"load"})
 
     def target(self) -> Target:
         return Nothing()
