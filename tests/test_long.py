@@ -53,7 +53,14 @@ def test_numbers(number):
 @pytest.fixture
 def checkout(tmp_path):
     """A folder with this program, its conftest and its settings, and a few tests of its own."""
-    for name in ("pyproject.toml", "tests/long.py", "tests/conftest.py", "tests/local_server.py", "tests/waiting.py"):
+    for name in (
+        "pyproject.toml",
+        "tests/long.py",
+        "tests/conftest.py",
+        "tests/local_server.py",
+        "tests/waiting.py",
+        "tests/small_model.py",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text("utf-8"), "utf-8")
     folder = tmp_path / "tests/memstory_reference"

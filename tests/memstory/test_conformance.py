@@ -10,7 +10,7 @@ import pytest
 
 from memstory.conformance import CHECKED, ELSEWHERE, TargetContract
 from memstory.contract.errors import MemstoryError, Refused
-from memstory.contract.target import Hit, Query, Receipt, Ref, Scope, ToolCall
+from memstory.contract.target import Hit, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall
 from memstory.controls import MUTANTS, Oracle, OracleFactory
 from memstory.controls.matching import is_past
 from memstory.language.capabilities import FEATURES, families, operations
@@ -305,6 +305,12 @@ class HasNoTools(Oracle):
         return ()
 
 
+class LoadsNothing(Oracle):
+    async def load(self, items, scope):
+        for item in items:
+            yield Receipt(items=[ReceiptItem(id="1", text=item.text)])
+
+
 lying = partial(factory_of, spec=None)
 LIES = {
     "add": (Renames, "test_an_added_text_is_found"),
@@ -329,6 +335,7 @@ LIES = {
     "feedback": (TakesNoRatings, "test_a_known_memory_can_be_rated"),
     "get.id": (FindsNoIds, "test_a_memory_is_looked_up_by_its_id"),
     "get.key": (FindsNoKeys, "test_a_memory_is_looked_up_by_its_key"),
+    "load": (LoadsNothing, "test_what_is_loaded_is_found"),
     "inspect.embedder": (Oracle, "test_what_can_be_looked_at_answers"),
     "list": (ListsTwo, "test_everything_that_was_added_is_listed"),
     "persistent": (ForgetsOnRestart, "test_what_was_acknowledged_outlives_a_restart"),

@@ -136,7 +136,7 @@ def test_a_memory_that_is_open_is_not_reindexed_and_says_how_it_is_shared(system
             reindex_memory(system, folder, embedding_model="random")
         with pytest.raises(FolderInUseError) as problem, opened(system, folder):
             pass
-    advice = {"topics": "chroma_server", "layers": "postgresql://", "turns": "postgresql://"}
+    advice = {"layers": "postgresql://", "turns": "postgresql://"}
     assert advice.get(system, "serve http") in str(problem.value)
 
 

@@ -60,6 +60,7 @@ ELSEWHERE: Final[Mapping[Capability, str]] = {
     "job.": "the arguments and the effect of a job are the target's own; its stories show them",
     "llm.scripted": "the prompts that rules must fit are the target's own; a call that fits none ends a story as error",
     "option.": "the values and the effect of an option are the target's own; its stories show them",
+    "preloaded": "only who filled a memory before can ask it: `retrieval: {preloaded: true}` does, and changes nothing",
     "rank.newest": _RANK,
     "rank.quality": _RANK,
     "rank.reward": _RANK,

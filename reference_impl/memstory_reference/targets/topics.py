@@ -30,9 +30,9 @@ class TopicsTarget(SystemTarget):
     options = OPTIONS
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        self._left = AsyncExitStack()
         chosen = topics_options(env.options, has_vectors=bool(env.vectors))
         self._settings, self._has_server = chosen.settings, chosen.has_server
-        self._left = AsyncExitStack()
         return environment_ports(env, self._make_embedder, profile=chosen.profile)
 
     async def _open_memory(self, workspace: Path) -> TopicsMemory:

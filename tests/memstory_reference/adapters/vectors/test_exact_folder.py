@@ -57,7 +57,7 @@ async def test_second_store_in_one_process_is_refused_until_the_first_is_closed(
 
 
 async def test_folder_of_another_process_is_refused(tmp_path, other_owner):
-    with pytest.raises(StoreConflictError, match="Close that one, choose another folder"):
+    with pytest.raises(StoreConflictError, match="Close that one, or choose another folder"):
         open_exact_folder(tmp_path, model="fixed")
     other_owner.kill()
     other_owner.wait()

@@ -65,7 +65,8 @@ async def test_vectors_that_are_gone_are_made_again(open_folder, folder):
 async def test_vectors_that_are_no_database_are_made_again(open_folder, folder, content, caplog):
     (folder / "vectors" / "vectors.sqlite3").write_bytes(content)
     assert await all_found(open_folder)
-    assert "made again" in caplog.text
+    # An empty file is an empty store, which is filled from the rows.
+    assert ("made again" in caplog.text) is bool(content)
 
 
 @pytest.mark.parametrize("seed", range(12))

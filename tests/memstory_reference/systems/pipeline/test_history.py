@@ -1,8 +1,5 @@
 """What was replaced or edited keeps its relations: preferences their history, summaries their originals."""
 
-import sqlite3
-
-import numpy as np
 import pytest
 
 TABS, SPACES = "I prefer tabs", "I prefer spaces"
@@ -123,52 +120,3 @@ async def test_a_successor_that_does_not_exist_replaces_nothing(make_service, na
             {"text": "I hate rain", "kind": "procedural", "id": "other"}]  # fmt: skip
     await service.import_rows(rows, "ann")
     assert sorted(await stated(service)) == ["I hate rain", TABS]
-
-
-FIRST_SCHEMA = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-INSERT INTO about VALUES ('schema', '1'), ('model', 'hashed-16');
-CREATE TABLE memories (row INTEGER PRIMARY KEY, owner TEXT NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL,
-    content TEXT NOT NULL, hash TEXT NOT NULL, session TEXT NOT NULL, importance REAL NOT NULL,
-    created_at TEXT NOT NULL, updated_at TEXT NOT NULL, role TEXT NOT NULL, source TEXT, times_seen INTEGER NOT NULL,
-    compressed INTEGER NOT NULL, summary TEXT, source_session TEXT, compression_source INTEGER NOT NULL,
-    vector BLOB NOT NULL, UNIQUE (owner, id));
-CREATE TABLE preferences (row INTEGER PRIMARY KEY, owner TEXT NOT NULL, id TEXT NOT NULL, key TEXT NOT NULL,
-    content TEXT NOT NULL, hash TEXT NOT NULL, session TEXT NOT NULL, importance REAL NOT NULL,
-    created_at TEXT NOT NULL, updated_at TEXT NOT NULL, role TEXT NOT NULL, source TEXT, times_seen INTEGER NOT NULL,
-    UNIQUE (owner, key), UNIQUE (owner, id));
-CREATE TABLE embeddings (row INTEGER PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL,
-    UNIQUE (owner, hash));
-CREATE TABLE centroids (owner TEXT PRIMARY KEY, total BLOB NOT NULL, count INTEGER NOT NULL);
-CREATE TABLE outbox (row INTEGER PRIMARY KEY, owner TEXT, id TEXT);
-"""
-
-
-async def test_a_store_of_the_first_schema_is_brought_up_and_keeps_all_it_held(make_service, tmp_path, clock):
-    from memstory_reference.systems.pipeline.ingest.chunking import content_hash  # noqa: PLC0415
-
-    vector = np.eye(1, 16, dtype=np.float32).tobytes()
-    at = "2026-01-01T00:00:00.000000+00:00"
-    file = sqlite3.connect(tmp_path / "pipeline.sqlite3")
-    file.executescript(FIRST_SCHEMA)
-    event = ("ann", "e", "episodic", "an event", content_hash("an event"), "s", 0.6, at, at, "user", None, 1)
-    marks = ", ".join("?" * 17)
-    file.execute(f"INSERT INTO memories VALUES (1, {marks})", (*event, 1, "nowhere", None, 0, vector))  # noqa: S608
-    file.execute("INSERT INTO centroids VALUES ('ann', ?, 1)", (np.eye(1, 16).tobytes(),))
-    for number, text in enumerate((TABS, "I hate rain")):
-        values = ("ann", f"p{number}", ("prefer:indentation", "hate:rain")[number], text, content_hash(text))
-        file.execute(f"INSERT INTO preferences VALUES (NULL, {marks[:34]})", (*values, *event[5:]))  # noqa: S608
-    file.execute("INSERT INTO embeddings VALUES (1, 'ann', ?, ?)", (content_hash(TABS), vector))
-    file.commit()
-    file.close()
-    service = make_service({"ask": [1, *[0] * 15]})
-    assert [one.memory.content for one in (await service.recall("ask", "ann")).memories] == [
-        "I hate rain", TABS, "an event",
-    ]  # fmt: skip
-    assert [one.memory.content for one in (await service.recall("ask", "ann", by_score=True)).memories] == [
-        "an event", TABS,
-    ]  # fmt: skip
-    await service.reindex("ann")
-    assert len((await service.recall("ask", "ann", by_score=True)).memories) == 3
-    await say(service, clock, SPACES)
-    assert await told(service) == [SPACES, TABS]

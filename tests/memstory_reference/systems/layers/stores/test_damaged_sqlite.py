@@ -1,6 +1,5 @@
 """Files of the layers that a disk, a copy or a hand has changed: the rest is usable, and the damage is reported."""
 
-import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -177,53 +176,6 @@ async def test_a_damaged_record_of_a_log_is_left_out(tmp_path, caplog):
     assert [one.id for one in await log.alist("ann")] == ["d"]
     assert len(caplog.messages) == 3
     await log.aclose()
-
-
-FIRST_SCHEMA = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE namespaces (number INTEGER PRIMARY KEY, owner TEXT NOT NULL, layer TEXT NOT NULL, UNIQUE (owner, layer));
-CREATE TABLE records (
-    row INTEGER PRIMARY KEY, namespace INTEGER NOT NULL REFERENCES namespaces, id TEXT NOT NULL, content TEXT NOT NULL,
-    created_at TEXT NOT NULL, updated_at TEXT NOT NULL, session TEXT, count INTEGER NOT NULL, standing TEXT NOT NULL,
-    superseded_by TEXT, vector BLOB, UNIQUE (id, namespace)
-);
-CREATE TABLE tokens (
-    namespace INTEGER NOT NULL, token TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (namespace, token, row)
-) WITHOUT ROWID;
-CREATE TABLE sessions (
-    owner TEXT NOT NULL, session TEXT NOT NULL, started_at TEXT NOT NULL, last_at TEXT NOT NULL, data TEXT NOT NULL,
-    PRIMARY KEY (owner, session)
-);
-INSERT INTO about VALUES ('schema', '1'), ('model', 'fixed-2');
-INSERT INTO namespaces VALUES (1, 'ann', 'semantic');
-INSERT INTO tokens VALUES (1, 'tea', 1);
-"""
-
-
-async def test_a_file_of_the_first_schema_is_brought_up(file, open_store):
-    said = "nul \0 half \ud800 猫"
-    turns = [{"number": 1, "user": said, "assistant": "Hello", "extracted": True}]
-    turns += [{"number": 2, "user": "two", "assistant": "Hm", "extracted": False}]
-    data = json.dumps({"arc_id": "a", "turn_count": 2, "turns": turns, "held": []})
-    content = json.dumps(
-        {"category": "note", "subject": "User", "predicate": "LIKES", "object": "tea", "evidence_quote": "q"}
-    )
-    at = "2026-01-01T12:00:00.000000+00:00"
-    with closing(sqlite3.connect(file)) as connection:
-        connection.executescript(FIRST_SCHEMA)
-        connection.execute(
-            "INSERT INTO records VALUES (1, 1, 'a', ?, ?, ?, NULL, 1, 'active', NULL, ?)",
-            (content, at, at, EAST.tobytes()),
-        )
-        connection.execute("INSERT INTO sessions VALUES ('ann', 's', ?, ?, ?)", (at, at, data))
-        connection.commit()
-    store = open_store()
-    found = await store.aload("ann", "s")
-    assert [(turn.user, turn.extracted) for turn in found.turns] == [(said, True), ("two", False)]
-    assert [one.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5)] == ["a"]
-    await store.aclose()
-    by_hand(file, "UPDATE records SET content = replace(content, 'tea', 'gin')")
-    assert await open_store().adamaged("ann") == ["a"]
 
 
 async def test_a_turn_is_written_once_however_long_its_session(open_store, file):
