@@ -18,7 +18,7 @@ from memstory_reference.composition.topics import open_topics
 from memstory_reference.ports import Bus
 from memstory_reference.setting_rules import CHROMA
 from memstory_reference.systems.topics.memory import TopicsMemory
-from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
+from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 from memstory_reference.targets.topics_options import OPTIONS, topics_options
 
@@ -29,8 +29,11 @@ class TopicsTarget(SystemTarget):
     memory_class = TopicsMemory
     options = OPTIONS
 
-    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+    def __init__(self, make_embedder: MakeEmbedder) -> None:
+        super().__init__(make_embedder)
         self._left = AsyncExitStack()
+
+    def _ports_of(self, env: Environment) -> EnvironmentPorts:
         chosen = topics_options(env.options, has_vectors=bool(env.vectors))
         self._settings, self._has_server = chosen.settings, chosen.has_server
         return environment_ports(env, self._make_embedder, profile=chosen.profile)
