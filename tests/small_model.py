@@ -108,11 +108,11 @@ def page(run: Run) -> str:
         [
             story,
             title,
-            *(held([one for one in cases if (one.story, one.target) == (story, target)]) for target in targets),
+            *(checks_met([one for one in cases if (one.story, one.target) == (story, target)]) for target in targets),
         ]
         for story, title in stories
     ]
-    total = ["all", "", *(held([one for one in cases if one.target == target]) for target in targets)]
+    total = ["all", "", *(checks_met([one for one in cases if one.target == target]) for target in targets)]
     first = {case.story: case for case in reversed(cases)}
     answers = [[story, first[story].target, *map(quoted, last_turn(first[story]))] for story, _ in stories]
     return (
@@ -121,7 +121,7 @@ def page(run: Run) -> str:
     )
 
 
-def held(cases: Sequence[CaseResult]) -> str:
+def checks_met(cases: Sequence[CaseResult]) -> str:
     """Return how many expectations held, of how many."""
     verdicts = [one.passed for case in cases for trial in case.trials for one in trial.verdicts]
     return f"{sum(verdicts)}/{len(verdicts)}" if verdicts else "-"

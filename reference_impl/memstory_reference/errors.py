@@ -6,7 +6,6 @@ MemstoryError
 │   └── UnknownTextError     a fixed embedder has no vector for a text
 └── StoreConflictError   the store belongs to another model, dimension, space or process: its operator acts
     ├── OtherModelError      its vectors are of another model
-    └── FolderInUseError     another process has its folder
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def kind(request):
 def ask(postgres_database):
     """Runs statements in the schema, in autocommit, and returns the rows of the last."""
 
-    def asked(*statements, given=None):
+    def execute(*statements, given=None):
         options = "-c search_path=memstory,public"
         with psycopg.connect(postgres_database, autocommit=True, options=options) as connection:
             for statement in statements:
@@ -134,7 +134,7 @@ def ask(postgres_database):
                 cursor.execute(statement, given if "%s" in statement else None)
             return cursor.fetchall() if cursor.description else []
 
-    return asked
+    return execute
 
 
 @pytest.fixture

@@ -408,12 +408,12 @@ async def test_a_load_that_fails_leaves_whole_batches_and_says_how_far_it_came(s
 async def test_a_load_takes_no_more_of_its_source_than_it_writes(store):
     taken = []
 
-    def told():
+    def source():
         for number in range(50):
             taken.append(number)
             yield NewTurn(text=f"Tea {number}")
 
-    async for stored in memory_in(store).load("ann", told(), 10):
+    async for stored in memory_in(store).load("ann", source(), 10):
         assert len(taken) == await store.count("ann")
         assert len(stored) == 10
     assert len(taken) == 50

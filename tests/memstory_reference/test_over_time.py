@@ -14,7 +14,7 @@ from memstory_reference import back_up_memory, open_memory, reindex_memory
 from memstory_reference.cli import main
 from memstory_reference.commands.options import SYSTEMS
 from memstory_reference.composition import embedders
-from memstory_reference.errors import FolderInUseError, InputError, OtherModelError
+from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.storage.reindexing import PARTS
 
@@ -41,7 +41,7 @@ def opened(system, folder, model="words"):
     return open_memory(system, folder, owner="ana", embedding_model=model)
 
 
-def said(memory, user=None):
+def all_texts(memory, user=None):
     return sorted(hit.text for hit in memory.list(user))
 
 
@@ -75,14 +75,14 @@ def test_a_memory_that_another_model_made_is_listed_exported_and_looked_at_witho
 def test_texts_are_embedded_again_by_another_model_and_all_else_stays(system, folder, capsys):
     before = rows(folder)
     with opened(system, folder) as memory:
-        texts, ids = said(memory), sorted(hit.id for hit in memory.list())
+        texts, ids = all_texts(memory), sorted(hit.id for hit in memory.list())
     code, out, _ = typed(capsys, "memory", "reindex", "--system", system, "--store", folder, "--embedder", "random")
     assert (code, out) == (0, f"Embedded again: {2 * len(TEXTS)}.\n")
     with pytest.raises(OtherModelError, match="memory reindex"), opened(system, folder):
         pass
     with opened(system, folder, "random") as memory:
-        assert (said(memory), sorted(hit.id for hit in memory.list())) == (texts, ids)
-        assert said(memory, "bob") == texts
+        assert (all_texts(memory), sorted(hit.id for hit in memory.list())) == (texts, ids)
+        assert all_texts(memory, "bob") == texts
         memory.add("A new thing, number 99.")
     assert reindex_memory(system, folder, embedding_model="words") == 2 * len(TEXTS) + 1
     with opened(system, folder) as memory:
@@ -96,7 +96,7 @@ def test_texts_are_embedded_again_by_another_model_and_all_else_stays(system, fo
 @pytest.mark.parametrize("place", ["embed", "replace"])
 def test_reindexing_that_is_killed_loses_nothing_and_is_done_again(system, folder, place):
     with opened(system, folder) as memory:
-        texts = said(memory)
+        texts = all_texts(memory)
     dying = f"""
 import os, signal, pathlib
 from memstory_reference import reindex_memory
@@ -109,7 +109,7 @@ reindex_memory({system!r}, {str(folder)!r}, embedding_model="random")
     assert killed.returncode == -signal.SIGKILL
     assert (folder / PARTS).exists()
     with opened(system, folder) as memory:
-        assert said(memory) == texts
+        assert all_texts(memory) == texts
         assert "Heron" in memory.search("What is my boat called?")[0].text
     assert not (folder / PARTS).exists()
     assert reindex_memory(system, folder, embedding_model="random") == 2 * len(TEXTS)
@@ -132,12 +132,11 @@ def test_a_model_that_fails_leaves_the_memory_as_it_was(system, folder, monkeypa
 
 def test_a_memory_that_is_open_is_not_reindexed_and_says_how_it_is_shared(system, folder):
     with opened(system, folder):
-        with pytest.raises(FolderInUseError):
+        with pytest.raises(StoreConflictError):
             reindex_memory(system, folder, embedding_model="random")
-        with pytest.raises(FolderInUseError) as problem, opened(system, folder):
+        with pytest.raises(StoreConflictError) as problem, opened(system, folder):
             pass
-    advice = {"layers": "postgresql://", "turns": "postgresql://"}
-    assert advice.get(system, "serve http") in str(problem.value)
+    assert all(way in str(problem.value) for way in ("serve http", "postgresql://"))
 
 
 def test_a_memory_is_copied_while_it_is_written_and_the_copy_is_a_memory(system, folder, tmp_path, capsys):
@@ -146,14 +145,14 @@ def test_a_memory_is_copied_while_it_is_written_and_the_copy_is_a_memory(system,
         back_up_memory(system, folder, tmp_path / "copy")
         memory.add("Written after the copy.")
     with opened(system, tmp_path / "copy") as memory:
-        assert said(memory) == sorted([*TEXTS, "Written before the copy."])
-        assert said(memory, "bob") == sorted(TEXTS)
+        assert all_texts(memory) == sorted([*TEXTS, "Written before the copy."])
+        assert all_texts(memory, "bob") == sorted(TEXTS)
         assert "Heron" in memory.search("What is my boat called?")[0].text
     place = ("--system", system, "--store", tmp_path / "copy", "--output", tmp_path / "again")
     assert typed(capsys, "memory", "backup", *place) == (0, f"Copied to {tmp_path / 'again'}.\n", "")
     assert typed(capsys, "memory", "backup", *place)[0] == 1
     with opened(system, tmp_path / "again") as memory:
-        assert len(said(memory)) == len(TEXTS) + 1
+        assert len(all_texts(memory)) == len(TEXTS) + 1
 
 
 WRITER = """
@@ -175,7 +174,7 @@ def test_copies_of_a_memory_that_another_process_writes_hold_what_it_had_acknowl
                 acknowledged = [int(writer.stdout.readline()) for _ in range(5)]
                 back_up_memory(system, tmp_path / "store", tmp_path / f"copy{copy}")
                 with opened(system, tmp_path / f"copy{copy}") as memory:
-                    held = {int(text.split()[1]) for text in said(memory)}
+                    held = {int(text.split()[1]) for text in all_texts(memory)}
                 assert held >= set(range(acknowledged[-1] + 1))
                 assert held == set(range(len(held)))
         finally:
@@ -184,11 +183,11 @@ def test_copies_of_a_memory_that_another_process_writes_hold_what_it_had_acknowl
 
 def test_what_is_exported_comes_back_equal_by_the_library(system, folder, tmp_path):
     with opened(system, folder) as memory:
-        exported, texts = memory.export_rows(), said(memory)
+        exported, texts = memory.export_rows(), all_texts(memory)
     with opened(system, tmp_path / "other") as memory:
         assert not memory.import_rows(exported)
         memory.settle()
-        assert said(memory) == texts
+        assert all_texts(memory) == texts
         again = memory.export_rows()
     kept = {"topics": {"id"}, "layers": {"id", "created_at", "updated_at", "session"}, "turns": {"id", "noted_at"}}
     own = kept.get(system, set())

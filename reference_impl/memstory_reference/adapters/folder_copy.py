@@ -25,7 +25,7 @@ def copy_folder(folder: Path, to: Path, *, derived: Sequence[str] = (), foreign:
 
     Raises:
         InputError: there is no such store, or `to` is there already.
-        FolderInUseError: the store is open, and has a foreign folder.
+        StoreConflictError: the store is open, and has a foreign folder.
         SetupError: `to` cannot be written, or a file cannot be read.
     """
     if not folder.is_dir():

@@ -7,7 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from memstory.contract.errors import SetupError
-from memstory_reference.errors import FolderInUseError
+from memstory_reference.errors import StoreConflictError
 
 LOCK_NAME = ".owner.lock"
 
@@ -21,16 +21,17 @@ class FolderLock:
         self._lock = FileLock(folder / LOCK_NAME, thread_local=False)
 
     def acquire(self) -> None:
-        """Make the folder if need be and take it; FolderInUseError if it is taken, SetupError if it is unusable."""
+        """Make the folder if need be and take it; StoreConflictError if it is taken, SetupError if it is unusable."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # memories are nobody else's business
             self._lock.acquire(blocking=False)
         except Timeout as problem:
             msg = (
                 f"{self._folder} is in use by another process, or by another store of this one: a folder belongs to "
-                "one process. Close that one, or choose another folder"
+                "one process. Close that one, or choose another folder. Several programs use one memory through 'serve "
+                "http'; layers and turns run as several services on Postgres (--store postgresql://…, of mcp --path)"
             )
-            raise FolderInUseError(msg) from problem
+            raise StoreConflictError(msg) from problem
         except OSError as problem:
             reason = problem.strerror or str(problem)
             msg = f"{self._folder} cannot hold a store: {reason}. Give a folder that this user may write to."

@@ -23,7 +23,7 @@ from memstory_reference.composition.pipeline import open_pipeline_system
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.composition.vector_stores import COLLECTIONS
-from memstory_reference.errors import FolderInUseError, InputError, OtherModelError
+from memstory_reference.errors import InputError, OtherModelError
 from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
@@ -55,12 +55,6 @@ if TYPE_CHECKING:
 
 OF_A_PERSON: Final = "me"
 IN_CHROMA: Final = (f"{COLLECTIONS}/chroma.sqlite3",)
-OVER_HTTP: Final = (
-    "; several programs use it through 'serve http'; layers and turns run as several services on Postgres"
-)
-IN_POSTGRES: Final = (
-    "; layers and turns run as several services on Postgres ('--store postgresql://…', for an MCP client '--path')"
-)
 TextListener = Callable[[str], None]
 
 
@@ -102,7 +96,6 @@ class MemorySystem:
     `owner` is whose memory it is in a talk where no name is given; of nobody's, the conversation owns it.
     `files` are those of its folder that vectors belong to, with the names that `earlier` versions gave the last;
     `derived` is made again from them where it is gone.
-    `sharing` says how several processes have it at once.
     """
 
     name: str
@@ -111,9 +104,6 @@ class MemorySystem:
     files: Sequence[EmbeddedFile]
     earlier: Sequence[str] = ()
     derived: Sequence[str] = ()
-    sharing: str = (
-        "; several programs use it through 'serve http', and layers and turns run as several services on Postgres"
-    )
     owner: str = DEFAULT_OWNER
     server: str | None = None
 
@@ -128,11 +118,8 @@ class MemorySystem:
         return settings.changed(changes, where)
 
     async def open(self, settings: Settings, models: Models) -> SystemMemory:
-        """Open the memory; FolderInUseError says how several processes have it."""
-        try:
-            memory = await self.opener(settings, models)
-        except FolderInUseError as problem:
-            raise FolderInUseError(f"{problem}{self.sharing}") from problem
+        """Open the memory."""
+        memory = await self.opener(settings, models)
         if not self._is_elsewhere(settings):
             # A process that was killed may have left it, with texts that are forgotten since.
             shutil.rmtree(self._folder(settings) / PARTS, ignore_errors=True)
@@ -290,7 +277,6 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             kind=LayersSettings,
             opener=_layers,
             files=[sqlite_rows_store.EMBEDDED_FILE],
-            sharing=IN_POSTGRES,
             owner="",
         ),
         MemorySystem(
@@ -307,7 +293,6 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             opener=_turns,
             files=[owner_store.EMBEDDED_FILE, EMBEDDED_OWNERS],
             derived=[MATRIX],
-            sharing=IN_POSTGRES,
         ),
     )
 }

@@ -30,11 +30,17 @@ async def open_turns(
     new_id: NewId,
     config: TurnsConfig,
     place: PostgresPlace | None = None,
+    is_fixed: bool = False,
     wrap: Callable[[TurnsStore], TurnsStore] = lambda store: store,
 ) -> TurnsSystem:
-    """Open the turns memory in `folder`, which this process then owns, or in `place`, which many may share."""
+    """Open the turns memory in `folder`, which this process then owns, or in `place`, which many may share.
+
+    With `is_fixed` a schema that would be made or changed by this is refused by InputError.
+    """
     store: TurnsStore = (
-        open_sqlite_turns(folder, embedder.model) if place is None else await _shared_turns(place, embedder.model)
+        open_sqlite_turns(folder, embedder.model)
+        if place is None
+        else await _shared_turns(place, embedder.model, is_fixed=is_fixed)
     )
     memory = TurnsService(
         store=wrap(store),
@@ -47,9 +53,15 @@ async def open_turns(
     return TurnsSystem(memory=memory, chat=chat, clock=clock)
 
 
-async def _shared_turns(place: PostgresPlace, model: str) -> TurnsStore:
+async def _shared_turns(place: PostgresPlace, model: str, *, is_fixed: bool) -> TurnsStore:
     with require_extra("the driver of Postgres", "psycopg", "postgres"):
-        from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns  # noqa: PLC0415
+        from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
+        from memstory_reference.systems.turns.stores.postgres_store import (  # noqa: PLC0415
+            MIGRATIONS,
+            open_postgres_turns,
+        )
+    if is_fixed:
+        await check_schema(place, MIGRATIONS)
     return await open_postgres_turns(place, model=model)
 
 

@@ -75,6 +75,7 @@ class TurnsTarget(FolderTarget):
             new_id=self._ports.new_id,
             config=self._config,
             place=place,
+            is_fixed=place is not None and place is self._own,
             wrap=lambda store: faulty_turns_store(store, self._ports.switches["store"]),
         )
         return TurnsMemory(system, TurnsMemory.in_folder if place is None else f"postgres ({server})")

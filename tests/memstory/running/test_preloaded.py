@@ -199,20 +199,20 @@ async def test_a_hit_without_an_id_is_an_error_that_says_what_it_has(filled, ask
 
 
 async def test_a_sample_asks_so_many_questions_and_says_of_how_many(filled, ask):
-    async def asked(**given):
+    async def run_sample(**given):
         factory = Factory(filled)
         (record,) = (await ask(factory, **given)).retrieval
         assert factory.calls.count("search") == len(record.questions)
         return record, [one.id for one in record.questions]
 
-    record, first = await asked(sample=3)
+    record, first = await run_sample(sample=3)
     assert (len(first), record.drawn_from, questions_of(record)) == (3, 5, "3 of 5 questions")
     assert record.notes == ("a sample: 3 of 5 questions, drawn with the seed 0",)
-    assert (await asked(sample=3))[1] == first
-    assert set((await asked(sample=2))[1]) < set(first) < set((await asked(sample=4))[1])
-    others = [await asked(sample=3, seed=seed) for seed in range(1, 5)]
+    assert (await run_sample(sample=3))[1] == first
+    assert set((await run_sample(sample=2))[1]) < set(first) < set((await run_sample(sample=4))[1])
+    others = [await run_sample(sample=3, seed=seed) for seed in range(1, 5)]
     assert any(ids != first for _, ids in others)
     assert len({one.digest for one, _ in [*others, (record, first)]}) == 5
-    whole, all_of_them = await asked(sample=6)
-    assert (len(all_of_them), whole.drawn_from, whole.digest) == (5, None, (await asked())[0].digest)
+    whole, all_of_them = await run_sample(sample=6)
+    assert (len(all_of_them), whole.drawn_from, whole.digest) == (5, None, (await run_sample())[0].digest)
     assert whole.notes == ("all 5 questions: a sample of 6 was asked for, and there are no more",)

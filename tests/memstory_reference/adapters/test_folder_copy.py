@@ -7,7 +7,7 @@ import pytest
 from memstory.contract.errors import SetupError
 from memstory_reference.adapters.folder_copy import copy_folder
 from memstory_reference.adapters.folder_lock import LOCK_NAME, FolderLock
-from memstory_reference.errors import FolderInUseError, InputError
+from memstory_reference.errors import InputError, StoreConflictError
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_what_is_made_again_is_left_out(folder, tmp_path):
 
 
 def test_files_of_another_library_are_copied_only_while_nobody_has_them(folder, tmp_path):
-    with FolderLock(folder), pytest.raises(FolderInUseError, match="in use"):
+    with FolderLock(folder), pytest.raises(StoreConflictError, match="in use"):
         copy_folder(folder, tmp_path / "backup", foreign=["index"])
     assert not (tmp_path / "backup").exists()
     copy_folder(folder, tmp_path / "backup", foreign=["index"])

@@ -3,10 +3,11 @@
 from hashlib import sha256
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from memstory.contract.clock import StoryClock
-from memstory.contract.errors import StoryError
+from memstory.contract.errors import Refused, StoryError
 from memstory.contract.target import Environment, Query, Scope
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.storage.postgres.place import parse_place
@@ -101,3 +102,18 @@ async def test_a_place_without_turns_is_refused_and_nothing_is_made_there(tmp_pa
     with pytest.raises(StoryError, match=r"no turns are stored|allowed: postgresql"):
         await target.open(environment(tmp_path, at), StoryClock())
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("version", [None, "1"])
+async def test_a_schema_that_opening_would_make_or_change_is_refused_and_stays(
+    tmp_path, factory, postgres_database, version
+):
+    url = f"{postgres_database}{'&' if '?' in postgres_database else '?'}schema=other"
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        if version:
+            connection.execute("CREATE SCHEMA other")
+            connection.execute("CREATE TABLE other.about AS SELECT 'schema' AS name, %s AS value", (version,))
+        with pytest.raises(Refused, match="another version" if version else "holds no memory"):
+            await factory.target().open(environment(tmp_path, url), StoryClock())
+        found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'other'").fetchall()
+    assert found == ([("about",)] if version else [])

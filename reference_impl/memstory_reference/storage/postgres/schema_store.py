@@ -12,7 +12,7 @@ from psycopg.sql import SQL, Identifier, Literal
 from psycopg.types import TypeInfo
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory_reference.errors import StoreConflictError
+from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, reason_of
 from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace
 
@@ -55,6 +55,21 @@ async def open_schema(
             for one in with_vectors:
                 one.use_vectors(vector)
         return await _migrate(connection, place, migrations, about or {}, limit)
+
+
+async def check_schema(place: PostgresPlace, migrations: Sequence[str]) -> None:
+    """Raise InputError if to open the schema of `place` would make or change it."""
+    async with _alone_in(place) as connection:
+        rows = await connection.execute(
+            "SELECT to_regclass(format('%%I.about', %s::text)) IS NOT NULL", (place.schema,)
+        )
+        found = await _about(connection) if await rows.fetchone() == (True,) else {}
+    if found.get(_VERSION) != str(len(migrations)):
+        made = f"was made by another version ({found[_VERSION]})" if _VERSION in found else "holds no memory"
+        raise InputError(
+            f"the schema {place.schema!r} {made}, and to open it would change it. Name another, or open it once by "
+            "'memstory-reference memory status'"
+        )
 
 
 def partition_by_owner(table: str, *keys: str) -> str:

@@ -44,7 +44,7 @@ def found(server, query):
     return {one["id"] for one in server.ask("GET", "/search", query=query)["memories"]}
 
 
-def kept(server):
+def stored_ids(server):
     return {one["id"] for one in server.ask("GET", "/memories", limit=500)["memories"]}
 
 
@@ -57,7 +57,7 @@ def test_two_services_on_one_postgres_are_one_memory_and_one_of_them_may_be_kill
     for server in (first, second):
         assert boat in found(server, "boat Bergen")
         assert pilot in found(server, "sister pilot")
-        assert kept(server) == {boat, pilot}
+        assert stored_ids(server) == {boat, pilot}
 
     acknowledged = []
 
@@ -72,9 +72,9 @@ def test_two_services_on_one_postgres_are_one_memory_and_one_of_them_may_be_kill
     first.process.kill()
     writing.join()
 
-    assert len(kept(second) - {boat, pilot, meanwhile, *acknowledged}) <= 1, "the one that was under way"
-    assert kept(second) >= {boat, pilot, meanwhile, *acknowledged}
+    assert len(stored_ids(second) - {boat, pilot, meanwhile, *acknowledged}) <= 1, "the one that was under way"
+    assert stored_ids(second) >= {boat, pilot, meanwhile, *acknowledged}
     second.ask("DELETE", f"/memories/{boat}")
     third = serve_http(system=system, store=postgres_database)
-    assert boat not in kept(third)
-    assert kept(third) == kept(second)
+    assert boat not in stored_ids(third)
+    assert stored_ids(third) == stored_ids(second)

@@ -129,7 +129,7 @@ async def test_a_second_process_is_refused_while_one_has_the_folder(tmp_path):
         sys.executable, "-c", code, str(tmp_path / "turns"), stderr=asyncio.subprocess.PIPE
     )
     _, said = await other.communicate()
-    assert b"FolderInUseError" in said
+    assert b"StoreConflictError" in said
     assert await first.count("ann") == 1
     await first.close()
     second = open_sqlite_turns(tmp_path / "turns", "fixed-2")
