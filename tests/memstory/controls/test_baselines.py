@@ -50,9 +50,10 @@ async def test_nothing_acknowledges_and_remembers_nothing(opened):
     assert await target.context(Query(text="x"), SCOPE) == ""
 
 
-def test_nothing_claims_every_operation_feature_and_option():
+def test_nothing_claims_every_operation_feature_and_option_but_to_have_loaded_what_it_drops():
     able = BASELINES["nothing"]().capabilities({"top_k": 5})
-    assert able >= {*operations(), *FEATURES, "option.top_k"}
+    assert able >= {*operations(), *FEATURES, "option.top_k"} - {"load", "preloaded"}
+    assert "load" not in able
 
 
 async def test_everything_finds_all_the_newest_first(opened):
