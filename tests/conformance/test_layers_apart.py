@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.audit.crisis_log import CRISES, ClassifierPath, CrisisLevel, CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import (
@@ -14,7 +15,6 @@ from memstory_reference.systems.layers.feedback.session_feedback import (
     FeedbackSource,
     SessionFeedbackRecord,
 )
-from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.postgres.log_store import open_log
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 
@@ -29,7 +29,7 @@ def place(request):
 async def log_of(kind, name, folder, request):
     match name:
         case "memory":
-            return InMemoryLog()
+            return SqliteLog(IN_MEMORY, kind)
         case "sqlite":
             return SqliteLog(folder / f"{kind.table}.sqlite3", kind)
         case _:

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records import candidates
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, MemoryRecord, Rule, Standing
 from memstory_reference.systems.layers.stores import sqlite_sessions_store
-from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 from memstory_reference.systems.layers.stores.postgres import sessions_store
 from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
@@ -33,7 +33,7 @@ SECOND = timedelta(seconds=1)
 
 @asynccontextmanager
 async def in_memory(_folder, _request):
-    store = InMemoryStore()
+    store = SqliteStore(IN_MEMORY, model="fixed-2")
     yield store
     await store.aclose()
 

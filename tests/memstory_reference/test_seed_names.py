@@ -117,7 +117,7 @@ aput | .stores.store:MemoryStore.aput
 aput_batch | .stores.store:MemoryStore.aput_batch
 asearch_similar | .stores.store:MemoryStore.asearch_similar
 alatest | .stores.store:MemoryStore.alatest
-OpenCouchMemoryStore | .stores.memory_store:InMemoryStore | OpenCouch is the product of the description, not ours
+OpenCouchMemoryStore | .stores.sqlite_store:SqliteStore | OpenCouch is the product of the description, not ours
 WorkingMemoryEntry | .records.entries:WorkingMemoryEntry
 SemanticWorkingMemoryEntry | .records.entries:SemanticWorkingMemoryEntry
 format_working_memory_entries | .records.entries:format_working_memory_entries

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.extras import require_extra
+from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.audit.crisis_log import CRISES
@@ -17,8 +18,6 @@ from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
 from memstory_reference.systems.layers.recall.embeddings import MODEL_OF_NONE
 from memstory_reference.systems.layers.service import LayersService
-from memstory_reference.systems.layers.stores.logs import InMemoryLog
-from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_rows_store import EMBEDDED_FILE
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
@@ -57,7 +56,10 @@ async def open_layers(
         stores = _durable_layers(folder, embedder)
     else:
         stores = LayersStores(
-            memory=InMemoryStore(), crisis=InMemoryLog(), feedback=InMemoryLog(), tombstones=Tombstones()
+            memory=SqliteStore(IN_MEMORY, model=MODEL_OF_NONE),
+            crisis=SqliteLog(IN_MEMORY, CRISES),
+            feedback=SqliteLog(IN_MEMORY, FEEDBACK),
+            tombstones=Tombstones(),
         )
         embedder = None
     ports = LayersPorts(

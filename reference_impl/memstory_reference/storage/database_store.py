@@ -20,6 +20,9 @@ from memstory_reference.storage.lane import SerialThread
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
+IN_MEMORY = Path(":memory:")
+"""The file of a database that no disk sees; it ends with its connection."""
+
 CHECKED_BYTES = 50_000_000
 """A file of up to this size is checked at each opening, a larger one where it was not closed properly."""
 
@@ -157,7 +160,8 @@ class Database:
         )
 
     def _prepare(self, schema: str, about: Mapping[str, str], migrations: Mapping[str, str]) -> None:
-        for pragma in _PRAGMAS:
+        # What is in memory alone must not come to a disk by the sorting of many rows either.
+        for pragma in (*_PRAGMAS, *(["temp_store = MEMORY"] if self.file == IN_MEMORY else [])):
             self._db.execute(f"PRAGMA {pragma}")
         is_new = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone() is None
         found = {} if is_new else dict(map(tuple, self._db.execute("SELECT name, value FROM about")))

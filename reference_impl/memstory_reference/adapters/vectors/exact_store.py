@@ -24,7 +24,7 @@ from memstory_reference.adapters.vectors.stored_rows import (
 )
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, equality_test
 from memstory_reference.ports import Match, Primitive, Record
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.database_store import IN_MEMORY, Database
 from memstory_reference.storage.reindexing import EmbeddedFile
 from memstory_reference.storage.vector_matrix import VectorMatrix, surplus
 
@@ -125,7 +125,7 @@ class ExactStore:
         dimension: int | None = None,
         release: Callable[[], object] = lambda: None,
     ) -> None:
-        self._db = Database(file or Path(":memory:"), schema=SCHEMA)
+        self._db = Database(file or IN_MEMORY, schema=SCHEMA)
         self._lane = self._db.lane
         self._model = model
         self.dimension = dimension

@@ -23,7 +23,7 @@ from memstory_reference.systems.layers.records.record import Standing
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.sessions import lanes, session_end, writing
 from memstory_reference.systems.layers.sessions.session_end import SessionEnds
-from memstory_reference.systems.layers.stores import memory_store
+from memstory_reference.systems.layers.stores import sqlite_rows_store
 from memstory_reference.systems.layers.stores.sqlite_rows_store import SqliteRows
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 from memstory_reference.targets.layers import LayersFactory
@@ -163,7 +163,7 @@ MUTANTS = [
     (
         "C7: only ASCII is text",
         "'chinese'",
-        (memory_store, "token_set", lambda _: lambda text: frozenset(re.findall(r"[a-z0-9]+", text.lower()))),
+        (sqlite_rows_store, "token_set", lambda _: lambda text: frozenset(re.findall(r"[a-z0-9]+", text.lower()))),
     ),
     (
         "C8: a failing policy loses the candidate",

@@ -11,13 +11,16 @@ from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller, PartMissingError
 from memstory_reference.errors import InputError
+from memstory_reference.storage.database_store import IN_MEMORY
+from memstory_reference.systems.layers.audit.crisis_log import CRISES
 from memstory_reference.systems.layers.config import LayersConfig
+from memstory_reference.systems.layers.feedback.session_feedback import FEEDBACK
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
 from memstory_reference.systems.layers.process import PART, LayersAnswer, LayersPart, RemoteLayers
 from memstory_reference.systems.layers.service import LayersService
-from memstory_reference.systems.layers.stores.logs import InMemoryLog
-from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
+from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
+from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 
 NUMBERS = count()
 FACT, ASKED, TOLD = "I live in Vienna.", "Where do I live?", 'You told me: "I live in Vienna."'
@@ -49,7 +52,7 @@ class MovableClock:
             await asyncio.sleep(0)
 
 
-class SharedStore(InMemoryStore):
+class SharedStore(SqliteStore):
     """A store that another process uses too: who closes it leaves it to the others."""
 
     async def aclose(self):
@@ -58,14 +61,14 @@ class SharedStore(InMemoryStore):
 
 class Stage:
     def __init__(self):
-        self.bus, self.clock, self.store = InProcessBus(), MovableClock(), SharedStore()
+        self.bus, self.clock, self.store = InProcessBus(), MovableClock(), SharedStore(IN_MEMORY, model="none")
         self.processes = []
 
     async def process(self, store=None):
         stores = LayersStores(
             memory=store or self.store,
-            crisis=InMemoryLog(),
-            feedback=InMemoryLog(),
+            crisis=SqliteLog(IN_MEMORY, CRISES),
+            feedback=SqliteLog(IN_MEMORY, FEEDBACK),
             shared=True,
         )
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=self.clock, new_id=new_id)
@@ -192,7 +195,7 @@ async def test_layers_of_another_store_are_refused_and_of_the_same_are_not(stage
     await stage.process()
     await stage.process()
     with pytest.raises(SetupError, match="layers is served on this bus already"):
-        await stage.process(SharedStore())
+        await stage.process(SharedStore(IN_MEMORY, model="none"))
     stage.processes.pop()
 
 

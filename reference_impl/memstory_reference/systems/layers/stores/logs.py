@@ -1,4 +1,4 @@
-"""What is kept apart from memory: append-only logs, never searched, in no prompt. In memory, SQLite and Postgres."""
+"""What is kept apart from memory: append-only logs, never searched, in no prompt. SQLite and Postgres."""
 
 from __future__ import annotations
 
@@ -62,31 +62,3 @@ class Log(Protocol[R]):
     async def aclose(self) -> None:
         """Release the log; closing twice is harmless."""
         ...
-
-
-class InMemoryLog(Generic[R]):
-    """A log that ends with the process (CF-4)."""
-
-    def __init__(self) -> None:
-        self._records: dict[str, R] = {}
-
-    async def aappend(self, record: R) -> None:
-        self._records.setdefault(record.id, record)
-
-    async def alist(self, owner: str | None) -> list[R]:
-        found = (one for one in self._records.values() if owner in (None, one.owner))
-        return sorted(found, key=lambda one: (one.at, one.id))
-
-    async def apurge(self, before: datetime) -> int:
-        return self._keep(lambda one: one.at >= before)
-
-    async def adelete_owner(self, owner: str) -> int:
-        return self._keep(lambda one: one.owner != owner)
-
-    async def aclose(self) -> None:
-        self._records.clear()
-
-    def _keep(self, is_kept: Callable[[R], bool]) -> int:
-        kept = {one.id: one for one in self._records.values() if is_kept(one)}
-        gone, self._records = len(self._records) - len(kept), kept
-        return gone

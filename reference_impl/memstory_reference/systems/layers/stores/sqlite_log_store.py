@@ -18,7 +18,7 @@ _HALVES_TOO = "surrogatepass"
 
 
 class SqliteLog(Generic[R]):
-    """A `Log` that outlives the process."""
+    """A `Log` that outlives the process, but for one `IN_MEMORY` (CF-4)."""
 
     def __init__(self, file: Path, kind: LogKind[R]) -> None:
         first, second, last = kind.columns

@@ -1,4 +1,4 @@
-"""The layers in SQLite: the durable store of one machine, with embeddings as BLOBs (C-24, CF-6).
+"""The layers in SQLite, on one machine or in memory alone (incognito), with embeddings as BLOBs (C-24, CF-6).
 
 Vectors are searched exactly, in a matrix of the owner's layer that is read once and then kept in step with every write;
 so are the rows of the tokens that were asked for.
@@ -37,7 +37,7 @@ KEPT_LISTS = 1_024
 
 
 class SqliteStore:
-    """A `LayersStore` in one file, which one process owns."""
+    """A `LayersStore` in one file, which one process owns, or in none (`IN_MEMORY`)."""
 
     def __init__(self, file: Path, *, model: str) -> None:
         about = {"schema": SCHEMA_VERSION, "model": model}

@@ -1,4 +1,4 @@
-"""What the layers need of a store. In memory, SQLite and Postgres implement it; one conformance suite holds for all.
+"""What the layers need of a store. SQLite and Postgres implement it; one conformance suite holds for both.
 
 Rows are in namespaces (owner, layer). Searches, `alatest` and counts of what is retrieved see active rows alone.
 """

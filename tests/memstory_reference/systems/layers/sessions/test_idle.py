@@ -8,22 +8,25 @@ from itertools import count
 import pytest
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.audit.crisis_log import CRISES
 from memstory_reference.systems.layers.config import LayersConfig
+from memstory_reference.systems.layers.feedback.session_feedback import FEEDBACK
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.sessions.idle import IdleWatch
-from memstory_reference.systems.layers.stores.logs import InMemoryLog
-from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
+from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
+from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 
 IDLE = timedelta(minutes=20)
 LONG = [f"Let us talk about boats, harbours and the weather at sea, part {number}." for number in range(4)]
 
 
-class SharedStore(InMemoryStore):
+class SharedStore(SqliteStore):
     """A store that another process uses too: who closes it leaves it to the others."""
 
     async def aclose(self):
@@ -37,10 +40,12 @@ async def open_service(request, open_layers, clock):
         place = PostgresPlace(url=request.getfixturevalue("postgres_database"))
         yield lambda: open_layers(place=place)
         return
-    store, numbers, opened = SharedStore(), count(), []
+    store, numbers, opened = SharedStore(IN_MEMORY, model="none"), count(), []
 
     async def open_():
-        stores = LayersStores(memory=store, crisis=InMemoryLog(), feedback=InMemoryLog(), shared=True)
+        stores = LayersStores(
+            memory=store, crisis=SqliteLog(IN_MEMORY, CRISES), feedback=SqliteLog(IN_MEMORY, FEEDBACK), shared=True
+        )
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=clock, new_id=lambda: f"n{next(numbers)}")
         service = LayersService(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL)
         await service.open()

@@ -19,12 +19,13 @@ from memstory_tests_waiting import wait_until
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.servers import embedded_postgres
 from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres import connections_store as connections
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import claim_schema, drop_unclaimed
 from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
+from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array((1, 0), np.float32)
@@ -179,7 +180,7 @@ async def test_nearest_rows_are_exact_whoever_else_has_rows(open_store):
 
 async def test_vectors_in_memory_are_those_of_the_table_whoever_has_written(open_store):
     # Two processes write for one owner; each searches with the vectors that it holds, after every step.
-    stores, oracle = [await open_store(), await open_store()], InMemoryStore()
+    stores, oracle = [await open_store(), await open_store()], SqliteStore(IN_MEMORY, model="none")
     chance = random.Random(7)  # noqa: S311  (a test's choice)
     for number in range(120):
         identifier, store = f"f{chance.randrange(6)}", chance.choice(stores)
