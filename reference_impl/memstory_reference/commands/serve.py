@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import secrets
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,7 +15,7 @@ from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.desk import chosen_settings_of
-from memstory_reference.commands.serve_http import serve_http
+from memstory_reference.commands.serve_http import on_signals, serve_http
 from memstory_reference.commands.terminal_bus import open_bus
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
@@ -59,7 +58,7 @@ async def _serve(parsed: argparse.Namespace, opened: Opened) -> int:
         await part.start()
         try:
             bus.connection.when_back.append(part.come_back)
-            _on_signals(stopped.set)
+            on_signals(stopped.set)
             sys.stdout.write(f"{parsed.part}: serving on {bus.connection.place}; Ctrl-C ends it\n")
             sys.stdout.flush()
             await _first(stopped.wait(), bus.connection.wait_closed())
@@ -68,19 +67,6 @@ async def _serve(parsed: argparse.Namespace, opened: Opened) -> int:
     if not stopped.is_set():
         raise UnavailableError(f"the bus at {bus.connection.place} has closed the connection for good")
     return 0
-
-
-def _on_signals(stop: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-
-    def once() -> None:
-        # A second signal ends the process though a turn is still being answered.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-        stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, once)
 
 
 async def _first(*waits: Coroutine[Any, Any, object]) -> None:

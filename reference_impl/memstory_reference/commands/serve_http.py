@@ -28,7 +28,7 @@ async def serve_http(parsed: argparse.Namespace) -> int:
         acts = [web.Endpoint(method=how, path=path, answer=answer) for how, path, answer in MemoryWeb(memory).acts()]
         app = web.http_app(acts, memory_page(), parsed.host, parsed.port)
         server = web.HttpServer(app, parsed.host, parsed.port, lambda: _announce(parsed))
-        _keep_signals(server.stop)
+        on_signals(server.stop)
         await server.serve()
         await memory.shut_down()
     finally:
@@ -41,8 +41,8 @@ def _announce(parsed: argparse.Namespace) -> None:
     sys.stdout.flush()
 
 
-def _keep_signals(stop: Callable[[], None]) -> None:
-    """Have a signal end this process only when its sessions are ended; a second one ends it at once."""
+def on_signals(stop: Callable[[], None]) -> None:
+    """Have a signal end this process only when it has finished what it took; a second one ends it at once."""
     loop = asyncio.get_running_loop()
 
     def once() -> None:

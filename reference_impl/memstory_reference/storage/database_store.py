@@ -61,6 +61,7 @@ class Database:
         """
         self.file = file
         self._lost: Mapping[str, int] = {}
+        self._left_out = set[object]()
         self.lane = SerialThread(str(file), self._translated)
         is_checked = schema is not None and _is_to_check(file)
         if schema is not None:
@@ -116,6 +117,13 @@ class Database:
     def lost(self, *tables: str) -> int:
         """Return how many rows of these tables some read lacks, by what was found when the file was opened."""
         return sum(self._lost.get(table, 0) for table in tables)
+
+    def leave_out(self, row: str, why: object, advice: str, key: object = None) -> None:
+        """Say once of a damaged row that no read gives it; `key` tells it from others where its name does not."""
+        key = row if key is None else key
+        if key not in self._left_out:
+            self._left_out.add(key)
+            LOG.error("%s: %s is damaged and left out: %s. %s", self.file, row, why, advice)
 
     def executemany(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Run one statement for each row."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ SLACK = 1e-5
 
 HELD_ROWS = 100_000
 """Rows of all owners that a store holds in memory: 150 MB of vectors at 384 numbers."""
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _FIRST_CAPACITY = 16
 _LENGTH_SLACK = 1e-3
@@ -116,16 +120,46 @@ class VectorMatrix:
         self._rows, self._moments = rows, moments
 
 
-def surplus(rows: Sequence[int]) -> int:
-    """Return how many of the matrices that were read longest ago must go, by the rows of each; the latest stays.
+class HeldRows(Generic[K, V]):
+    """What a store holds in memory of the owners that were asked last; `rows_in` counts the rows of a value.
 
-    >>> surplus([60_000, 30_000, 40_000]), surplus([200_000]), surplus([])
-    (1, 0, 0)
+    >>> held = HeldRows[str, range](len)
+    >>> for owner, rows in [("ann", 60_000), ("bob", 30_000), ("eve", 40_000)]:
+    ...     _ = held.keep(owner, range(rows))
+    >>> held.get("ann"), held.get("bob")
+    (None, range(0, 30000))
     """
-    held, gone = sum(rows), 0
-    while held > HELD_ROWS and gone < len(rows) - 1:
-        held, gone = held - rows[gone], gone + 1
-    return gone
+
+    def __init__(self, rows_in: Callable[[V], int]) -> None:
+        self._rows_in = rows_in
+        self._held: OrderedDict[K, V] = OrderedDict()
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._held
+
+    def get(self, key: K) -> V | None:
+        """Return what is held under a key, which is now the one asked last."""
+        if key not in self._held:
+            return None
+        self._held.move_to_end(key)
+        return self._held[key]
+
+    def keep(self, key: K, value: V) -> V:
+        """Hold a value; those asked longest ago go until all have at most `HELD_ROWS` rows, and this one stays."""
+        self._held[key] = value
+        self._held.move_to_end(key)
+        rows = sum(map(self._rows_in, self._held.values()))
+        while rows > HELD_ROWS and len(self._held) > 1:
+            rows -= self._rows_in(self._held.popitem(last=False)[1])
+        return value
+
+    def drop(self, key: K) -> V | None:
+        """Hold it no more; return what was held."""
+        return self._held.pop(key, None)
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._held.clear()
 
 
 def normalized_or_none(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:

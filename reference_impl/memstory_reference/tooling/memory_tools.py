@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from memstory.contract.target import Hit, Item, Memory, Query, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
+from memstory_reference.tooling.local_tools import LocalTools
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -81,9 +81,8 @@ async def call_memory_tool(
     async def forget(given: Mapping[str, Tree]) -> Tree:
         return {"success": await forget_whole(given["memory_id"])}
 
-    functions = {SAVE.name: save, SEARCH.name: search, LIST.name: list_all, FORGET.name: forget}
-    tools: LocalTools = {one.name: (one, functions[one.name]) for one in TOOLS}
-    return await call_local_tool(tools, name, arguments)
+    tools = LocalTools((SAVE, save), (SEARCH, search), (LIST, list_all), (FORGET, forget))
+    return await tools.call(name, arguments)
 
 
 def _view(hit: Hit) -> dict[str, Tree]:

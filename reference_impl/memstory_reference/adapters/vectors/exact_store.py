@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from memstory_reference.adapters.vectors.vector_rows import check_model, checked
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import IN_MEMORY, Database
 from memstory_reference.storage.reindexing import EmbeddedFile
-from memstory_reference.storage.vector_matrix import VectorMatrix, surplus
+from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix
 
 logger = logging.getLogger(__name__)
 
@@ -133,7 +132,7 @@ class ExactStore:
         self._release = release
         self._used: WeakValueDictionary[tuple[str, str], ExactRows] = WeakValueDictionary()
         self._rows: dict[tuple[str, str], ExactRows] = {}
-        self.held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        self.held = HeldRows[tuple[str, str], _Held](len)
         try:
             self._admit()
         except BaseException:
@@ -162,12 +161,11 @@ class ExactStore:
         """Return the rows in memory; those of others go, the longest unused first, until they fit."""
         if not rows.count():
             return _Held([])
-        if rows.key not in self.held:
-            self.held[rows.key] = _Held([one for one in rows.every() if np.asarray(one.vector).size == self.dimension])
-            for _ in range(surplus([len(one) for one in self.held.values()])):
-                self.held.popitem(last=False)
-        self.held.move_to_end(rows.key)
-        return self.held[rows.key]
+        held = self.held.get(rows.key)
+        if held is None:
+            every = [one for one in rows.every() if np.asarray(one.vector).size == self.dimension]
+            held = self.held.keep(rows.key, _Held(every))
+        return held
 
     def _index(self, key: tuple[str, str]) -> CheckedIndex:
         rows = self._used.setdefault(key, ExactRows(self, StoredRows(self._db, *key)))

@@ -7,7 +7,6 @@ A row that cannot be read comes without text and metadata: it is no memory, is i
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -21,8 +20,6 @@ from memstory_reference.adapters.vectors.vector_rows import equality_test
 from memstory_reference.ports import Primitive, Record
 from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.reindexing import EmbeddedTable, text_in
-
-LOG = logging.getLogger(__name__)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS owners (
@@ -52,7 +49,6 @@ class StoredRows:
         self._db = database
         self._count: int | None = None
         self._known = 0
-        self._told = set[object]()
 
     @property
     def has_owner(self) -> bool:
@@ -124,10 +120,8 @@ class StoredRows:
         try:
             return _record(identifier, text, metadata, blob)
         except (TypeError, ValueError) as problem:
-            if identifier not in self._told:
-                self._told.add(identifier)
-                advice = "Restore a backup, or forget its owner"
-                LOG.error("%s: the row %r is damaged and left out: %s. %s", self._db.file, identifier, problem, advice)  # noqa: TRY400
+            advice = "Restore a backup, or forget its owner"
+            self._db.leave_out(f"the row {identifier!r}", problem, advice, (self.key, identifier))
             return Record(id=identifier, text="", vector=np.empty(0, np.float32))
 
     def _args(self) -> tuple[int]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from memstory.contract.values import ToolCall, Tree
+from memstory.contract.values import Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
 from memstory_reference.text.lines import shorten
 from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
+from memstory_reference.tooling.local_tools import LocalTools
 
 _TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
 
@@ -61,7 +61,7 @@ Forget = Callable[[str, str], Awaitable[Sequence[Memory]]]
 """Forgets a memory of an owner, by id, with the turns that repeat it; returns them."""
 
 
-class ManagerTools:
+class ManagerTools(LocalTools):
     """The tools of one owner in one session; neither is ever an argument."""
 
     def __init__(
@@ -71,15 +71,7 @@ class ManagerTools:
         self._forget_saying = forget or manager.forget_saying
         self._owner = owner
         self._session = session
-        self._functions: LocalTools = {
-            SEARCH.name: (SEARCH, self._search),
-            STORE.name: (STORE, self._store),
-            FORGET.name: (FORGET, self._forget),
-        }
-
-    async def call(self, name: str, arguments: object) -> ToolCall:
-        """Call a tool; what is wrong with the call is the answer, in words."""
-        return await call_local_tool(self._functions, name, arguments)
+        super().__init__((SEARCH, self._search), (STORE, self._store), (FORGET, self._forget))
 
     async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
         named = arguments.get("memory_type")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +25,6 @@ from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.text.keywords import Keyword, fts_query, index_text
 
-LOG = logging.getLogger(__name__)
 SCHEMA_VERSION = "2"
 
 _SCHEMA = """
@@ -86,7 +84,6 @@ class ObservationsStore:
             file, schema=_SCHEMA, about={"schema": SCHEMA_VERSION, "model": model}, migrations=_MIGRATIONS
         )
         self.lane = self._db.lane
-        self._told = set[int]()
         self._index_all()
 
     async def aclose(self) -> None:
@@ -219,11 +216,8 @@ class ObservationsStore:
             try:
                 yield _observation_of(row)
             except (TypeError, ValueError) as problem:
-                if row["row"] not in self._told:
-                    self._told.add(row["row"])
-                    advice = "Forget it, or restore a backup"
-                    place = (self._db.file, row["id"])
-                    LOG.error("%s: observation %r is damaged and left out: %s. %s", *place, problem, advice)  # noqa: TRY400
+                advice = "Forget it, or restore a backup"
+                self._db.leave_out(f"observation {row['id']!r}", problem, advice, row["row"])
 
     def _rows(self, columns: str, owner: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
         for marks, part in batches_of_values(ids):

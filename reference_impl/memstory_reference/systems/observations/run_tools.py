@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from memstory.contract.values import ToolCall, Tree
+from memstory.contract.values import Tree
 from memstory_reference.systems.observations.observation import TASK_TYPES
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.text.lines import shorten
 from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
+from memstory_reference.tooling.local_tools import LocalTools
 
 _RUN = {"type": "string", "description": "The id of the run"}
 SEARCH = ReadTool(
@@ -58,22 +58,13 @@ FORGET = ChangeTool(
 SPECS = (SEARCH, STORE, RATE, FORGET)
 
 
-class RunTools:
+class RunTools(LocalTools):
     """The tools of one owner, which is never an argument."""
 
     def __init__(self, service: ObservationService, owner: str) -> None:
         self._service = service
         self._owner = owner
-        self._tools: LocalTools = {
-            SEARCH.name: (SEARCH, self._search),
-            STORE.name: (STORE, self._store),
-            RATE.name: (RATE, self._rate),
-            FORGET.name: (FORGET, self._forget),
-        }
-
-    async def call(self, name: str, arguments: object) -> ToolCall:
-        """Call a tool; what is wrong with the call is the answer, in words."""
-        return await call_local_tool(self._tools, name, arguments)
+        super().__init__((SEARCH, self._search), (STORE, self._store), (RATE, self._rate), (FORGET, self._forget))
 
     async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
         found = await self._service.search(arguments["task"], self._owner, arguments.get("top_k"))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from memstory.contract.values import ToolCall, Tree
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import limits_of
 from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.keywords import extract_keywords, matching_keywords
 from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
+from memstory_reference.tooling.local_tools import LocalTools
 
 RECALL = ReadTool(
     name="recall_memories",
@@ -58,23 +58,14 @@ LEAST_WORDS = 2
 """A memory of fewer words that carry meaning is repeated by its own text alone."""
 
 
-class PipelineTools:
+class PipelineTools(LocalTools):
     """The tools of one owner in one session; neither is ever an argument."""
 
     def __init__(self, memory: PipelineService, owner: str, session: str) -> None:
         self._memory = memory
         self._owner = owner
         self._session = session
-        self._functions: LocalTools = {
-            RECALL.name: (RECALL, self._recall),
-            REMEMBER.name: (REMEMBER, self._remember),
-            LIST.name: (LIST, self._list),
-            FORGET.name: (FORGET, self._forget),
-        }
-
-    async def call(self, name: str, arguments: object) -> ToolCall:
-        """Call a tool; what is wrong with the call is the answer, in words."""
-        return await call_local_tool(self._functions, name, arguments)
+        super().__init__((RECALL, self._recall), (REMEMBER, self._remember), (LIST, self._list), (FORGET, self._forget))
 
     async def _recall(self, arguments: Mapping[str, Tree]) -> Tree:
         result = await self._memory.recall(

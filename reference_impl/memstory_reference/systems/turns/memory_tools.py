@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memstory.contract.values import ToolCall, Tree
+from memstory.contract.values import Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, NewTurn, Turn, moment_of
 from memstory_reference.text.keywords import plain_words
 from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools, call_local_tool
+from memstory_reference.tooling.local_tools import LocalTools
 
 EVERYTHING, LISTED = "*", 50
 LEAST_WORDS = 3
@@ -62,22 +62,14 @@ FORGET = ChangeTool(
 SPECS = (RECALL, REMEMBER, FORGET)
 
 
-class TurnsTools:
+class TurnsTools(LocalTools):
     """The tools of one owner in one session; neither is ever an argument."""
 
     def __init__(self, memory: TurnsService, owner: str, session: str | None = None) -> None:
         self._memory = memory
         self._owner = owner
         self._session = session
-        self._functions: LocalTools = {
-            RECALL.name: (RECALL, self._recall),
-            REMEMBER.name: (REMEMBER, self._remember),
-            FORGET.name: (FORGET, self._forget),
-        }
-
-    async def call(self, name: str, arguments: object) -> ToolCall:
-        """Call a tool; what is wrong with the call is the answer, in words."""
-        return await call_local_tool(self._functions, name, arguments)
+        super().__init__((RECALL, self._recall), (REMEMBER, self._remember), (FORGET, self._forget))
 
     async def _recall(self, arguments: Mapping[str, Tree]) -> Tree:
         moments = {name: moment_of(arguments[name]) for name in ("since", "until", "as_of") if name in arguments}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from memstory_reference.systems.layers.stores.logs import LogKind, Row
+from memstory_reference.systems.layers.stores.logs import LogKind
 
 
 class ClassifierPath(StrEnum):
@@ -38,28 +38,13 @@ class CrisisLogRecord:
     signals: Sequence[str] = ()
 
 
-def _row(record: CrisisLogRecord) -> Row:
-    signals = json.dumps(list(record.signals))
-    return record.id, record.owner, record.session, record.at, record.level, record.classifier_path, signals
-
-
-def _record(row: Row) -> CrisisLogRecord:
-    identifier, owner, session, at, level, path, signals = row
-    return CrisisLogRecord(
-        id=identifier,
-        owner=owner,
-        session=session,
-        at=at,
-        level=CrisisLevel(level),
-        classifier_path=ClassifierPath(path),
-        signals=tuple(json.loads(signals)),
-    )
+def _signals(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
 
 
 CRISES = LogKind(
     table="crisis_log",
-    columns=("level", "classifier_path", "signals"),
+    make=CrisisLogRecord,
+    own={"level": CrisisLevel, "classifier_path": ClassifierPath, "signals": _signals},
     is_typed=False,
-    row=_row,
-    record=_record,
 )

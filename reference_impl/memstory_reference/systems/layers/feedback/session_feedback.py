@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import short_repr
-from memstory_reference.systems.layers.stores.logs import LogKind, Row
+from memstory_reference.systems.layers.stores.logs import LogKind
 
 MAX_COMMENT = 2_000
 
@@ -57,27 +57,9 @@ def checked_feedback(label: object, source: object, comment: object) -> tuple[Fe
     return FeedbackLabel(label), FeedbackSource(source), comment
 
 
-def _row(record: SessionFeedbackRecord) -> Row:
-    return record.id, record.owner, record.session, record.at, record.label, record.source, record.comment
-
-
-def _record(row: Row) -> SessionFeedbackRecord:
-    identifier, owner, session, at, label, source, comment = row
-    return SessionFeedbackRecord(
-        id=identifier,
-        owner=owner,
-        session=session,
-        at=at,
-        label=FeedbackLabel(label),
-        source=FeedbackSource(source),
-        comment=comment,
-    )
-
-
 FEEDBACK = LogKind(
     table="session_feedback",
-    columns=("label", "source", "comment"),
+    make=SessionFeedbackRecord,
+    own={"label": FeedbackLabel, "source": FeedbackSource, "comment": str},
     is_typed=True,
-    row=_row,
-    record=_record,
 )

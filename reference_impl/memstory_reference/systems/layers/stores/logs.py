@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeAlias, TypeVar
@@ -28,16 +29,32 @@ Row: TypeAlias = tuple[str, str, str, datetime, str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKind(Generic[R]):
-    """One kind of records: its table, the names of its columns, and how a record is written and read.
+    """One kind of records: its table, what makes a record of its fields, and how the columns that are its own are read.
 
     The last column may be a text that a person typed: then it holds any character, even half of one.
     """
 
     table: str
-    columns: tuple[str, str, str]
+    make: Callable[..., R]
+    own: Mapping[str, Callable[[str], object]]
     is_typed: bool
-    row: Callable[[R], Row]
-    record: Callable[[Row], R]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns that are its own: three."""
+        return tuple(self.own)
+
+    def row(self, record: R) -> Row:
+        """Return a record as the values of its columns: texts, and names of things as JSON."""
+        values = (getattr(record, name) for name in self.own)
+        first, second, last = (one if isinstance(one, str) else json.dumps(list(one)) for one in values)
+        return record.id, record.owner, record.session, record.at, first, second, last
+
+    def record(self, row: Row) -> R:
+        """Return the record of a row; ValueError or TypeError for one that memstory has not written so."""
+        identifier, owner, session, at, *values = row
+        own = {name: read(value) for (name, read), value in zip(self.own.items(), values, strict=True)}
+        return self.make(id=identifier, owner=owner, session=session, at=at, **own)
 
 
 class Log(Protocol[R]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from datetime import datetime
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import Generic
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.stores.logs import LogKind, R
-
-LOG = logging.getLogger(__name__)
 
 _HALVES_TOO = "surrogatepass"
 
@@ -62,7 +59,7 @@ class SqliteLog(Generic[R]):
         try:
             return self._record(row)
         except (ValueError, AttributeError, TypeError) as error:
-            LOG.error("record %s of %s is damaged and left out: %s", row["id"], self._kind.table, error)  # noqa: TRY400
+            self._db.leave_out(f"record {row['id']} of {self._kind.table}", error, "Restore a backup")
             return None
 
     def _record(self, row: sqlite3.Row) -> R:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import secrets
 import sqlite3
@@ -31,8 +30,6 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.systems.layers.stores.sqlite_sessions_store import SCHEMA as SESSIONS
 from memstory_reference.systems.layers.stores.sqlite_sessions_store import SqliteSessions
 from memstory_reference.text.token_sets import token_set
-
-LOG = logging.getLogger(__name__)
 
 SCHEMA_VERSION = "2"
 
@@ -116,7 +113,6 @@ class SqliteRows:
     def __init__(self, database: Database) -> None:
         self._db = database
         self.sessions = SqliteSessions(database)
-        self._told = set[tuple[str, str]]()
         self._db.execute("INSERT OR IGNORE INTO about VALUES ('session_key', ?)", (secrets.token_hex(32),))
         self._check_in()
 
@@ -325,12 +321,8 @@ class SqliteRows:
         try:
             return _record(row)
         except (ValueError, TypeError) as error:
-            key = (row["owner"], row["id"])
-            if key not in self._told:
-                self._told.add(key)
-                LOG.error(  # noqa: TRY400  (the reason says all)
-                    "record %s is damaged and left out: %s. Restore a backup, or delete it by its id", row["id"], error
-                )
+            advice = "Restore a backup, or delete it by its id"
+            self._db.leave_out(f"record {row['id']}", error, advice, (row["owner"], row["id"]))
             return None
 
     def _check_in(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database
-from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, surplus
+from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix, normalized_or_none
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
@@ -44,7 +44,7 @@ class SqliteStore:
         self._db = Database(file, schema=SCHEMA, about=about)
         self._rows = SqliteRows(self._db)
         self._locks = NamedLocks()
-        self._matrices: OrderedDict[tuple[str, Layer], VectorMatrix] = OrderedDict()
+        self._matrices = HeldRows[tuple[str, Layer], VectorMatrix](len)
         self._lists: OrderedDict[tuple[str, Layer, str], NDArray[np.int64]] = OrderedDict()
         self._version = self._rows.version()
 
@@ -138,8 +138,8 @@ class SqliteStore:
                 self._lists.clear()
             else:
                 self._forget_lists(owner, row.layer, row.tokens)
-            if row.layer is not None and (owner, row.layer) in self._matrices:
-                self._matrices[owner, row.layer].discard(row.id)
+            if row.layer is not None and (matrix := self._matrices.get((owner, row.layer))) is not None:
+                matrix.discard(row.id)
         return gone
 
     def _similar(
@@ -191,15 +191,13 @@ class SqliteStore:
 
     def _matrix(self, owner: str, layer: Layer) -> VectorMatrix:
         self._drop_what_is_stale()
-        key = (owner, layer)
-        if key not in self._matrices:
-            self._matrices[key] = VectorMatrix()
+        matrix = self._matrices.get((owner, layer))
+        if matrix is None:
+            matrix = VectorMatrix()
             for identifier, row, moment in self._rows.vectors(owner, layer):
-                self._matrices[key].put(identifier, row, moment)
-            for _ in range(surplus([len(one) for one in self._matrices.values()])):
-                self._matrices.popitem(last=False)
-        self._matrices.move_to_end(key)
-        return self._matrices[key]
+                matrix.put(identifier, row, moment)
+            self._matrices.keep((owner, layer), matrix)
+        return matrix
 
     def _keep_in_step(self, written: Sequence[WrittenRow]) -> None:
         for one in written:

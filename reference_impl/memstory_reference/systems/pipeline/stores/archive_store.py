@@ -32,12 +32,11 @@ class ArchiveStore:
 
     def episodes(self, owner: str, session: str) -> list[tuple[MemoryChunk, str]]:
         """Return the uncompressed episodic memories of a session in the order of time, each with its hash."""
-        rows = self._db.rows(
+        sql = (
             f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND kind = 'episodic' AND compressed = 0 "  # noqa: S608
-            "AND session = ? ORDER BY created_at, row",
-            (owner, session),
+            "AND session = ? ORDER BY created_at, row"
         )
-        return list(sound_memories(rows))
+        return list(sound_memories(self._db, sql, (owner, session)))
 
     def archive(self, summary: Insertion, originals: Sequence[tuple[MemoryChunk, str]]) -> bool:
         """Store a summary and flag what it was made of, at once; False if any of that has changed meanwhile."""

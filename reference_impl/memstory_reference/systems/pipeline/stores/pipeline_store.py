@@ -85,11 +85,11 @@ class PipelineStore:
                 f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND hash IN ({marks}) "  # noqa: S608
                 "AND (compressed = 0 OR summary IS NULL) AND compression_source = 0"
             )
-            for memory, content_hash in sound_memories(self._db.rows(sql, (owner, *part))):
+            for memory, content_hash in sound_memories(self._db, sql, (owner, *part)):
                 known.twins[twin_of(memory, content_hash)] = memory
         for marks, part in batches_of_values(keys):
             sql = f"SELECT * FROM preferences WHERE owner = ? AND replaced_by IS NULL AND key IN ({marks})"  # noqa: S608
-            for memory, content_hash in sound_memories(self._db.rows(sql, (owner, *part))):
+            for memory, content_hash in sound_memories(self._db, sql, (owner, *part)):
                 known.preferences[str(memory.key)] = (memory, content_hash)
         return known
 
@@ -145,27 +145,24 @@ class PipelineStore:
         for marks, part in batches_of_values(ids):
             for columns, table in TABLES:
                 sql = f"SELECT {columns} FROM {table} WHERE owner = ? AND id IN ({marks})"  # noqa: S608
-                found |= {one.id: one for one, _ in sound_memories(self._db.rows(sql, (owner, *part)))}
+                found |= {one.id: one for one, _ in sound_memories(self._db, sql, (owner, *part))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def preference(self, owner: str, key: str) -> MemoryChunk | None:
         """Return the procedural memory that holds under a key."""
         sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? AND replaced_by IS NULL"
-        return next((one for one, _ in sound_memories(self._db.rows(sql, (owner, key)))), None)
+        return next((one for one, _ in sound_memories(self._db, sql, (owner, key))), None)
 
     def history(self, owner: str, key: str) -> list[MemoryChunk]:
         """Return all that was ever said under a key, the newest first."""
         sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? ORDER BY updated_at DESC, row DESC"
-        return [one for one, _ in sound_memories(self._db.rows(sql, (owner, key)))]
+        return [one for one, _ in sound_memories(self._db, sql, (owner, key))]
 
     def preferences(self, owner: str, limit: int | None = None, *, include_replaced: bool = False) -> list[MemoryChunk]:
         """Return procedural memories, the newest first."""
         those = "" if include_replaced else "AND replaced_by IS NULL "
-        rows = self._db.rows(
-            f"SELECT * FROM preferences WHERE owner = ? {those}ORDER BY updated_at DESC, row DESC LIMIT ?",  # noqa: S608
-            (owner, -1 if limit is None else limit),
-        )
-        return [one for one, _ in sound_memories(rows)]
+        sql = f"SELECT * FROM preferences WHERE owner = ? {those}ORDER BY updated_at DESC, row DESC LIMIT ?"  # noqa: S608
+        return [one for one, _ in sound_memories(self._db, sql, (owner, -1 if limit is None else limit))]
 
     def admitted(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
         """Return, by id, those of these memories that a recall may return."""
@@ -173,7 +170,7 @@ class PipelineStore:
         found: dict[str, MemoryChunk] = {}
         for marks, part in batches_of_values(ids):
             query = f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks}) AND {sql}"  # noqa: S608
-            found |= {one.id: one for one, _ in sound_memories(self._db.rows(query, (owner, *part, *parameters)))}
+            found |= {one.id: one for one, _ in sound_memories(self._db, query, (owner, *part, *parameters))}
         return found
 
     def nearest(self, owner: str, vector: Vector, k: int, admission: Admission) -> dict[str, float]:
@@ -200,12 +197,12 @@ class PipelineStore:
     ) -> list[MemoryChunk]:
         """Return memories of all sorts, archived ones too, newest first."""
         marks = ", ".join("?" for _ in kinds)
-        rows = self._db.rows(
+        sql = (
             f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND kind IN ({marks}) "  # noqa: S608
-            "ORDER BY created_at DESC, row DESC LIMIT ?",
-            (owner, *map(str, kinds), -1 if limit is None else limit),
+            "ORDER BY created_at DESC, row DESC LIMIT ?"
         )
-        found = [one for one, _ in sound_memories(rows)]
+        values = (owner, *map(str, kinds), -1 if limit is None else limit)
+        found = [one for one, _ in sound_memories(self._db, sql, values)]
         if ChunkType.PROCEDURAL in kinds:
             found += self.preferences(owner, limit, include_replaced=include_replaced)
             found.sort(key=lambda memory: memory.created_at, reverse=True)
@@ -293,11 +290,12 @@ class PipelineStore:
         return newest[:limit], len(newest) > limit, other is not None
 
     def _damaged(self, owner: str) -> int:
-        return sum(
-            len(found) - sum(1 for _ in sound_memories(found))
-            for columns, table in TABLES
-            for found in [self._db.rows(f"SELECT {columns} FROM {table} WHERE owner = ?", (owner,))]  # noqa: S608
-        )
+        damaged = 0
+        for columns, table in TABLES:
+            rows = f"FROM {table} WHERE owner = ?"
+            (stored,) = self._db.execute(f"SELECT count(*) {rows}", (owner,)).fetchone()
+            damaged += stored - sum(1 for _ in sound_memories(self._db, f"SELECT {columns} {rows}", (owner,)))
+        return damaged
 
     def _keys(self, owner: str) -> dict[str, str | None]:
         rows = self._db.execute("SELECT id, key FROM preferences WHERE owner = ?", (owner,))

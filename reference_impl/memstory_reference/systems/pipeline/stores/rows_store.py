@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,15 +137,14 @@ def preference_values(memory: MemoryChunk, content_hash: str) -> tuple[object, .
     )
 
 
-def sound_memories(rows: Iterable[sqlite3.Row]) -> Iterator[tuple[MemoryChunk, str]]:
+def sound_memories(database: Database, sql: str, values: Sequence[object]) -> Iterator[tuple[MemoryChunk, str]]:
     """Yield the memories in rows of `memories` or `preferences`, each with its hash; damaged ones are left out."""
-    for row in rows:
+    for row in database.rows(sql, values):
         try:
             yield _unchanged(row), row["hash"]
         except (ValueError, TypeError, AttributeError) as damage:
-            _log.error(
-                "memory %s is damaged and left out: %s. Restore a backup, or delete it by its id", row["id"], damage
-            )
+            advice = "Restore a backup, or delete it by its id"
+            database.leave_out(f"memory {row['id']}", damage, advice, (row["owner"], row["id"]))
 
 
 def _unchanged(row: sqlite3.Row) -> MemoryChunk:
@@ -160,37 +157,29 @@ def _unchanged(row: sqlite3.Row) -> MemoryChunk:
 
 def _memory_of(row: sqlite3.Row) -> MemoryChunk:
     return MemoryChunk(
-        id=row["id"],
-        user_id=row["owner"],
-        session_id=row["session"],
         memory_type=ChunkType(row["kind"]),
-        content=row["content"],
-        importance=row["importance"],
-        created_at=datetime.fromisoformat(row["created_at"]),
-        updated_at=datetime.fromisoformat(row["updated_at"]),
-        role=row["role"],
-        source=row["source"],
-        times_seen=row["times_seen"],
         compressed=bool(row["compressed"]),
         summary_id=row["summary"],
         source_session_id=row["source_session"],
         compression_source=bool(row["compression_source"]),
+        **_common(row),
     )
 
 
 def _preference_of(row: sqlite3.Row) -> MemoryChunk:
-    return MemoryChunk(
-        id=row["id"],
-        user_id=row["owner"],
-        session_id=row["session"],
-        memory_type=ChunkType.PROCEDURAL,
-        content=row["content"],
-        importance=row["importance"],
-        created_at=datetime.fromisoformat(row["created_at"]),
-        updated_at=datetime.fromisoformat(row["updated_at"]),
-        key=row["key"],
-        role=row["role"],
-        source=row["source"],
-        times_seen=row["times_seen"],
-        replaced_by=row["replaced_by"],
-    )
+    return MemoryChunk(memory_type=ChunkType.PROCEDURAL, key=row["key"], replaced_by=row["replaced_by"], **_common(row))
+
+
+def _common(row: sqlite3.Row) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "user_id": row["owner"],
+        "session_id": row["session"],
+        "content": row["content"],
+        "importance": row["importance"],
+        "created_at": datetime.fromisoformat(row["created_at"]),
+        "updated_at": datetime.fromisoformat(row["updated_at"]),
+        "role": row["role"],
+        "source": row["source"],
+        "times_seen": row["times_seen"],
+    }

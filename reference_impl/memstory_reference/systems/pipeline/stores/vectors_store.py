@@ -7,19 +7,15 @@ compared is set aside: its row is listed, counted and mended by a reindex, and h
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from memstory_reference.storage.database_store import Database, batches_of_values
-from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none
+from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix, normalized_or_none
 from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.stores.rows_store import check_dimension, dimension_of, vector_of
 
 _log = logging.getLogger(__name__)
-
-HELD_ROWS = 100_000
-"""Vectors of all users in memory: 150 MB at 384 numbers."""
 
 OF_MEMORIES = "SELECT id, vector FROM memories WHERE owner = ? AND (compressed = 0 OR summary IS NULL)"
 OF_PREFERENCES = "SELECT id, vector FROM preferences WHERE owner = ? AND replaced_by IS NULL"
@@ -32,7 +28,7 @@ class MemoryVectors:
         """Hold the vectors of the rows that the query `visible` gives for an owner."""
         self._db = database
         self._visible = visible
-        self._matrices: OrderedDict[str, VectorMatrix] = OrderedDict()
+        self._matrices = HeldRows[str, VectorMatrix](len)
         self._stale: dict[str, set[str]] = {}
 
     async def nearest(self, owner: str, vector: Vector, k: int) -> dict[str, float]:
@@ -50,7 +46,7 @@ class MemoryVectors:
 
     async def rebuild(self, owner: str) -> int:
         """Read a user's vectors again; return how many there are."""
-        await self._db.lane.run(self._matrices.pop, owner, None)
+        await self._db.lane.run(self._matrices.drop, owner)
         return await self.count(owner)
 
     def changed(self, owner: str, ids: Iterable[str]) -> None:
@@ -66,20 +62,18 @@ class MemoryVectors:
         return int(self._db.execute(f"SELECT count(*) FROM ({self._visible})", (owner,)).fetchone()[0])  # noqa: S608
 
     def _matrix(self, owner: str) -> VectorMatrix:
-        if owner not in self._matrices:
+        matrix = self._matrices.get(owner)
+        if matrix is None:
             self._stale.pop(owner, None)
-            matrix = self._matrices.setdefault(owner, VectorMatrix())
+            matrix = VectorMatrix()
             self._put(matrix, self._visible, (owner,))
             if left := self._visible_rows(owner) - len(matrix):
                 _log.warning("%d memories cannot be found by meaning until their user is reindexed", left)
-        self._matrices.move_to_end(owner)
-        self._catch_up(owner)
-        while len(self._matrices) > 1 and sum(map(len, self._matrices.values())) > HELD_ROWS:
-            self._matrices.popitem(last=False)
-        return self._matrices[owner]
+        self._catch_up(matrix, owner)
+        return self._matrices.keep(owner, matrix)
 
-    def _catch_up(self, owner: str) -> None:
-        matrix, stale = self._matrices[owner], sorted(self._stale.pop(owner, ()))
+    def _catch_up(self, matrix: VectorMatrix, owner: str) -> None:
+        stale = sorted(self._stale.pop(owner, ()))
         for one in stale:
             matrix.discard(one)
         for marks, part in batches_of_values(stale):

@@ -5,7 +5,6 @@ The vectors of 10,000 records take Postgres 8 to 15 ms to compare and numpy one.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.vector_matrix import VectorMatrix, surplus
+from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix
 from memstory_reference.systems.layers.records.record import Layer
 
 Version: TypeAlias = tuple[int, int]
@@ -42,28 +41,22 @@ class HeldVectors:
     """The owners' layers that were searched last."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[str, Layer], tuple[Version, VectorMatrix]] = OrderedDict()
+        self._held = HeldRows[tuple[str, Layer], tuple[Version, VectorMatrix]](lambda held: len(held[1]))
 
     def get(self, owner: str, layer: Layer, version: Version) -> VectorMatrix | None:
         """Return the vectors if they are those of this version."""
         found = self._held.get((owner, layer))
-        if found is None or found[0] != version:
-            return None
-        self._held.move_to_end((owner, layer))
-        return found[1]
+        return None if found is None or found[0] != version else found[1]
 
     def keep(self, owner: str, layer: Layer, version: Version, matrix: VectorMatrix) -> None:
         """Hold the vectors of a version; those of the layer that was searched longest ago go."""
-        self._held[owner, layer] = (version, matrix)
-        self._held.move_to_end((owner, layer))
-        for _ in range(surplus([len(one) for _, one in self._held.values()])):
-            self._held.popitem(last=False)
+        self._held.keep((owner, layer), (version, matrix))
 
     def follow(self, steps: Iterable[Step]) -> None:
         """Go along with this process's own writes; what another has written between is read again."""
         for step in steps:
             for layer in Layer:
-                before, matrix = self._held.pop((step.owner, layer), (None, None))
+                before, matrix = self._held.drop((step.owner, layer)) or (None, None)
                 if matrix is not None and step.places is not None and before == (step.version[0], step.version[1] - 1):
                     _apply(step.places, layer, matrix)
                     self.keep(step.owner, layer, step.version, matrix)
