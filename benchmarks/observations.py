@@ -18,8 +18,8 @@ import numpy as np
 
 from memstory_reference.composition.observations import open_observations
 from memstory_reference.ports import Purpose, Vectors
-from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.settings import ObservationsConfig
 
 RUNS, BATCH, QUERIES, DIMENSION = 10_000, 500, 200, 384
 SUBJECTS = ("token", "cache", "memory", "agent", "retrieval", "prompt", "vector", "budget", "latency", "planner")

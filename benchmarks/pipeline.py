@@ -28,8 +28,8 @@ from memstory_reference.adapters.embedding import minilm, weights
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.pipeline.chunk import Utterance
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineService
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 
 WANTED_SHARE = 0.85
 WANTED_MILLISECONDS = 10.0

@@ -26,13 +26,12 @@ from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import OfflineChat
 from memstory_reference.composition.layers import open_layers
 from memstory_reference.ports import Purpose, Vectors
-from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.sessions.session_end import EndReason
+from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.pipeline.chunk import ChunkType
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.text.stems import stems
 
 SENTENCES = Path(__file__).parents[1] / "tests/memstory_reference/text"

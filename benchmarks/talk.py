@@ -41,7 +41,6 @@ from memstory_reference.composition.embedders import MINILM, make_embedder
 from memstory_reference.composition.turns import open_sqlite_turns
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.turns import service
-from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.ranking.languages import ENGLISH
 from memstory_reference.systems.turns.ranking.pool import Numbers, Pool, rarity, saturation
 from memstory_reference.systems.turns.ranking.question import Question as Asked
@@ -54,6 +53,7 @@ from memstory_reference.systems.turns.ranking.scoring import (
 )
 from memstory_reference.systems.turns.ranking.weighting import Weights
 from memstory_reference.systems.turns.service import TurnsService
+from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.turn import NewTurn, Turn
 from memstory_reference.text.stems import stems
 

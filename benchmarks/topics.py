@@ -21,8 +21,8 @@ import numpy as np
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.ports import Purpose, Vectors, VectorStore
-from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.settings import TopicsConfig
 
 OWNERS, TOPICS_EACH, DIMENSION, K = 100, 5, 384, 5
 SIZES = (1_000, 10_000, 50_000)

@@ -9,7 +9,7 @@ import pytest
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.audit.crisis_log import CRISES, ClassifierPath, CrisisLevel, CrisisLogRecord
-from memstory_reference.systems.layers.feedback.session_feedback import (
+from memstory_reference.systems.layers.sessions.session_feedback import (
     FEEDBACK,
     FeedbackLabel,
     FeedbackSource,

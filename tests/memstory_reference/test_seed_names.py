@@ -103,12 +103,12 @@ MemoryChunk(content, memory_type, importance, compressed) | .memory:MemoryChunk
 RecallResult(memories, total_tokens, budget_used) | .memory:RecallResult
 encode_batch(texts) | ports:Embedder.embed | one embedder for all memories, which only takes batches
 count_tokens | text.tokens:count_tokens
-MAX_CHUNK_TOKENS | .config:PipelineConfig.max_chunk_tokens | a setting
-MIN_CHUNK_TOKENS | .config:PipelineConfig.min_chunk_tokens | a setting
-top_k_candidates | .config:PipelineConfig.candidates_factor | the setting is the factor, as `top_k * 4` has it
-reranker_enabled | .config:PipelineConfig.reranker_enabled
-compression_threshold | .config:PipelineConfig.compression_threshold
-sessions_to_compress | .config:PipelineConfig.sessions_to_compress
+MAX_CHUNK_TOKENS | .settings:PipelineConfig.max_chunk_tokens | a setting
+MIN_CHUNK_TOKENS | .settings:PipelineConfig.min_chunk_tokens | a setting
+top_k_candidates | .settings:PipelineConfig.candidates_factor | the setting is the factor, as `top_k * 4` has it
+reranker_enabled | .settings:PipelineConfig.reranker_enabled
+compression_threshold | .settings:PipelineConfig.compression_threshold
+sessions_to_compress | .settings:PipelineConfig.sessions_to_compress
 """
 
 LAYERS = """
@@ -125,21 +125,21 @@ working_memory | .records.entries:WORKING_MEMORY | the key of a state, as a cons
 _merge_dicts | .sessions.diagnostics:merge_dicts | public: more than one module calls it
 load_memory_for_turn | .service:LayersService.load_memory_for_turn
 SessionMemoryBuffer | .records.candidates:SessionMemoryBuffer
-MemoryMode | .modes:MemoryMode
-MemoryMode.INCOGNITO | .modes:MemoryMode.INCOGNITO
-MemoryMode.LOCAL | .modes:MemoryMode.LOCAL
-MemoryMode.SYNCED | .modes:MemoryMode.SYNCED
+MemoryMode | .settings:MemoryMode
+MemoryMode.INCOGNITO | .settings:MemoryMode.INCOGNITO
+MemoryMode.LOCAL | .settings:MemoryMode.LOCAL
+MemoryMode.SYNCED | .settings:MemoryMode.SYNCED
 EmbeddingProvider | ports:Embedder | one embedder for all memories
 NullEmbeddingProvider | .recall.embeddings:Embeddings | CF-5: without an embedder there is no vector at all
 resolve_owner_id | .identity:resolve_owner_id
 hash_session_id | .identity:hash_session_id
 iso_now | .identity:iso_now
-ProceduralProfile | .config:LayersConfig.rule_cap | rules are rows like any other, capped as they are written
+ProceduralProfile | .settings:LayersConfig.rule_cap | rules are rows like any other, capped as they are written
 CrisisLogRecord | .audit.crisis_log:CrisisLogRecord
 CrisisLogBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
-FeedbackLabel | .feedback.session_feedback:FeedbackLabel
-FeedbackSource | .feedback.session_feedback:FeedbackSource
-SessionFeedbackRecord | .feedback.session_feedback:SessionFeedbackRecord
+FeedbackLabel | .sessions.session_feedback:FeedbackLabel
+FeedbackSource | .sessions.session_feedback:FeedbackSource
+SessionFeedbackRecord | .sessions.session_feedback:SessionFeedbackRecord
 SessionFeedbackBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
 /api/memory/status | endpoint GET
 /end | .service:LayersService.end_session | `/end` in the chat, POST /api/memory/end over HTTP

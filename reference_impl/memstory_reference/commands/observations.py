@@ -18,11 +18,11 @@ from memstory_reference.composition import embedders
 from memstory_reference.composition.chat_models import make_chat
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
 from memstory_reference.errors import InputError
-from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 from memstory_reference.systems.observations.service import ObservationService, StoredObservation
+from memstory_reference.systems.observations.settings import ObservationsConfig
 
 NOTHING_FOUND = "Nothing is known about this; a run on it would start from scratch."
 WRITING = ("store", "run")

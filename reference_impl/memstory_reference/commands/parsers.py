@@ -20,8 +20,8 @@ from memstory_reference.composition.embedders import MINILM
 from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import KIND, TASK_TYPES
+from memstory_reference.systems.observations.settings import ObservationsConfig
 from memstory_reference.systems.turns.turn import KINDS as TURN_KINDS
 
 KINDS = tuple(dict.fromkeys(("topic", *map(str, Layer), *map(str, MemoryType), "working", *TURN_KINDS, KIND)))

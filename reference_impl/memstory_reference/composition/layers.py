@@ -13,11 +13,11 @@ from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.audit.crisis_log import CRISES
-from memstory_reference.systems.layers.feedback.session_feedback import FEEDBACK
-from memstory_reference.systems.layers.modes import MemoryMode
-from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
+from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.recall.embeddings import MODEL_OF_NONE
 from memstory_reference.systems.layers.service import LayersService
+from memstory_reference.systems.layers.sessions.session_feedback import FEEDBACK
+from memstory_reference.systems.layers.settings import MemoryMode
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_rows_store import EMBEDDED_FILE
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
     from memstory_reference.ports import Embedder, NewId
-    from memstory_reference.systems.layers.config import LayersConfig
+    from memstory_reference.systems.layers.settings import LayersConfig
     from memstory_reference.systems.layers.stores.store import LayersStore
 
 LAYERS_FILE = EMBEDDED_FILE.name

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
     from memstory_reference.ports import Embedder, NewId
-    from memstory_reference.systems.observations.config import ObservationsConfig
+    from memstory_reference.systems.observations.settings import ObservationsConfig
 
 OBSERVATIONS_FILE = EMBEDDED_FILE.name
 VECTORS = "vectors"

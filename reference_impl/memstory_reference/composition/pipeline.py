@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
     from memstory_reference.ports import Embedder, NewId
-    from memstory_reference.systems.pipeline.config import PipelineConfig
     from memstory_reference.systems.pipeline.recall import NearestMemories
     from memstory_reference.systems.pipeline.selection import Reranker
-    from memstory_reference.systems.pipeline.settings import PipelineSettings
+    from memstory_reference.systems.pipeline.settings import PipelineConfig, PipelineSettings
 
 PIPELINE_FILE = EMBEDDED_FILE.name
 

@@ -11,8 +11,8 @@ from memstory_reference.composition.vector_stores import Wrap, open_store, unwra
 from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
 from memstory_reference.storage.tombstones import FILE, Tombstones
-from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.settings import TopicsConfig
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.systems.topics.toolset.tool_schemas import FORGET_MEMORY
 from memstory_reference.tooling.agent import AgentConfig

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
     from memstory_reference.ports import Embedder, NewId
     from memstory_reference.storage.postgres.place import PostgresPlace
-    from memstory_reference.systems.turns.config import TurnsConfig
+    from memstory_reference.systems.turns.settings import TurnsConfig
     from memstory_reference.systems.turns.stores.store import TurnsStore
 
 

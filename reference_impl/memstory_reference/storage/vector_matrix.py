@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -136,6 +136,10 @@ class HeldRows(Generic[K, V]):
 
     def __contains__(self, key: K) -> bool:
         return key in self._held
+
+    def __iter__(self) -> Iterator[K]:
+        """Yield the keys, the one asked longest ago first."""
+        return iter(self._held)
 
     def get(self, key: K) -> V | None:
         """Return what is held under a key, which is now the one asked last."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 
 from memstory.contract.target import Environment
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
+from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode, parse_mode
 from memstory_reference.targets.environment_ports import PORT_OPTIONS
 
 CONFIG = tuple(field.name for field in fields(LayersConfig))

@@ -9,8 +9,8 @@ from typing import ClassVar
 from memstory.contract.target import Environment, Tree
 from memstory_reference.composition.observations import open_observations
 from memstory_reference.setting_rules import CHROMA
-from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.memory import ObservationsMemory
+from memstory_reference.systems.observations.settings import ObservationsConfig
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 

@@ -13,11 +13,11 @@ from memstory.contract.target import Environment, Tree
 from memstory_reference.adapters.faults import FaultyPort
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.pipeline import open_pipeline
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.recall import NearestMemories
 from memstory_reference.systems.pipeline.selection import Reranker
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.systems.pipeline.system import PipelineSystem
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget

@@ -10,8 +10,8 @@ from memstory.contract.values import HELD
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.errors import InputError
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
-from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.memory import TurnsMemory
+from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, text_option
 from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory

@@ -9,7 +9,7 @@ from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.cli import main
 from memstory_reference.composition.embedders import MINILM, make_embedder
 from memstory_reference.composition.observations import open_observations
-from memstory_reference.systems.observations.config import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsConfig
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 

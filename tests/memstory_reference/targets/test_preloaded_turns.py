@@ -11,7 +11,7 @@ from memstory.contract.errors import Refused, StoryError
 from memstory.contract.target import Environment, Query, Scope
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.storage.postgres.place import parse_place
-from memstory_reference.systems.turns.config import TurnsConfig
+from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.turn import NewTurn
 from memstory_reference.targets.turns import TurnsFactory
 

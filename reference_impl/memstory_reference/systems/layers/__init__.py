@@ -2,16 +2,13 @@
 
 __all__ = [
     "audit",
-    "config",
-    "feedback",
     "memory",
-    "modes",
-    "outside",
+    "ports",
     "process",
     "recall",
     "records",
     "service",
+    "sessions",
     "settings",
     "stores",
-    "web",
 ]

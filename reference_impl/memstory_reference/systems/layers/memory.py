@@ -22,19 +22,19 @@ from memstory.contract.target import (
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.system_memory import CorrectingInWords, read_rows
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
-from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.forgetting import with_replaced
-from memstory_reference.systems.layers.formulas import formula
 from memstory_reference.systems.layers.identity import resolve_owner_id
 from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
 from memstory_reference.systems.layers.recall.prompting import memory_block
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
 from memstory_reference.systems.layers.sessions.session_end import EndReason, end_data, parse_reason
+from memstory_reference.systems.layers.sessions.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.values import (
     buffer_view,
     content_of_item,
     content_of_row,
+    formula,
     hit_of,
     layers_of,
     receipt_item,

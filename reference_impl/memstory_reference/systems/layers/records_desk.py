@@ -13,7 +13,7 @@ from memstory_reference.input_checks import checked_count, checked_owner, is_sto
 from memstory_reference.ports import NewId
 from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.layers.identity import iso_now
-from memstory_reference.systems.layers.operations.history import records_to_release
+from memstory_reference.systems.layers.operations.reconciliation import records_to_release
 from memstory_reference.systems.layers.policy.guards import (
     MALFORMED,
     MAX_NOTE,

@@ -16,19 +16,16 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, short_repr
 from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLevel, CrisisLogRecord
 from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice, crisis_notice
-from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord, checked_feedback
 from memstory_reference.systems.layers.forgetting import Forgetting, ForgettingReport, answer_to_wish
 from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
-from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.operations.forget_requests import (
     FORGOTTEN,
     ForgetWish,
     asks_what_is_known,
     forget_wish,
 )
-from memstory_reference.systems.layers.outside import LayersPorts
 from memstory_reference.systems.layers.policy.guards import check_said
+from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, reply_by_rules, turn_prompt
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
@@ -39,7 +36,9 @@ from memstory_reference.systems.layers.sessions.diagnostics import TurnDiagnosti
 from memstory_reference.systems.layers.sessions.idle import IdleWatch
 from memstory_reference.systems.layers.sessions.lanes import Lanes
 from memstory_reference.systems.layers.sessions.session_end import EndReason, EndReport, SessionEnds
+from memstory_reference.systems.layers.sessions.session_feedback import SessionFeedbackRecord, checked_feedback
 from memstory_reference.systems.layers.sessions.writing import Writer
+from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 
 LOG = logging.getLogger(__name__)
 PURGE_EVERY = timedelta(days=1)

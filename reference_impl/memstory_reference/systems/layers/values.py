@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
+from memstory.contract.errors import StoryError
 from memstory.contract.target import Hit, Item, ReceiptItem, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.recall.retrieval import RankedRecord
+from memstory_reference.systems.layers.operations.dedup import compare_texts
+from memstory_reference.systems.layers.recall.retrieval import RankedRecord, fuse, rrf_score
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.entries import entry_of, format_working_memory_entries
 from memstory_reference.systems.layers.records.record import (
@@ -24,7 +26,9 @@ from memstory_reference.systems.layers.records.record import (
     content_of,
 )
 from memstory_reference.systems.layers.records_desk import RememberReport
+from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.text.secret_guard import left_out
+from memstory_reference.text.token_sets import token_recall, token_set
 
 KINDS = tuple(str(layer) for layer in Layer)
 _TRIPLE = ("category", "subject", "predicate", "object")
@@ -150,3 +154,26 @@ def _words(layer: Layer, content: Mapping[str, Tree]) -> str:
     if content["predicate"] == NOTE:
         return str(content["object"])
     return f"{content['subject']} {content['predicate'].replace('_', ' ').lower()} {content['object']}"
+
+
+KNOWN = "rrf (rows of ranks), fuse (lists), recall ([query, document] pairs), tokens (texts), jaccard (pairs), lines"
+
+
+def formula(args: Mapping[str, Tree], config: LayersConfig) -> Tree:
+    """Return what one part makes of the rows that a story gives."""
+    match dict(args):
+        case {"rrf": rows}:
+            return [rrf_score(row) for row in rows]
+        case {"fuse": lists}:
+            return fuse(lists)
+        case {"recall": pairs}:
+            return [token_recall(token_set(query), token_set(document)) for query, document in pairs]
+        case {"tokens": texts}:
+            return [sorted(token_set(text)) for text in texts]
+        case {"jaccard": pairs}:
+            found = [compare_texts(left, right, config.duplicate) for left, right in pairs]
+            return {"index": [one.index for one in found], "likeness": [str(one.likeness) for one in found]}
+        case {"lines": entries}:
+            return format_working_memory_entries(entries)
+        case _:
+            raise StoryError(f"inspect: formula takes one of {KNOWN}")

@@ -16,7 +16,7 @@ from memstory_reference.input_checks import (
     checked_texts,
     short_repr,
 )
-from memstory_reference.systems.observations.config import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsConfig
 from memstory_reference.text.lines import one_line
 
 KIND = "observation"

@@ -33,7 +33,6 @@ from memstory_reference.systems.observations.compression import (
     parse_summary,
     summary_by_rules,
 )
-from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import (
     Observation,
@@ -50,6 +49,7 @@ from memstory_reference.systems.observations.ordering import (
     rank_candidates,
 )
 from memstory_reference.systems.observations.outbox import Outbox
+from memstory_reference.systems.observations.settings import ObservationsConfig
 from memstory_reference.text.keywords import extract_keywords
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.stems import is_about

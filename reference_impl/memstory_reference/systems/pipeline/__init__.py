@@ -1,7 +1,6 @@
 """Pipeline (P): clean, chunk, embed, weigh, route and store; recall within a budget; compress old sessions."""
 
 __all__ = [
-    "config",
     "importance",
     "ingest",
     "memory",

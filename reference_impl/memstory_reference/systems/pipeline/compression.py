@@ -12,9 +12,9 @@ from memstory.contract.models import ChatModel, ChatRequest, Message
 from memstory_reference.ports import BY_RULES, Embedder, NewId, Purpose
 from memstory_reference.storage.lane import SerialThread
 from memstory_reference.systems.pipeline.chunk import ChunkType, CompressionReport, MemoryChunk
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
 from memstory_reference.systems.pipeline.ingest.planning import Insertion, Vector
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
 from memstory_reference.systems.pipeline.summary import (
     PURPOSE,

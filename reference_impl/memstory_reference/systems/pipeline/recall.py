@@ -15,10 +15,10 @@ from memstory.contract.clock import Clock
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.storage.lane import SerialThread
 from memstory_reference.systems.pipeline.chunk import BY_VECTOR, ChunkType, MemoryChunk, RecalledMemory, RecallResult
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.selection import OFF, Reranker, fit_budget, rerank
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.rows_store import Admission
 from memstory_reference.text.tokens import TokenCounter

@@ -36,7 +36,6 @@ from memstory_reference.systems.pipeline.chunk import (
     Utterance,
 )
 from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.importance import centroid
 from memstory_reference.systems.pipeline.ingest.chunking import Chunk, chunks_of, content_hash
 from memstory_reference.systems.pipeline.ingest.importing import export_row, import_rows
@@ -57,6 +56,7 @@ from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 from memstory_reference.systems.pipeline.recall import NearestMemories, Recaller, RecallRequest
 from memstory_reference.systems.pipeline.selection import Reranker
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
 from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore

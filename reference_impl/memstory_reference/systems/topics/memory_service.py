@@ -37,7 +37,6 @@ from memstory_reference.ports import (
 )
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.engrams import (
     CANDIDATES,
     REWARD_WEIGHT,
@@ -55,6 +54,7 @@ from memstory_reference.systems.topics.engrams import (
 )
 from memstory_reference.systems.topics.forgetting import TOPICS, ForgottenEntry, find_forgotten
 from memstory_reference.systems.topics.inputs import check_metadata, checked_pairs, clamped_reward, timestamp
+from memstory_reference.systems.topics.settings import TopicsConfig
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
 from memstory_reference.text.stems import is_about
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from memstory_reference.input_checks import LIMIT_RULES
+from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES, Limits
 from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
@@ -19,6 +19,19 @@ from memstory_reference.setting_rules import (
     number_rule,
     text_rule,
 )
+from memstory_reference.text.secret_guard import SecretPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsConfig(SecretPolicy):
+    """`min_score` is a cosine; `retention_days=None` keeps engrams forever."""
+
+    collection: str = "local2.memory"
+    top_k: int = 5
+    min_score: float = 0.3
+    strict_topics: bool = True
+    retention_days: float | None = None
+    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

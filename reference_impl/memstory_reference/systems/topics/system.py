@@ -9,11 +9,11 @@ from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
 from memstory_reference.ports import Bus, Envelope, SystemPorts
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.retention import Retention
+from memstory_reference.systems.topics.settings import TopicsConfig
 from memstory_reference.systems.topics.toolset.topic_tools import Toolset, topic_tools
 from memstory_reference.tooling.agent import AgentConfig, Answer, GeneratorAgent
 from memstory_reference.tooling.tools import ToolBox, ToolServer, call_tool

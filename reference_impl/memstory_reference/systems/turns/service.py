@@ -20,10 +20,10 @@ from memstory_reference.ports import Embedder, NewId, Purpose
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.turns.conditions import Conditions, checked_conditions
-from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.context_block import context_block
 from memstory_reference.systems.turns.ranking.question import Question, compared_events, read_question
 from memstory_reference.systems.turns.ranking.scoring import RankedTurn, merge_rankings, rank_turns, score_candidates
+from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.stores.store import IndexedTurn, TurnsStore
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
 from memstory_reference.text.stems import is_about

@@ -9,8 +9,7 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.composition import layers
-from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Standing
 from memstory_reference.systems.layers.sessions.session_end import EndReason
+from memstory_reference.systems.layers.settings import MemoryMode
 
 TALK = [
     "My name is Quimperline. I came here from the northern islands by boat.",

@@ -11,8 +11,6 @@ import pytest
 from memstory.running.stage import owner_of
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers import forgetting, formulas, records_desk, service
-from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.operations import dedup, episodic, promotion
 from memstory_reference.systems.layers.policy import guards, write
 from memstory_reference.systems.layers.recall import prompting, retrieval
@@ -23,6 +21,7 @@ from memstory_reference.systems.layers.records.record import Standing
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.sessions import lanes, session_end, writing
 from memstory_reference.systems.layers.sessions.session_end import SessionEnds
+from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores import sqlite_rows_store
 from memstory_reference.systems.layers.stores.sqlite_rows_store import SqliteRows
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore

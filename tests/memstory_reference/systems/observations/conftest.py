@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.service import ObservationService
+from memstory_reference.systems.observations.settings import ObservationsConfig
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DIMENSION = 256

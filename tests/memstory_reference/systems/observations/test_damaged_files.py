@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
-from memstory_reference.systems.observations.config import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsConfig
 
 RUNS = 30
 

@@ -9,8 +9,8 @@ import pytest
 from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.watched import WatchedEmbedder
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 
 
 @dataclass

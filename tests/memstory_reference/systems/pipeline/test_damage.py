@@ -8,7 +8,7 @@ import pytest
 from memstory.contract.errors import MemstoryError
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.composition.pipeline import open_pipeline
-from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 
 CONFIG = PipelineConfig(store_threshold=0)
 

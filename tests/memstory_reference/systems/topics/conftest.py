@@ -11,8 +11,8 @@ from memstory_reference.adapters.embedding.prefixes import profile_of
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.ports import EmbedderUnavailableError
-from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.settings import TopicsConfig
 
 VECTORS = {
     "query": [1, 0],

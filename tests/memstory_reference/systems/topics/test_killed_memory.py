@@ -17,9 +17,9 @@ from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
 from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.bus.subjects import RESPONSE_GENERATION, STREAM, WRITER
 from memstory_reference.ports import Envelope
-from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.settings import TopicsConfig
 
 OWNERS = ("ann", "bob", "cid")
 AGAIN = 3

@@ -13,13 +13,13 @@ from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller
 from memstory_reference.errors import InputError
 from memstory_reference.ports import EmbedderUnavailableError, Envelope
-from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.processes import agent_process as topics_agent
 from memstory_reference.systems.topics.processes import memory_process as topics_memory
 from memstory_reference.systems.topics.processes.agent_process import AgentPart, RemoteTopics
 from memstory_reference.systems.topics.processes.memory_process import MemoryPart, RemoteMemory
 from memstory_reference.systems.topics.processes.tools_process import ToolsPart
+from memstory_reference.systems.topics.settings import TopicsConfig
 from memstory_reference.tooling.agent import AgentConfig
 
 SAVE = {"tool": "save_topic", "args": {"topic": "User.X", "content": "tea"}}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from memstory_reference.storage.tombstones import Tombstones
-from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.service import TurnsService
+from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -5,8 +5,8 @@ import pytest
 
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.exchange import read_jsonl, turns_as_jsonl
+from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.turn import NewTurn
 
 TEA = NewTurn(text="The kettle sings.", speaker="Ann", session="s", said_at="2024-01-07")

@@ -8,10 +8,10 @@ from functools import partial
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.input_checks import is_storable
-from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.policy.guards import MAX_TOPICS, text_refusal_reason
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc
+from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, text_in
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.sentences import sentences

@@ -11,9 +11,8 @@ from memstory.contract.values import Json
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice
 from memstory_reference.systems.layers.operations.rule_extraction import facts_by_rules, rules_by_rules
-from memstory_reference.systems.layers.policy.categories import SESSION_ONLY, STABLE
 from memstory_reference.systems.layers.records.candidates import SpokenTurn
-from memstory_reference.systems.layers.records.record import Fact, Rule
+from memstory_reference.systems.layers.records.record import SESSION_ONLY, STABLE, Fact, Rule
 from memstory_reference.systems.layers.structured import ask_for_json, text_in
 
 MAX_CANDIDATES = 20

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.policy.guards import refusal_reason, session_only_reason
 from memstory_reference.systems.layers.records.candidates import (
     Candidate,
@@ -15,6 +14,7 @@ from memstory_reference.systems.layers.records.candidates import (
     SpokenTurn,
 )
 from memstory_reference.systems.layers.records.record import Arc, Fact
+from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_set
 

@@ -11,9 +11,16 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_texts, is_storable
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 from memstory_reference.systems.layers.audit.crisis_signals import crisis_notice
-from memstory_reference.systems.layers.policy.categories import Durability, durability, normal_category
 from memstory_reference.systems.layers.policy.safety import is_against_its_owner, is_unsafe_among, is_vague_weakening
-from memstory_reference.systems.layers.records.record import Arc, Content, Fact, Rule
+from memstory_reference.systems.layers.records.record import (
+    Arc,
+    Content,
+    Durability,
+    Fact,
+    Rule,
+    durability,
+    normal_category,
+)
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.secret_guard import SecretPolicy, is_notice
 from memstory_reference.text.sentences import sentences

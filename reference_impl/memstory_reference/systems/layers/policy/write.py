@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
-from memstory_reference.systems.layers.policy.categories import Durability, durability
 from memstory_reference.systems.layers.records.candidates import Decision
-from memstory_reference.systems.layers.records.record import Fact, Rule
+from memstory_reference.systems.layers.records.record import Durability, Fact, Rule, durability
 from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, text_in
 
 PURPOSE = "write_policy"

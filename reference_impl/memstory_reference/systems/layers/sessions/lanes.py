@@ -15,7 +15,6 @@ from memstory.contract.values import Json
 from memstory_reference.ports import NewId
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice
-from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import is_same, share_a_slot
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import is_single_valued
@@ -37,6 +36,7 @@ from memstory_reference.systems.layers.records.candidates import (
 from memstory_reference.systems.layers.records.record import Fact, Rule, Standing, layer_of
 from memstory_reference.systems.layers.sessions.diagnostics import TurnDiagnostics, merge_dicts
 from memstory_reference.systems.layers.sessions.writing import NewRecord, WritePlan, Writer
+from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.store import LayersStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 

@@ -13,7 +13,6 @@ from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import short_repr
-from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
 from memstory_reference.systems.layers.operations.extraction import Lane
 from memstory_reference.systems.layers.operations.promotion import promotions
@@ -23,6 +22,7 @@ from memstory_reference.systems.layers.records.candidates import Candidate, Deci
 from memstory_reference.systems.layers.records.record import Arc, MemoryRecord
 from memstory_reference.systems.layers.sessions.lanes import Lanes, RulesLook
 from memstory_reference.systems.layers.sessions.writing import NewRecord, WritePlan, Writer
+from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.store import LayersStore
 
 PATIENCE = timedelta(days=7)

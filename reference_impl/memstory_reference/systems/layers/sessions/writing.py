@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memstory.contract.models import ChatModel
-from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import note_key
 from memstory_reference.systems.layers.operations.reconciliation import (
     Action,
@@ -28,6 +27,7 @@ from memstory_reference.systems.layers.records.record import (
     layer_of,
     text_of,
 )
+from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.store import MemoryStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.text.token_sets import token_set

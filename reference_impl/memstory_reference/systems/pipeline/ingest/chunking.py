@@ -7,10 +7,10 @@ from hashlib import blake2b
 
 from memstory_reference.input_checks import checked_memory, limits_of
 from memstory_reference.systems.pipeline.chunk import Utterance
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.planning import Piece, Vector
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.text.chunks import split_chunks
 from memstory_reference.text.tokens import TokenCounter
 

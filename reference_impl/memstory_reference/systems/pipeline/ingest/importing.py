@@ -23,12 +23,12 @@ from memstory_reference.input_checks import (
 )
 from memstory_reference.ports import Embedder, NewId
 from memstory_reference.systems.pipeline.chunk import USER, ChunkType, MemoryChunk
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
 from memstory_reference.systems.pipeline.ingest.planning import Insertion, PreferenceChange, Vector
 from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 
 _GREATEST, _LEAST = 1e30, 1e-30
 """A value beyond these has no finite length."""

@@ -22,10 +22,10 @@ from memstory_reference.systems.pipeline.chunk import (
     MemoryChunk,
     Utterance,
 )
-from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.importance import importance, novelty, salience
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.reading.routing import memory_type_of
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.text.secret_guard import Guard
 
 Vector = NDArray[np.float32]

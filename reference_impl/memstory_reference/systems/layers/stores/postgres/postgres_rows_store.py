@@ -12,10 +12,9 @@ from memstory_reference.storage.postgres.schema_store import partition_by_owner
 from memstory_reference.storage.vector_matrix import VectorMatrix
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, content_of
-from memstory_reference.systems.layers.stores.found import best_by_tokens
 from memstory_reference.systems.layers.stores.postgres.held_vectors import Version
 from memstory_reference.systems.layers.stores.postgres.postings_store import rows_with_tokens
-from memstory_reference.systems.layers.stores.store import ScoredRow
+from memstory_reference.systems.layers.stores.store import ScoredRow, best_by_tokens
 
 # Vectors are apart and never out of line: a search reads them packed, and no contents between them. There is no HNSW:
 # it looks through everybody's rows first, and may leave few of an owner's. JSON is text: jsonb refuses an escaped NUL.

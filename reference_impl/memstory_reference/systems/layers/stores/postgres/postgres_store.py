@@ -23,13 +23,12 @@ from memstory_reference.storage.postgres.schema_store import open_schema
 from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.stores.found import nearest_of
-from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.postgres import postgres_rows_store as rows
 from memstory_reference.systems.layers.stores.postgres import sessions_store as sessions
 from memstory_reference.systems.layers.stores.postgres import writing_store as writing
 from memstory_reference.systems.layers.stores.postgres.held_vectors import HeldVectors
-from memstory_reference.systems.layers.stores.store import ACTIVE, ScoredRow
+from memstory_reference.systems.layers.stores.sqlite_store import NamedLocks
+from memstory_reference.systems.layers.stores.store import ACTIVE, ScoredRow, nearest_of
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -3,8 +3,7 @@
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
+from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode, parse_mode
 
 
 def test_the_constants_are_as_resolved():

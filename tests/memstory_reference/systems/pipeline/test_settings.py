@@ -1,7 +1,7 @@
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineConfig
 
 
 @pytest.mark.parametrize(("threshold", "size"), [(10, 5), (5, 2), (3, 1), (1, 1)])
