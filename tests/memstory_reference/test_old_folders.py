@@ -42,6 +42,7 @@ class Old:
     forgotten: str = "4471 B"
     questions: tuple = ((LIVE, "Kraków"), (LIVE, "Oslo"))
     takeover: str = ""
+    files: int = 1
 
 
 OLD = {
@@ -55,7 +56,7 @@ OLD = {
     "observations": Old(
         system="observations",
         questions=(("Find cafés near Łódź", "menu lists 12 dishes"), ("Plan the trip to Bergen", "trip takes 7 hours")),
-        takeover="observations.sqlite3: taken over from an earlier version of memstory (schema 1, now 2)",
+        takeover="observations.sqlite3: taken over from an earlier version of memstory (schema 1, now 3)",
     ),
     "layers": Old(system="layers", forgotten="chess"),
     "layers-postgres": Old(
@@ -63,7 +64,9 @@ OLD = {
         forgotten="chess",
         takeover="the schema 'layers': taken over from an earlier version of memstory (4, now 5)",
     ),
-    "turns": Old(system="turns"),
+    "turns": Old(
+        system="turns", takeover=".sqlite3: taken over from an earlier version of memstory (schema 2, now 3)", files=2
+    ),
     "turns-postgres": Old(
         system="turns", takeover="the schema 'turns': taken over from an earlier version of memstory (1, now 3)"
     ),
@@ -189,7 +192,7 @@ async def test_by_the_library_all_is_there_the_forgotten_is_not_and_one_can_sear
             await memory.add(NEW)
     assert [
         one.getMessage().endswith(old.takeover) for one in caplog.records if one.name.startswith("memstory_ref")
-    ] == ([True] if old.takeover else [])
+    ] == [True] * old.files * bool(old.takeover)
     for owner, other in (PEOPLE, PEOPLE[::-1]):
         async with open_memory_async(old.system, owner=owner, **settings) as memory:
             (new,) = {hit.id for hit in await memory.search(LIVE, limit=5) if "Lisbon" in hit.text}

@@ -178,6 +178,33 @@ async def test_a_row_that_cannot_be_read_stops_itself_alone(filled):
     await target.close()
 
 
+def alter(folder, old, new):
+    """Write another text over `old` wherever it stands, as long as it; return in how many cells."""
+    cells = 0
+    for file in folder.rglob("*.sqlite3"):
+        with closing(sqlite3.connect(file)) as connection, connection:
+            tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+            for name in (name for name, sql in tables if "VIRTUAL" not in sql and not name.startswith("words_")):
+                for _, column, *_ in connection.execute(f"PRAGMA table_info({name})").fetchall():
+                    change = f"UPDATE {name} SET {column} = replace({column}, ?, ?) WHERE instr({column}, ?)"  # noqa: S608
+                    cells += connection.execute(change, (old, new, old)).rowcount
+    return cells
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+async def test_a_text_that_was_changed_into_another_is_not_given_as_a_memory(filled):
+    folder, factory = filled
+    assert alter(folder, "dish 3 of", "dish 8 of")
+    target = await opened(factory, folder)
+    given = [hit.text for hit in (*await target.list(ANN), *await target.search(Query(text="dish 8 of town3"), ANN))]
+    assert given
+    assert not [text for text in given if "dish 8 of town3" in text]
+    status = await target.inspect("status", {}, ANN)
+    assert max(status.get("unreadable", 0), len(status.get("damaged_ids", ())), status.get("damaged", 0)) == 1
+    assert len(await target.list(BOB)) == TOLD - 2
+    await target.close()
+
+
 INDEXES = {
     "layers": ("layers/memory.sqlite3", "records", "by_age"),
     "pipeline": ("pipeline.sqlite3", "memories", "by_hash"),

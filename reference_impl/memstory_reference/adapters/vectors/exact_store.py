@@ -20,6 +20,7 @@ from memstory_reference.adapters.vectors.stored_rows import (
     StoredRows,
     model_and_dimension,
     owners_of,
+    seal_rows,
 )
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, equality_test
 from memstory_reference.ports import Match, Primitive, Record
@@ -134,6 +135,7 @@ class ExactStore:
         self._rows: dict[tuple[str, str], ExactRows] = {}
         self.held = HeldRows[tuple[str, str], _Held](len)
         try:
+            seal_rows(self._db)
             self._admit()
         except BaseException:
             self._db.close()

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ CREATE TABLE IF NOT EXISTS owners (
 );
 CREATE TABLE IF NOT EXISTS rows (
     owner INTEGER NOT NULL, id TEXT NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL, vector BLOB NOT NULL,
-    UNIQUE (owner, id)
+    checksum INTEGER, UNIQUE (owner, id)
 );
 """
 EMBEDDED = EmbeddedTable(
@@ -36,8 +37,9 @@ EMBEDDED = EmbeddedTable(
     text=text_in("text"),
 )
 _PUT = (
-    "INSERT INTO rows (owner, id, text, metadata, vector) VALUES (?, ?, ?, ?, ?) ON CONFLICT (owner, id) DO UPDATE "
-    "SET text = excluded.text, metadata = excluded.metadata, vector = excluded.vector"
+    "INSERT INTO rows (owner, id, text, metadata, vector, checksum) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (owner, id) DO UPDATE SET text = excluded.text, metadata = excluded.metadata, "
+    "vector = excluded.vector, checksum = excluded.checksum"
 )
 
 
@@ -62,7 +64,7 @@ class StoredRows:
             with self._db.transaction():
                 self._db.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(about.items()))
                 self._db.execute("INSERT OR IGNORE INTO owners (collection, owner) VALUES (?, ?)", self.key)
-                self._db.executemany(_PUT, [(self._number(), *_values(record)) for record in records])
+                self._db.executemany(_PUT, [_values(self._number(), record) for record in records])
         except BaseException:
             self._known = 0  # the number may have been taken back, and be somebody else's next
             raise
@@ -81,13 +83,13 @@ class StoredRows:
         """Return the rows that exist, in the order of `ids`, with their vectors."""
         found: dict[str, Record] = {}
         for marks, part in batches_of_values(ids):
-            sql = f"SELECT id, text, metadata, vector FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
+            sql = f"SELECT id, text, metadata, vector, checksum FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
             found |= {row[0]: self._record(*row) for row in self._db.rows(sql, (self._number(), *part))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def every(self) -> Iterator[Record]:
         """Return all rows with their vectors."""
-        sql = "SELECT id, text, metadata, vector FROM rows WHERE owner = ?"
+        sql = "SELECT id, text, metadata, vector, checksum FROM rows WHERE owner = ?"
         return (self._record(*row) for part in self._db.batches(sql, (self._number(),)) for row in part)
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
@@ -98,7 +100,7 @@ class StoredRows:
         # SQLite leaves out, without decoding them, rows that do not have the texts anywhere.
         texts = [json.dumps(value) for value in where.values() if isinstance(value, str)]
         holding = " AND instr(metadata, ?)" * len(texts)
-        sql = f"SELECT id, text, metadata, x'' FROM rows WHERE owner = ?{holding} ORDER BY id"  # noqa: S608
+        sql = f"SELECT id, text, metadata, x'', checksum FROM rows WHERE owner = ?{holding} ORDER BY id"  # noqa: S608
         rows = self._db.rows(sql, (*self._args(), *texts))
         read = ((row[0], self._record(*row).metadata) for row in rows)
         return [one for one, metadata in read if all(is_same(metadata.get(key)) for key, is_same in tests)]
@@ -116,8 +118,10 @@ class StoredRows:
             found |= {row[0] for row in self._db.execute(sql, (self._number(), *part))}
         return [one for one in dict.fromkeys(ids) if one in found]
 
-    def _record(self, identifier: str, text: str, metadata: str, blob: bytes) -> Record:
+    def _record(self, identifier: str, text: str, metadata: str, blob: bytes, seal: int | None = None) -> Record:
         try:
+            if seal not in (None, _checksum(self._number(), identifier, text, metadata)):
+                raise ValueError("its checksum does not fit")  # noqa: TRY301  (one way for all that is damaged)
             return _record(identifier, text, metadata, blob)
         except (TypeError, ValueError) as problem:
             advice = "Restore a backup, or forget its owner"
@@ -161,9 +165,28 @@ def owners_of(database: Database, collection: str) -> list[str]:
     return sorted(row[0] for row in rows)
 
 
-def _values(record: Record) -> tuple[str, str, str, bytes]:
-    vector = np.asarray(record.vector, np.float32)
-    return record.id, record.text, json.dumps(dict(record.metadata)), vector.tobytes()
+def seal_rows(database: Database) -> None:
+    """Give the rows of a file that was made without them their checksums, all or none."""
+    if any(row["name"] == "checksum" for row in database.execute("PRAGMA table_info(rows)")):
+        return
+    with database.transaction():
+        database.execute("ALTER TABLE rows ADD COLUMN checksum INTEGER")
+        rows = database.rows("SELECT owner, id, text, metadata, rowid FROM rows")
+        sound = [(row[:4], row[4]) for row in map(tuple, rows) if all(isinstance(one, str) for one in row[1:4])]
+        database.executemany(
+            "UPDATE rows SET checksum = ? WHERE rowid = ?", [(_checksum(*row), number) for row, number in sound]
+        )
+
+
+def _values(owner: int, record: Record) -> tuple[object, ...]:
+    metadata = json.dumps(dict(record.metadata))
+    vector = np.asarray(record.vector, np.float32).tobytes()
+    return owner, record.id, record.text, metadata, vector, _checksum(owner, record.id, record.text, metadata)
+
+
+def _checksum(owner: int, identifier: str, text: str, metadata: str) -> int:
+    # Not that of `checksum`: all rows of an owner are read at once, and it takes four times as long.
+    return crc32("\0".join((str(owner), identifier, text, metadata)).encode())
 
 
 def is_sound(file: Path) -> bool:

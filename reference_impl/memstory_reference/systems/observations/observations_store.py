@@ -19,13 +19,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.text.keywords import Keyword, fts_query, index_text
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS observations (
@@ -42,16 +43,19 @@ CREATE TABLE IF NOT EXISTS observations (
     timestamp TEXT NOT NULL,
     sources TEXT NOT NULL,
     vector BLOB NOT NULL,
+    checksum TEXT,
     UNIQUE (owner, id)
 );
+CREATE INDEX IF NOT EXISTS without_checksum ON observations (row) WHERE checksum IS NULL;
 CREATE INDEX IF NOT EXISTS by_time ON observations (owner, timestamp DESC, row DESC);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'ascii');
 CREATE TABLE IF NOT EXISTS outbox (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, id TEXT NOT NULL
 );
 """
-_MIGRATIONS = {"1": "DROP TABLE words"}
-"""The words were divided by other rules; `_index_all` divides them again."""
+_SEALED = "ALTER TABLE observations ADD COLUMN checksum TEXT"
+_MIGRATIONS = {"1": f"DROP TABLE words; {_SEALED}", "2": _SEALED}
+"""Of schema 1 the words were divided by other rules; `_index_all` divides them again."""
 EMBEDDED = EmbeddedTable(
     select="SELECT row, narrative FROM observations ORDER BY row",
     update="UPDATE observations SET vector = ? WHERE row = ?",
@@ -60,10 +64,13 @@ EMBEDDED = EmbeddedTable(
 EMBEDDED_FILE = EmbeddedFile(
     name="observations.sqlite3", schema=_SCHEMA, version=SCHEMA_VERSION, migrations=_MIGRATIONS, tables=[EMBEDDED]
 )
+SEALED = ("owner", "id", "title", "narrative", "facts", "task", "task_type", "final_score", "timestamp", "sources")
+"""The columns that a checksum is of: all but the vector, and the rating, which changes."""
+
 _INSERT = """
 INSERT OR IGNORE INTO observations
-    (owner, id, title, narrative, facts, task, task_type, final_score, rating, timestamp, sources, vector)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    (owner, id, title, narrative, facts, task, task_type, final_score, timestamp, sources, rating, vector, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -85,6 +92,7 @@ class ObservationsStore:
         )
         self.lane = self._db.lane
         self._index_all()
+        self._seal_all()
 
     async def aclose(self) -> None:
         """Close the file; closing twice is harmless."""
@@ -95,9 +103,9 @@ class ObservationsStore:
         inserted = []
         with self._db.transaction():
             for observation, vector in observations:
-                cursor = self._db.execute(
-                    _INSERT, (owner, *_row_of(observation), np.asarray(vector, np.float32).tobytes())
-                )
+                sealed = (owner, *_row_of(observation))
+                blob = np.asarray(vector, np.float32).tobytes()
+                cursor = self._db.execute(_INSERT, (*sealed, observation.rating, blob, checksum(sealed)))
                 if cursor.rowcount:
                     self._index(owner, observation, cursor.lastrowid)
                     inserted.append(observation.id)
@@ -235,6 +243,14 @@ class ObservationsStore:
                 owner, title, narrative, facts, task = ((one or b"").decode("utf-8", "replace") for one in texts)
                 self._index_words(row, owner, (title, narrative, _text_of_facts(facts), task))
 
+    def _seal_all(self) -> None:
+        """Give the rows of an earlier schema their checksums; one that is damaged already gets none."""
+        rows = self._db.rows(f"SELECT row, {', '.join(SEALED)} FROM observations WHERE checksum IS NULL")  # noqa: S608
+        seals = [(_checksum(row), row["row"]) for row in rows if not any(isinstance(one, bytes) for one in row)]
+        if seals:
+            with self._db.transaction():
+                self._db.executemany("UPDATE observations SET checksum = ? WHERE row = ?", seals)
+
     def _index(self, owner: str, observation: Observation, row: int | None) -> None:
         facts = "\n".join(observation.facts)
         self._index_words(row, owner, (observation.title, observation.narrative, facts, observation.task))
@@ -251,7 +267,12 @@ def _tag(owner: str) -> str:
     return "o" + hashlib.blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _row_of(observation: Observation) -> tuple[object, ...]:
+def _checksum(row: sqlite3.Row) -> str:
+    return checksum([row[name] for name in SEALED])
+
+
+def _row_of(observation: Observation) -> tuple[str | float | None, ...]:
+    """Return the values of `SEALED` but for the owner."""
     return (
         observation.id,
         observation.title,
@@ -260,7 +281,6 @@ def _row_of(observation: Observation) -> tuple[object, ...]:
         observation.task,
         observation.task_type,
         observation.final_score,
-        observation.rating,
         observation.timestamp.isoformat(timespec="microseconds"),
         json.dumps(list(observation.sources), ensure_ascii=False),
     )
@@ -274,6 +294,8 @@ def _vector_of(row: sqlite3.Row) -> NDArray[np.float32] | None:
 
 
 def _observation_of(row: sqlite3.Row) -> Observation:
+    if row["checksum"] not in (None, _checksum(row)):
+        raise ValueError("its checksum does not fit")
     if not all(isinstance(row[name], str) for name in ("id", "title", "narrative", "task", "task_type")):
         raise TypeError("a text is none")
     if not all(isinstance(row[name], (int, float, type(None))) for name in ("final_score", "rating")):

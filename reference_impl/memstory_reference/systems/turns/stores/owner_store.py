@@ -32,13 +32,15 @@ from memstory_reference.systems.turns.stores.turn_rows import (
     VERSION,
     WRITTEN_COLUMNS,
     features_of,
+    seal_of,
     turn_of,
     values_of,
 )
 from memstory_reference.systems.turns.turn import Turn
 
 LOG = logging.getLogger(__name__)
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
+_MIGRATIONS = {"2": "ALTER TABLE turns ADD COLUMN checksum TEXT"}
 SUFFIX = ".sqlite3"
 
 # Texts stand last: what is read of all turns when an owner is opened lies before them.
@@ -57,7 +59,8 @@ CREATE TABLE IF NOT EXISTS turns (
     said_at TEXT,
     noted_at TEXT NOT NULL,
     text TEXT NOT NULL,
-    metadata TEXT NOT NULL
+    metadata TEXT NOT NULL,
+    checksum TEXT
 );
 CREATE INDEX IF NOT EXISTS by_session ON turns (session, number);
 CREATE TABLE IF NOT EXISTS vectors (number INTEGER PRIMARY KEY, vector BLOB NOT NULL);
@@ -69,6 +72,7 @@ EMBEDDED_FILE = EmbeddedFile(
     name=f"{'[0-9a-f]' * 32}{SUFFIX}",
     schema=_SCHEMA,
     version=SCHEMA_VERSION,
+    migrations=_MIGRATIONS,
     tables=[
         EmbeddedTable(
             select=f"SELECT {COLUMNS} FROM turns ORDER BY number",  # noqa: S608
@@ -77,12 +81,12 @@ EMBEDDED_FILE = EmbeddedFile(
         )
     ],
 )
-_READ = ("moment", "signs", "stems", "read_by")
+_READ = ("moment", "signs", "stems", "read_by", "checksum")
 _ALL = (*WRITTEN_COLUMNS, *_READ)
 _MARKS = ", ".join("?" * len(_ALL))
 _INSERT = f"INSERT INTO turns ({', '.join(_ALL)}, number) VALUES ({_MARKS}, ?)"  # noqa: S608
 _UPDATE = f"UPDATE turns SET ({', '.join(_ALL)}) = ({_MARKS}) WHERE number = ?"  # noqa: S608
-_READ_AGAIN = "UPDATE turns SET moment = ?, signs = ?, stems = ?, read_by = ? WHERE number = ?"
+_READ_AGAIN = "UPDATE turns SET (moment, signs, stems, read_by, checksum) = (?, ?, ?, ?, ?) WHERE number = ?"
 _IS_READ = (
     "typeof(moment) = 'integer' AND typeof(signs) = 'integer' AND signs BETWEEN 0 AND 255 AND typeof(stems) = 'blob' "
     "AND length(stems) % 4 = 0"
@@ -91,6 +95,7 @@ _LOAD = (
     "SELECT number, moment, kind, session, speaker, signs, length(stems) / 4, stems FROM turns "  # noqa: S608
     f"WHERE number BETWEEN 1 AND ? AND kind IN ('turn', 'note') AND {_IS_READ} ORDER BY number"
 )
+_SEALED = f"{COLUMNS}, checksum"
 _NAMES = slice(3, 5)
 """Session and speaker in a row of `_LOAD`."""
 
@@ -124,7 +129,7 @@ class OwnerStore:
             self._close_database()
             about = {} if self._is_known else {"schema": SCHEMA_VERSION, "model": self._model}
             schema = "" if self._is_known else _SCHEMA
-            self._open = Database(self._file, schema=schema, about=about)
+            self._open = Database(self._file, schema=schema, about=about, migrations=_MIGRATIONS)
             self._may_write = self._is_known = True
         return self._open
 
@@ -156,8 +161,8 @@ class OwnerStore:
                 for one, number in zip(latest, numbers, strict=True)
             ]
             rows = [
-                (*values_of(one.turn), features.moment, features.signs, words.tobytes(), VERSION, features.number)
-                for one, (features, words) in zip(latest, noted, strict=True)
+                (*values, features.moment, features.signs, words.tobytes(), VERSION, seal_of(values), features.number)
+                for values, (features, words) in zip((values_of(one.turn) for one in latest), noted, strict=True)
             ]
             with self._db.transaction():
                 keyed = [(one.turn.key, one.turn.id) for one in latest if one.turn.key is not None]
@@ -180,7 +185,7 @@ class OwnerStore:
         """Return the turns that exist, in the order of `ids`."""
         found: dict[str, Turn] = {}
         for marks, part in batches_of_values(ids):
-            rows = self._texts.rows(f"SELECT {COLUMNS} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
+            rows = self._texts.rows(f"SELECT {_SEALED} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
             found |= {turn.id: turn for turn in self._readable(rows).values()}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
@@ -188,7 +193,7 @@ class OwnerStore:
         """Return the turns that exist, by number."""
         found: dict[int, Turn] = {}
         for marks, part in batches_of_values(numbers):
-            sql = f"SELECT {COLUMNS} FROM turns WHERE number IN ({marks}) ORDER BY number"  # noqa: S608
+            sql = f"SELECT {_SEALED} FROM turns WHERE number IN ({marks}) ORDER BY number"  # noqa: S608
             found |= self._readable(self._texts.rows(sql, part))
         for number in self._columns.alive([one for one in numbers if one not in found]):
             self._leave_out(number, "it is not where it belongs")
@@ -198,7 +203,7 @@ class OwnerStore:
         """Return the turns that exist, by their keys."""
         found: dict[str, Turn] = {}
         for marks, part in batches_of_values(keys):
-            rows = self._texts.rows(f"SELECT {COLUMNS} FROM turns WHERE key IN ({marks})", part)  # noqa: S608
+            rows = self._texts.rows(f"SELECT {_SEALED} FROM turns WHERE key IN ({marks})", part)  # noqa: S608
             found |= {turn.key: turn for turn in self._readable(rows).values() if turn.key is not None}
         return found
 
@@ -291,6 +296,8 @@ class OwnerStore:
             try:
                 if not self._is_number(number):
                     raise ValueError("no turn has its number")  # noqa: TRY301  (one way for all that is damaged)
+                if row["checksum"] not in (None, seal_of([row[name] for name in WRITTEN_COLUMNS])):
+                    raise ValueError("its checksum does not fit")  # noqa: TRY301
                 found[number] = turn_of(row)
             except (ValueError, TypeError) as problem:
                 self._leave_out(number, str(problem))
@@ -350,7 +357,7 @@ class OwnerStore:
     def _read_again(self) -> None:
         """Read the texts that another version has read, or none, and those of which it is not there any more."""
         rows = self._db.rows(
-            f"SELECT {COLUMNS} FROM turns WHERE read_by IS NOT ? OR NOT ({_IS_READ})",  # noqa: S608
+            f"SELECT {_SEALED} FROM turns WHERE read_by IS NOT ? OR checksum IS NULL OR NOT ({_IS_READ})",  # noqa: S608
             (VERSION,),
         )
         turns = self._readable(rows)
@@ -360,8 +367,8 @@ class OwnerStore:
             for number, turn in turns.items():
                 words = stem_codes(turn.stems)
                 features = features_of(turn, number, len(words))
-                values = (features.moment, features.signs, words.tobytes(), VERSION, number)
-                self._db.execute(_READ_AGAIN, values)
+                read = (features.moment, features.signs, words.tobytes(), VERSION, seal_of(values_of(turn)))
+                self._db.execute(_READ_AGAIN, (*read, number))
 
     def _repair(self) -> None:
         """Copy from SQLite what the matrix lacks: a process may have died between the two."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from memstory_reference.storage.checksum import checksum
 from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN
 from memstory_reference.systems.turns.stores.columns import Features
 from memstory_reference.systems.turns.turn import ASSISTANT, KINDS, Turn
@@ -56,6 +57,11 @@ def values_of(turn: Turn) -> Sequence[Any]:
         *(turn.id, turn.key, turn.kind, turn.speaker, turn.session, turn.said_at, turn.noted_at.isoformat(), turn.text),
         json.dumps(dict(turn.metadata), ensure_ascii=False),
     )
+
+
+def seal_of(values: Sequence[Any]) -> str:
+    """Return the checksum of the values of `WRITTEN_COLUMNS`, but for the key: that goes over to another turn."""
+    return checksum([values[0], *values[2:]])
 
 
 def features_of(turn: Turn, number: int, words: int) -> Features:
