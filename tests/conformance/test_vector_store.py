@@ -1,4 +1,4 @@
-"""One suite that every vector store passes: in memory, in SQLite, in Chroma."""
+"""One suite that every vector store passes: in memory, in SQLite, in Chroma, in Postgres."""
 
 import asyncio
 import contextlib
@@ -17,13 +17,15 @@ from memstory_tests_waiting import eventually
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.chroma_store import open_chroma_folder, open_chroma_server
 from memstory_reference.adapters.vectors.exact_store import ExactStore, open_exact_folder
+from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Record
+from memstory_reference.storage.postgres.place import PostgresPlace
 
 CHROMA = Path(sys.executable).parent / "chroma"
 EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
 NAMES = itertools.count()
-STORES = ("memory", "sqlite", "chroma folder", "chroma server")
+STORES = ("memory", "sqlite", "chroma folder", "chroma server", "postgres")
 
 
 async def opened_server(port):
@@ -55,6 +57,9 @@ async def store(request, tmp_path):
             opened = await open_chroma_folder(tmp_path, tmp_path / "rows", model="fixed")
         case "chroma server":
             opened = await opened_server(request.getfixturevalue("server_port"))
+        case "postgres":
+            url = request.getfixturevalue("postgres_database")
+            opened = await open_postgres_vectors(PostgresPlace(url=url), model="fixed")
         case _:
             opened = open_exact_folder(tmp_path, model="fixed")
     yield opened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.setting_rules import ENGINE, SECRET_RULES, SQLITE, CheckedSettings, count_rule, number_rule
+from memstory_reference.setting_rules import OWN_ENGINE, SECRET_RULES, SQLITE, CheckedSettings, count_rule, number_rule
 from memstory_reference.text.secret_guard import SecretPolicy
 
 
@@ -28,7 +28,7 @@ class ObservationsConfig(SecretPolicy, CheckedSettings):
 
 
 ObservationsConfig.rules = {
-    "store": ENGINE,
+    "store": OWN_ENGINE,
     "top_k": count_rule(1_000),
     "min_sim": number_rule(-1, 1, "a number"),
     "rating_min": number_rule(-100, 0, "a number"),
