@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import secrets
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vect
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.schema_store import drop_schemas
 
 CHROMA = Path(sys.executable).parent / "chroma"
 EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
@@ -48,6 +50,14 @@ def server_port(tmp_path_factory):
     process.wait(10)
 
 
+@pytest.fixture(scope="session")
+def schema(postgres_url):
+    """One for all tests, which have their own collections: to make it takes longer than a test."""
+    place = PostgresPlace(url=postgres_url, schema=f"rows_{secrets.token_hex(6)}")
+    yield place
+    asyncio.run(drop_schemas(place))
+
+
 @pytest.fixture(params=STORES)
 async def store(request, tmp_path):
     match request.param:
@@ -58,8 +68,7 @@ async def store(request, tmp_path):
         case "chroma server":
             opened = await opened_server(request.getfixturevalue("server_port"))
         case "postgres":
-            url = request.getfixturevalue("postgres_database")
-            opened = await open_postgres_vectors(PostgresPlace(url=url), model="fixed")
+            opened = await open_postgres_vectors(request.getfixturevalue("schema"), model="fixed")
         case _:
             opened = open_exact_folder(tmp_path, model="fixed")
     yield opened

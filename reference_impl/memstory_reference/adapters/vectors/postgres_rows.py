@@ -32,7 +32,7 @@ from memstory_reference.errors import OtherModelError, StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors, vector_of
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import open_schema, partition_by_owner
+from memstory_reference.storage.postgres.schema_store import MEMORY, open_schema, partition_by_owner
 from memstory_reference.storage.vector_matrix import DIGITS
 
 CALLS_AT_ONCE = 8
@@ -258,7 +258,7 @@ async def open_postgres_vectors(place: PostgresPlace, *, model: str, dimension: 
         UnavailableError: nobody answers.
     """
     connections = Connections(place, size=CALLS_AT_ONCE)
-    fresh = {"memory": "vectors", "model": model}
+    fresh = {MEMORY: "topics and manager", "model": model}
     about = await open_schema(connections, place, MIGRATIONS, fresh, with_vectors=[connections])
     held = int(about[_DIMENSION]) if _DIMENSION in about else None
     if about["model"] != model or (dimension or held) != (held or dimension):
