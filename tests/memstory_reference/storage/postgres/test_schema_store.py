@@ -26,7 +26,9 @@ async def test_a_schema_of_another_memory_is_refused_by_name_and_left_as_it_is(p
     connections = Connections(place, size=1)
     await open_schema(connections, place, ["CREATE TABLE one ()"], {MEMORY: "turns"})
     for of_another in ({MEMORY: "topics"}, {}):
-        with pytest.raises(StoreConflictError, match=r"was made for turns, not for (topics|layers): use another schema"):
+        with pytest.raises(
+            StoreConflictError, match=r"was made for turns, not for (topics|layers): use another schema"
+        ):
             await open_schema(connections, place, ["CREATE TABLE one ()", "CREATE TABLE two ()"], of_another)
     again = await open_schema(connections, place, ["CREATE TABLE one ()"], {MEMORY: "turns"})
     await connections.close()
