@@ -97,7 +97,8 @@ class PostgresFactory(SystemFactory):
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         # What is kept away by a file of one process, others that write to the server would let in.
         in_postgres = options.get("store") == "postgres"
-        return super().capabilities(options) - (frozenset({"delete.durable"}) if in_postgres else frozenset())
+        lacks = frozenset({"delete.durable", "job.backup"}) if in_postgres else frozenset[Capability]()
+        return super().capabilities(options) - lacks
 
     def target(self) -> Target:
         make: Callable[..., SystemTarget] = self.target_class

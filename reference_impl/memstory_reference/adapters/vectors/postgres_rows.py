@@ -186,7 +186,8 @@ class PostgresIndex:
 
     async def get(self, ids: Sequence[str]) -> Sequence[Record]:
         """Return the rows that exist, in the order of `ids`."""
-        wanted = checked_ids(ids)
+        if not (wanted := checked_ids(ids)):
+            return []
         rows = await self._rows(_SELECT + " AND key = ANY (%s)", [_digest(one) for one in wanted])
         found = {one.id: one for one in map(_record, rows)}
         return [found[one] for one in wanted if one in found]
@@ -213,7 +214,8 @@ class PostgresIndex:
 
     async def delete(self, ids: Sequence[str]) -> Sequence[str]:
         """Delete rows; return the ids that existed."""
-        wanted = checked_ids(ids)
+        if not (wanted := checked_ids(ids)):
+            return []
         async with self._store.connection(len(wanted) / SLOWEST_PACE) as connection, connection.transaction():
             if (number := await self._number(connection, " FOR UPDATE")) is None:
                 return []
