@@ -198,8 +198,8 @@ class PostgresIndex:
         """Return the k nearest rows, ties by id."""
         ready = checked_vector(vector, await self._store.dimension())
         condition, given = _condition(where)
-        sql = _NEAREST + condition + " ORDER BY round((vector <#> %s)::numeric, %s), id LIMIT %s"
-        rows = await self._rows(sql, *given, ready, DIGITS, max(k, 0), first=[ready])
+        sql = _NEAREST + condition + " ORDER BY round((vector <#> %s) * %s), id LIMIT %s"
+        rows = await self._rows(sql, *given, ready, 10.0**DIGITS, max(k, 0), first=[ready])
         cosines = [max(-1.0, min(1.0, round(row[3], DIGITS))) for row in rows]
         return [Match(record=_record(row), similarity=one) for row, one in zip(rows, cosines, strict=True)]
 
