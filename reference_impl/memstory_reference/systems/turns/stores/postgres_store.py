@@ -246,8 +246,8 @@ async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTu
     if about["model"] != model:
         await connections.close()
         raise OtherModelError(
-            f"the schema {place.schema!r} was made with the model {about['model']!r}, not {model!r}: use that model, or "
-            "another schema",
+            f"the schema {place.schema!r} was made with the model {about['model']!r}, not {model!r}: use that model, "
+            "or another schema",
             about["model"],
         )
     return PostgresTurns(connections)
