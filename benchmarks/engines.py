@@ -1,14 +1,16 @@
-"""What `store: sqlite` and `store: chroma` cost and keep: `python benchmarks/engines.py [--kills 40] [--sizes 1000 …]`.
+"""What the engines of `store:` cost and keep: `python benchmarks/engines.py [--kills 40] [--sizes 1000 …]`.
 
 For each engine and size, all rows of one owner with chance vectors: rows added a second, the median search, the time to
 open and answer the first search, megabytes on disk. Then processes are killed while they write, and run out of room for
-their files; afterwards every acknowledged row is looked for by its id and by its vector.
+their files; afterwards every acknowledged row is looked for by its id and by its vector. Postgres is the server that
+MEMSTORY_POSTGRES names, else one that waits for the disk as servers do; its room is not the processes'.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import resource
 import shutil
@@ -22,11 +24,16 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import psycopg
 
 from memstory.contract.errors import MemstoryError
+from memstory_reference.adapters.servers.embedded_postgres import EmbeddedPostgres
 from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.ports import Purpose, Record, Vectors, VectorStore
-from memstory_reference.setting_rules import ENGINES
+from memstory_reference.setting_rules import ENGINES, POSTGRES
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.schema_store import drop_schemas
+from memstory_reference.targets.shared_postgres import VARIABLE
 
 DIMENSION, BATCH, LOOKS = 384, 100, 50
 ROOM = 3_000_000
@@ -57,7 +64,20 @@ def rows_of(first: int, count: int = BATCH) -> list[Record]:
 
 async def opened(folder: Path, engine: str) -> VectorStore:
     """Open the store of a folder."""
-    return await open_store(folder, ChanceVectors(), engine=engine)
+    place = place_of(folder) if engine == POSTGRES else None
+    return await open_store(folder, ChanceVectors(), engine=engine, place=place)
+
+
+def place_of(folder: Path) -> PostgresPlace:
+    """Return the schema that stands for a folder."""
+    return PostgresPlace(url=os.environ[VARIABLE], schema=folder.name.lower())
+
+
+async def end(folder: Path, engine: str) -> None:
+    """Remove a store."""
+    shutil.rmtree(folder)
+    if engine == POSTGRES:
+        await drop_schemas(place_of(folder))
 
 
 async def measure(folder: Path, engine: str, size: int) -> list[str]:
@@ -81,8 +101,13 @@ async def measure(folder: Path, engine: str, size: int) -> list[str]:
     return [f"{rate:,.0f}", f"{median(took) * 1e3:.1f} ms", f"{opening:.2f} s"]
 
 
-def megabytes(folder: Path) -> str:
+def megabytes(folder: Path, engine: str) -> str:
     """Return what is on disk."""
+    if engine == POSTGRES:
+        sizes = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = %s::regnamespace"
+        with psycopg.connect(os.environ[VARIABLE]) as connection:
+            found = connection.execute(f"{sizes} AND relkind = 'r'", (place_of(folder).schema,)).fetchone()
+        return f"{float(found[0] if found else 0) / 1e6:.0f} MB"
     return f"{sum(file.stat().st_size for file in folder.rglob('*') if file.is_file()) / 1e6:.0f} MB"
 
 
@@ -150,23 +175,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=40, help="processes that are killed, of each engine")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 50_000], help="rows of one owner")
+    parser.add_argument("--engines", nargs="+", default=ENGINES, choices=ENGINES, help="all of them by default")
     parsed = parser.parse_args()
+    if POSTGRES in parsed.engines and VARIABLE not in os.environ:
+        os.environ[VARIABLE] = EmbeddedPostgres(Path(tempfile.mkdtemp())).start()
     print(
         "| store | rows | added a second | search, median | open and first search | disk |\n|---|---|---|---|---|---|"
     )
     for size in parsed.sizes:
-        for engine in ENGINES:
+        for engine in parsed.engines:
             folder = Path(tempfile.mkdtemp())
-            cells = [*asyncio.run(measure(folder, engine, size)), megabytes(folder)]
+            cells = [*asyncio.run(measure(folder, engine, size)), megabytes(folder, engine)]
             print(f"| {engine} | {size:,} | {' | '.join(cells)} |", flush=True)
-            shutil.rmtree(folder)
+            asyncio.run(end(folder, engine))
     chance = random.Random(1)  # noqa: S311  (no secret)
-    for engine in ENGINES:
+    for engine in parsed.engines:
         ends = []
         for _ in range(parsed.kills):
             folder = Path(tempfile.mkdtemp())
             ends.append(end_one(folder, engine, chance.uniform(0.2, 3.0)))
-            shutil.rmtree(folder)
+            asyncio.run(end(folder, engine))
         bad = [problem for _, problem in ends if problem]
         written = sum(batches for batches, _ in ends) * BATCH
         print(
@@ -174,6 +202,8 @@ def main() -> None:
         )
         for problem in bad:
             print(f"  {problem}")
+        if engine == POSTGRES:
+            continue
         folder = Path(tempfile.mkdtemp())
         batches, problem = end_one(folder, engine, 60, room=ROOM)
         print(f"{engine}: no room after {batches * BATCH:,} rows; then {problem or 'all of them are there'}")

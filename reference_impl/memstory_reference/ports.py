@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -101,6 +102,15 @@ class VectorIndex(Protocol):
 
 class VectorStore(Protocol):
     """A durable place with one index for each collection and owner."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write to it: what was read may then have changed since."""
+        ...
+
+    def alone(self, owner: str) -> AbstractAsyncContextManager[None]:
+        """Hold off whoever else, in any process, wants to be alone with `owner`: to write what follows from reading."""
+        ...
 
     async def index(self, collection: str, owner: str) -> VectorIndex:
         """Open (or make) the index of `owner`; another model or dimension than it was made with is refused."""

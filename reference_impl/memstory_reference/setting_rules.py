@@ -114,10 +114,11 @@ def count_rule(high: int, low: int = 1) -> SettingRule:
     )
 
 
-SQLITE, CHROMA = ENGINES = ("sqlite", "chroma")
-"""Where a memory that was specified on Chroma has its rows: in our own file, or in Chroma itself."""
+SQLITE, CHROMA, POSTGRES = ENGINES = ("sqlite", "chroma", "postgres")
+"""Where a memory that was specified on Chroma has its rows: in our own file, in Chroma itself, or in a database."""
 
-ENGINE = SettingRule(" or ".join(ENGINES), lambda value: value in ENGINES)
+ENGINE = SettingRule("sqlite, chroma or postgres", lambda value: value in ENGINES)
+OWN_ENGINE = SettingRule("sqlite or chroma", lambda value: value in (SQLITE, CHROMA))
 SWITCH = SettingRule("true or false", lambda value: isinstance(value, bool))
 
 
@@ -139,6 +140,8 @@ def text_rule(what: str, *starts: str) -> SettingRule:
 
     return SettingRule(what, fits)
 
+
+PLACE = text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE")
 
 MODEL_RULES: Mapping[str, SettingRule] = {
     "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.setting_rules import CHROMA
+from memstory_reference.setting_rules import CHROMA, SQLITE
 
 R = TypeVar("R")
 JOB: Final = "_job_"
@@ -198,7 +198,7 @@ class CurrentSessions:
 def engine_name(engine: str) -> str:
     """Return what a report says of the engine of a memory that was specified on Chroma."""
     chroma = f"chromadb {version('chromadb')}"
-    return chroma if engine == CHROMA else f"sqlite + {chroma}"
+    return {CHROMA: chroma, SQLITE: f"sqlite + {chroma}"}.get(engine, engine)
 
 
 def exported_row(hit: Hit) -> dict[str, Tree]:

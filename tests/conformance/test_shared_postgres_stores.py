@@ -32,6 +32,7 @@ class Turns:
     """The store of the turns, and how its rows were before tables were partitioned."""
 
     tables = ("turns", "postings")
+    about = ", ('memory', 'turns')"
     migrations = (postgres_store.MIGRATIONS, 2)
     locked = "turns"
     rows = f"""
@@ -68,6 +69,7 @@ class Layers:
     """The same of the layers; of records with one moment the order of adding is not told."""
 
     tables = ("records", "vectors", "postings")
+    about = ""
     migrations = (postgres_rows_store.MIGRATIONS, 4)
     locked = "postings"
     rows = f"""
@@ -145,7 +147,7 @@ def plain(kind, ask):
         "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public",
         "CREATE SCHEMA memstory",
         "CREATE TABLE about (name text PRIMARY KEY, value text NOT NULL)",
-        f"INSERT INTO about VALUES ('schema', '{version}'), ('model', 'fixed-2'), ('memory', 'turns')",
+        f"INSERT INTO about VALUES ('schema', '{version}'), ('model', 'fixed-2') {kind.about}",
         *migrations[:version],
     )
     ask(kind.rows, given=(OWNERS,))

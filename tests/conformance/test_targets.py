@@ -11,6 +11,8 @@ import pytest
 from memstory.conformance import TargetContract
 from memstory.controls import OracleFactory
 from memstory.targets.discovery import GROUP
+from memstory_reference.targets.manager import ManagerFactory
+from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.targets.turns import TurnsFactory
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
@@ -91,4 +93,14 @@ class TestOracle(TargetContract):
 
 class TestTurnsOnPostgres(TargetContract):
     factory = TurnsFactory
+    options: ClassVar = {"store": "postgres"}
+
+
+class TestTopicsOnPostgres(TargetContract):
+    factory = TopicsFactory
+    options: ClassVar = {"store": "postgres"}
+
+
+class TestManagerOnPostgres(OfManager):
+    factory = ManagerFactory
     options: ClassVar = {"store": "postgres"}

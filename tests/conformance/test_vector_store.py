@@ -1,8 +1,9 @@
-"""One suite that every vector store passes: in memory, in SQLite, in Chroma."""
+"""One suite that every vector store passes: in memory, in SQLite, in Chroma, in Postgres."""
 
 import asyncio
 import contextlib
 import itertools
+import secrets
 import socket
 import subprocess
 import sys
@@ -17,13 +18,16 @@ from memstory_tests_waiting import eventually
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.chroma_store import open_chroma_folder, open_chroma_server
 from memstory_reference.adapters.vectors.exact_store import ExactStore, open_exact_folder
+from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Record
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.schema_store import drop_schemas
 
 CHROMA = Path(sys.executable).parent / "chroma"
 EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
 NAMES = itertools.count()
-STORES = ("memory", "sqlite", "chroma folder", "chroma server")
+STORES = ("memory", "sqlite", "chroma folder", "chroma server", "postgres")
 
 
 async def opened_server(port):
@@ -46,6 +50,14 @@ def server_port(tmp_path_factory):
     process.wait(10)
 
 
+@pytest.fixture(scope="session")
+def schema(postgres_url):
+    """One for all tests, which have their own collections: to make it takes longer than a test."""
+    place = PostgresPlace(url=postgres_url, schema=f"rows_{secrets.token_hex(6)}")
+    yield place
+    asyncio.run(drop_schemas(place))
+
+
 @pytest.fixture(params=STORES)
 async def store(request, tmp_path):
     match request.param:
@@ -55,6 +67,8 @@ async def store(request, tmp_path):
             opened = await open_chroma_folder(tmp_path, tmp_path / "rows", model="fixed")
         case "chroma server":
             opened = await opened_server(request.getfixturevalue("server_port"))
+        case "postgres":
+            opened = await open_postgres_vectors(request.getfixturevalue("schema"), model="fixed")
         case _:
             opened = open_exact_folder(tmp_path, model="fixed")
     yield opened

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.vector_stores import Wrap, open_store, unwrapped
+from memstory_reference.composition.vector_stores import Wrap, open_store, postgres_place, unwrapped
 from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
 from memstory_reference.storage.tombstones import FILE, Tombstones
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
     from memstory_reference.ports import NewId
+    from memstory_reference.storage.postgres.place import PostgresPlace
     from memstory_reference.systems.manager.settings import ManagerSettings
 
 
@@ -31,9 +32,11 @@ async def open_manager(
     clock: Clock | None = None,
     new_id: NewId = random_id,
     wrap: Wrap = unwrapped,
+    place: PostgresPlace | None = None,
 ) -> ManagerSystem:
-    """Open the manager system in `folder`; by default on this machine's clock."""
-    store = await open_store(folder, embedder, engine=settings.store)
+    """Open the manager system in `place`, else in that of `settings` or in `folder`; by default on this clock."""
+    place = place or postgres_place(settings, settings.store)
+    store = await open_store(folder, embedder, engine=settings.store, place=place)
     try:
         system = ManagerSystem(
             ports=SystemPorts(
@@ -48,7 +51,7 @@ async def open_manager(
                 keep_pins=settings.keep_pins,
                 limits=limits_of(settings),
             ),
-            tombstones=Tombstones(folder / FILE),
+            tombstones=Tombstones(folder / FILE) if place is None else None,
         )
         await system.open()
     except BaseException:

@@ -25,6 +25,7 @@ from memstory_reference.composition.turns import open_turns
 from memstory_reference.composition.vector_stores import COLLECTIONS
 from memstory_reference.errors import InputError, OtherModelError
 from memstory_reference.input_checks import DEFAULT_OWNER
+from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
 from memstory_reference.systems.layers.memory import LayersMemory
@@ -175,14 +176,11 @@ class MemorySystem:
 
 
 async def _topics(settings: TopicsSettings, models: Models) -> SystemMemory:
-    if "://" in settings.chroma_path:
-        # Not repeated, for it may hold a password.
-        raise InputError("--store is a URL; the topics memory is in a folder, and layers and turns can be in Postgres")
     clock = SystemClock()
     system = await open_topics(
         settings, embedder=models.embedder_of(settings), chat=models.chat_of(settings), clock=clock
     )
-    return TopicsMemory(system, clock, settings.store)
+    return TopicsMemory(system, clock, POSTGRES if settings.is_postgres else settings.store)
 
 
 async def _observations(settings: ObservationsSettings, models: Models) -> SystemMemory:
@@ -229,7 +227,7 @@ async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
 async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:
     embedder, chat = models.embedder_of(settings), models.chat_of(settings)
     system = await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat)
-    return ManagerMemory(system, settings.store)
+    return ManagerMemory(system, POSTGRES if settings.is_postgres else settings.store)
 
 
 async def _turns(settings: TurnsSettings, models: Models) -> SystemMemory:

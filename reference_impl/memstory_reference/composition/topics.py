@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.vector_stores import Wrap, open_store, unwrapped
+from memstory_reference.composition.vector_stores import Wrap, open_store, postgres_place, unwrapped
 from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
+from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsConfig
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
     from memstory_reference.adapters.embedding.prefixes import Profile, ProfiledEmbedder
     from memstory_reference.ports import Bus, Embedder, NewId, VectorStore
+    from memstory_reference.storage.postgres.place import PostgresPlace
     from memstory_reference.systems.topics.settings import TopicsSettings
 
 
@@ -47,12 +49,13 @@ async def open_topics(
     new_id: NewId = random_id,
     wrap: Wrap = unwrapped,
     bus: Bus | None = None,
+    place: PostgresPlace | None = None,
 ) -> TopicsSystem:
-    """Open the topics system on the store of `settings`; by default on this machine's clock."""
+    """Open the topics system in `place`, else on the store of `settings`; by default on this machine's clock."""
     ports = SystemPorts(
         clock=clock or SystemClock(),
         embedder=embedder,
-        store=wrap(await open_topics_store(settings, embedder)),
+        store=wrap(await open_topics_store(settings, embedder, place)),
         chat=chat,
         new_id=new_id,
     )
@@ -65,10 +68,13 @@ async def open_topics(
     return system
 
 
-async def open_topics_store(settings: TopicsSettings, embedder: Embedder) -> VectorStore:
-    """Open the vector store of `settings`."""
+async def open_topics_store(
+    settings: TopicsSettings, embedder: Embedder, place: PostgresPlace | None = None
+) -> VectorStore:
+    """Open the vector store in `place`, else that of `settings`."""
     folder, server = Path(settings.chroma_path), settings.chroma_server
-    return await open_store(folder, embedder, engine=settings.store, server=server)
+    place = place or postgres_place(settings, settings.store)
+    return await open_store(folder, embedder, engine=settings.store, server=server, place=place)
 
 
 def memory_service(settings: TopicsSettings, store: VectorStore, embedder: ProfiledEmbedder) -> MemoryService:
@@ -94,7 +100,8 @@ def agent_config(settings: TopicsSettings) -> AgentConfig:
 
 
 def _tombstones(settings: TopicsSettings) -> Tombstones | None:
-    return None if settings.chroma_server else Tombstones(Path(settings.chroma_path) / FILE)
+    is_elsewhere = settings.chroma_server or settings.is_postgres or settings.store == POSTGRES
+    return None if is_elsewhere else Tombstones(Path(settings.chroma_path) / FILE)
 
 
 def _config(settings: TopicsSettings, profile: Profile) -> TopicsConfig:

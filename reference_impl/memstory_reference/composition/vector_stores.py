@@ -1,4 +1,4 @@
-"""Vector stores: Chroma in a folder, or on a server."""
+"""Vector stores: in a folder, on a Chroma server, or in Postgres."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.exact_store import FILE, open_exact_folder
 from memstory_reference.adapters.vectors.stored_rows import is_sound
-from memstory_reference.errors import StoreConflictError
-from memstory_reference.setting_rules import CHROMA, SQLITE
+from memstory_reference.composition.extras import require_extra
+from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.setting_rules import CHROMA, POSTGRES, SQLITE, CheckedSettings
+from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 
 if TYPE_CHECKING:
     from memstory_reference.ports import Embedder, VectorStore
@@ -50,17 +52,38 @@ def _other_engine(folder: Path, made_with: str) -> StoreConflictError:
     )
 
 
+def postgres_place(settings: CheckedSettings, store: str) -> PostgresPlace | None:
+    """Return the database in which the memory of `settings` is, None for one on this machine.
+
+    Raises:
+        InputError: the engine `store` and the place do not go together, or the place is no such URL.
+    """
+    if settings.is_postgres and store != CHROMA:
+        return parse_place(getattr(settings, settings.place))
+    if settings.is_postgres or store == POSTGRES:
+        raise InputError(
+            f"'store: {store}' does not go with {settings.place}: 'store: {POSTGRES}' wants "
+            "postgresql://USER:PASSWORD@HOST/DATABASE there, and the others a folder"
+        )
+    return None
+
+
 async def open_store(
     folder: Path,
     embedder: Embedder,
     *,
     engine: str = SQLITE,
     server: str | None = None,
+    place: PostgresPlace | None = None,
 ) -> VectorStore:
-    """Open the vector store for the vectors of `embedder`: of `server` (HOST:PORT), else in `folder` by `engine`.
+    """Open the vector store for the vectors of `embedder`: in `place`, of `server` (HOST:PORT), else in `folder`.
 
-    Until it is closed this process owns the folder, which the other engine refuses.
+    There it is of the `engine`; until it is closed this process owns the folder, which the other engine refuses.
     """
+    if place is not None:
+        with require_extra("the driver of Postgres", "psycopg", "postgres"):
+            from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors  # noqa: PLC0415
+        return await open_postgres_vectors(place, model=embedder.model, dimension=embedder.dimension)
     if server is None and (folder / "chroma.sqlite3").is_file() and not (folder / FILE).is_file():
         raise StoreConflictError(
             f"{folder} has its rows in Chroma itself, as a version before the first release wrote them; they are not "

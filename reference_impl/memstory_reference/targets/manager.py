@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from memstory.contract.target import Environment, Tree
 from memstory_reference.composition.manager import open_manager
-from memstory_reference.setting_rules import CHROMA
+from memstory_reference.setting_rules import CHROMA, POSTGRES
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import LIMITS, ManagerSettings
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
-from memstory_reference.targets.system_target import FolderTarget, SystemFactory
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder
+from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
+from memstory_reference.targets.system_target import FolderTarget
 
 SETTINGS = (
     "cleanup_interval",
@@ -34,12 +35,17 @@ class ManagerTarget(FolderTarget):
     options = (*SETTINGS, *PORT_OPTIONS)
     folder = "memory"
 
+    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
+        super().__init__(make_embedder)
+        self._postgres = postgres
+
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: value for name, value in env.options.items() if name in SETTINGS}
         self._settings = ManagerSettings.default().changed(given, "options")
         return super()._ports_of(env)
 
     async def _opened(self, folder: Path) -> ManagerMemory:
+        in_postgres = self._settings.store == POSTGRES
         system = await open_manager(
             self._settings,
             folder=folder,
@@ -48,11 +54,12 @@ class ManagerTarget(FolderTarget):
             clock=self._clock,
             new_id=self._ports.new_id,
             wrap=self._ports.with_faults,
+            place=await self._postgres.place(Path(self._env.workspace)) if in_postgres else None,
         )
-        return ManagerMemory(system, self._settings.store)
+        return ManagerMemory(system, f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._settings.store)
 
 
-class ManagerFactory(SystemFactory):
+class ManagerFactory(PostgresFactory):
     """The manager memory: facts, conversations and context, some of which expire, behind three tools."""
 
     name = "manager"

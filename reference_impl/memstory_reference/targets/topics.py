@@ -16,10 +16,11 @@ from memstory_reference.bus.subjects import WRITER
 from memstory_reference.composition.extras import open_bus
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.ports import Bus
-from memstory_reference.setting_rules import CHROMA
+from memstory_reference.setting_rules import CHROMA, POSTGRES
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
-from memstory_reference.targets.system_target import SystemFactory, SystemTarget
+from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
+from memstory_reference.targets.system_target import SystemTarget
 from memstory_reference.targets.topics_options import OPTIONS, topics_options
 
 
@@ -29,8 +30,9 @@ class TopicsTarget(SystemTarget):
     memory_class = TopicsMemory
     options = OPTIONS
 
-    def __init__(self, make_embedder: MakeEmbedder) -> None:
+    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
         super().__init__(make_embedder)
+        self._postgres = postgres
         self._left = AsyncExitStack()
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
@@ -39,6 +41,7 @@ class TopicsTarget(SystemTarget):
         return environment_ports(env, self._make_embedder, profile=chosen.profile)
 
     async def _open_memory(self, workspace: Path) -> TopicsMemory:
+        in_postgres = self._settings.store == POSTGRES
         system = await open_topics(
             replace(self._settings, chroma_path=str(workspace / self._settings.chroma_path)),
             embedder=self._ports.embedder,
@@ -47,8 +50,10 @@ class TopicsTarget(SystemTarget):
             new_id=self._ports.new_id,
             wrap=self._ports.with_faults,
             bus=await self._server_bus(workspace / "nats") if self._has_server else None,
+            place=await self._postgres.place(workspace) if in_postgres else None,
         )
-        return TopicsMemory(system, self._clock, self._settings.store)
+        engine = f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._settings.store
+        return TopicsMemory(system, self._clock, engine)
 
     async def close(self) -> None:
         try:
@@ -70,7 +75,7 @@ class TopicsTarget(SystemTarget):
         return bus
 
 
-class TopicsFactory(SystemFactory):
+class TopicsFactory(PostgresFactory):
     """The topics memory: facts by name and past turns by meaning, reached through tools."""
 
     name = "topics"
@@ -78,9 +83,11 @@ class TopicsFactory(SystemFactory):
     target_class = TopicsTarget
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        # Chroma's files keep what was deleted until it is written over.
-        in_chroma = {**self.usual_options, **options}.get("store") == CHROMA
-        return super().capabilities(options) - (frozenset({"delete.erases"}) if in_chroma else frozenset())
+        # The files of Chroma and of a server keep what was deleted until it is written over.
+        engine = {**self.usual_options, **options}.get("store")
+        return super().capabilities(options) - (
+            frozenset({"delete.erases"}) if engine in (CHROMA, POSTGRES) else frozenset()
+        )
 
 
 class TopicsChromaFactory(TopicsFactory):

@@ -56,11 +56,6 @@ class TurnsTarget(FolderTarget):
     async def _open_memory(self, workspace: Path) -> TurnsMemory:
         return await self._opened(self._own if isinstance(self._own, Path) else workspace / self.folder)
 
-    async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
-        if self._store == POSTGRES:
-            raise InputError("backup: the memory is in Postgres; back it up with pg_dump")
-        return await super()._job_backup(scope, folder=folder)
-
     async def _opened(self, folder: Path) -> TurnsMemory:
         place, server = None, self._postgres.name
         if isinstance(self._own, PostgresPlace):

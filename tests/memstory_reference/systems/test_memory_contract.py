@@ -81,6 +81,7 @@ MEMORIES = {
     "layers-postgres": Entry(system="layers", engine="postgres"),
     "manager": Entry(system="manager", settings=AT_NOON),
     "manager-chroma": Entry(system="manager", engine="chroma", settings=AT_NOON),
+    "manager-postgres": Entry(system="manager", engine="postgres", settings=AT_NOON),
     "observations": Entry(system="observations", sound=vectors_of_all),
     "observations-chroma": Entry(system="observations", engine="chroma"),
     "pipeline": Entry(
@@ -92,6 +93,7 @@ MEMORIES = {
     ),
     "topics": Entry(system="topics"),
     "topics-chroma": Entry(system="topics", engine="chroma"),
+    "topics-postgres": Entry(system="topics", engine="postgres"),
     "turns": Entry(system="turns"),
     "turns-postgres": Entry(system="turns", engine="postgres"),
 }

@@ -1,3 +1,3 @@
-"""Vector stores: Chroma, and exact search in memory."""
+"""Vector stores: our SQLite file, Chroma, and Postgres."""
 
-__all__ = ["chroma", "chroma_store", "exact_store", "reindexing", "stored_rows"]
+__all__ = ["alone", "chroma_store", "exact_store", "postgres_rows", "stored_rows"]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.adapters.vectors.alone import OwnerLocks
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.chroma_collections import (
     check_space,
@@ -87,7 +88,7 @@ async def _admitted(store: ChromaStore) -> ChromaStore:
     return store
 
 
-class ChromaStore:
+class ChromaStore(OwnerLocks):
     """A `VectorStore`; made by `open_chroma_folder` and `open_chroma_server`."""
 
     def __init__(
@@ -101,6 +102,7 @@ class ChromaStore:
         dimension: int | None,
         has_copies: bool = False,
     ) -> None:
+        super().__init__()
         self._lane = lane
         self._release = release
         self._has_copies = has_copies

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.adapters.vectors.alone import OwnerLocks
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.stored_rows import (
     EMBEDDED,
@@ -111,7 +112,7 @@ class ExactRows:
         return self._store.in_memory(self._stored).nearest(vector, k, where)
 
 
-class ExactStore:
+class ExactStore(OwnerLocks):
     """A `VectorStore` in one SQLite file, or in memory alone if there is no `file`; one process owns the file.
 
     `release` is called at the end.
@@ -125,6 +126,7 @@ class ExactStore:
         dimension: int | None = None,
         release: Callable[[], object] = lambda: None,
     ) -> None:
+        super().__init__()
         self._db = Database(file or IN_MEMORY, schema=SCHEMA)
         self._lane = self._db.lane
         self._model = model

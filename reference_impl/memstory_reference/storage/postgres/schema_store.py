@@ -28,6 +28,9 @@ PARTITIONS = 16
 """Parts of a table by hash of the owner. More cost every new schema: 64 take a second to make."""
 
 _VERSION = "schema"
+MEMORY = "memory"
+"""What a schema says of whose tables it has; that of the layers, which were first, says nothing."""
+
 _PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 """What a server says that will answer later."""
 
@@ -179,6 +182,11 @@ async def _migrate(
     if known == (False,):
         await connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(place.schema)))
     await connection.execute("CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)")
+    made_for, wanted = (one.get(MEMORY, "layers") for one in (await _about(connection) or about, about))
+    if made_for != wanted:
+        raise StoreConflictError(
+            f"the schema {place.schema!r} was made for {made_for}, not for {wanted}: use another schema (?schema=NAME)"
+        )
     for name, value in {_VERSION: "0", **about}.items():
         await connection.execute("INSERT INTO about VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value))
     found = await _about(connection)

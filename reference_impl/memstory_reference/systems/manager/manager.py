@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 
@@ -33,7 +33,7 @@ from memstory_reference.systems.manager.memories.memory import (
     SearchResult,
     is_expired,
 )
-from memstory_reference.systems.manager.memories.metadata import encode_metadata
+from memstory_reference.systems.manager.memories.metadata import REWORDED, encode_metadata
 from memstory_reference.systems.manager.memories.nearest import nearest_memories
 from memstory_reference.systems.manager.memories.profile import newest_of_each_field_first
 from memstory_reference.systems.manager.memories.rows import (
@@ -102,8 +102,6 @@ class MemoryManager:
         self._new_id = new_id
         self._deadlines = Deadlines(config.zone)
         self._facts = KnownFacts()
-        # Held between reading rows and writing what follows from them; never while a text is embedded.
-        self._turn = asyncio.Lock()
 
     async def store(
         self,
@@ -173,8 +171,9 @@ class MemoryManager:
         if not memories:
             return []
         vectors = await self._embed([one.content for one in memories], Purpose.DOCUMENT)
-        async with self._turn:
+        async with self._alone(owner):
             index = await self._index(owner)
+            await self._learn_facts(index, owner)
             ids = {one for memory in memories for one in self._facts.ids(owner, memory)}
             rows = {record.id: memory_of(record) for record in await index.get(sorted(ids))}
             stored, records = list[StoredMemory](), dict[str, Record]()
@@ -264,7 +263,7 @@ class MemoryManager:
         metadata = None if metadata is None else given
         self.tombstones.refuse(owner, content)
         (vector,) = await self._embed([content], Purpose.DOCUMENT)
-        async with self._turn:
+        async with self._alone(owner):
             old = await self.get(owner, memory_id)
             if old is None:
                 return None
@@ -272,6 +271,7 @@ class MemoryManager:
             new = replace(
                 old, content=content, metadata=old.metadata if metadata is None else keep_bindings(old, metadata)
             )
+            await self._learn_facts(index, owner)
             rows = map(memory_of, await index.get(self._facts.ids(owner, new)))
             twin = same_fact(new, [one for one in rows if one and one.id != new.id])
             if twin:
@@ -285,7 +285,7 @@ class MemoryManager:
 
         False where the owner has none of that id, or only one that has expired.
         """
-        async with self._turn:
+        async with self._alone(owner):
             memory = await self.get(owner, memory_id)
             if durable and memory:
                 self.tombstones.bury(owner, [memory.content])
@@ -311,7 +311,7 @@ class MemoryManager:
         index, deleted = await self._index(owner), 0
         checked_session(session)
         where = None if session is None else {SESSION_ID: session}
-        async with self._turn:
+        async with self._alone(owner):
             while rows := await index.list(where, PAGE):
                 if durable:
                     self.tombstones.bury(owner, [record.text for record in rows])
@@ -321,7 +321,8 @@ class MemoryManager:
     async def cleanup_expired(self) -> int:
         """Delete what is expired, of every owner; return how many memories that were."""
         now = self._clock.now()
-        due = [owner for owner in await self.owners() if self._deadlines.is_due(owner, now)]
+        # Of a shared store nobody hears of every write.
+        due = [one for one in await self.owners() if self._store.is_shared or self._deadlines.is_due(one, now)]
         return sum([await self._cleanup(owner, now) for owner in due])
 
     async def owners(self) -> Sequence[str]:
@@ -339,9 +340,9 @@ class MemoryManager:
     async def _cleanup(self, owner: str, now: datetime) -> int:
         self._deadlines.begin(owner)
         try:
-            index, memories = await self._index(owner), await self._readable(owner)
+            index, memories = await self._index(owner), await self._readable(owner, self._expiring)
             over = [one.id for one in memories if is_expired(one, now, self.config.zone)]
-            async with self._turn:
+            async with self._alone(owner):
                 # A context key may have been written again while the others were read.
                 rows = [memory_of(record) for record in await index.get(over)]
                 over = [one.id for one in rows if one and is_expired(one, now, self.config.zone)]
@@ -354,14 +355,30 @@ class MemoryManager:
         self._deadlines.note(owner, [memory for memory in memories if memory.id not in gone])
         return len(gone)
 
-    async def _readable(self, owner: str) -> list[Memory]:
-        index, memories, offset = await self._index(owner), list[Memory](), 0
-        while rows := await index.list(None, PAGE, offset):
-            memories += [memory for record in rows if (memory := memory_of(record)) is not None]
-            offset += len(rows)
-        if offset > len(memories):
-            LOG.warning("%d rows are not memories that can be read, and were left alone", offset - len(memories))
+    @property
+    def _expiring(self) -> Sequence[Mapping[str, Primitive] | None]:
+        """Which rows a cleanup reads: of its own store all, to know the facts; of a shared one what can expire."""
+        types = (MemoryType.CONVERSATION, MemoryType.CONTEXT) if self._store.is_shared else (None,)
+        return [conditions_of(None, one) for one in types]
+
+    async def _readable(self, owner: str, which: Sequence[Mapping[str, Primitive] | None] = (None,)) -> list[Memory]:
+        index, memories, lost = await self._index(owner), list[Memory](), 0
+        for where in which:
+            offset = 0
+            while rows := await index.list(where, PAGE, offset):
+                found = [memory for record in rows if (memory := memory_of(record)) is not None]
+                memories += found
+                lost += len(rows) - len(found)
+                offset += len(rows)
+        if lost:
+            LOG.warning("%d rows are not memories that can be read, and were left alone", lost)
         return memories
+
+    async def _learn_facts(self, index: VectorIndex, owner: str) -> None:
+        """Learn which facts another process has changed."""
+        if self._store.is_shared:
+            rows = await index.list({REWORDED: True})
+            self._facts.note(owner, [memory for record in rows if (memory := memory_of(record))])
 
     async def _write(self, index: VectorIndex, owner: str, records: Sequence[Record]) -> None:
         memories = [memory for record in records if (memory := memory_of(record))]
@@ -409,6 +426,10 @@ class MemoryManager:
             memory.memory_type is MemoryType.CONVERSATION and not across
         )
         return not is_expired(memory, now, self.config.zone) and not (is_elsewhere and is_theirs)
+
+    def _alone(self, owner: str) -> AbstractAsyncContextManager[None]:
+        """Be alone between reading rows and writing what follows from them; never while a text is embedded."""
+        return self._store.alone(checked_owner(owner))
 
     async def _index(self, owner: str) -> VectorIndex:
         return await self._store.index(COLLECTION, checked_owner(owner))

@@ -12,6 +12,7 @@ from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
+    PLACE,
     SECRET_RULES,
     SettingRule,
     ShippedSettings,
@@ -19,7 +20,6 @@ from memstory_reference.setting_rules import (
     null_rule,
     number_rule,
     read_mapping,
-    text_rule,
 )
 
 SECTION = "memory"
@@ -76,7 +76,7 @@ def _is_zone(value: Tree) -> bool:
 
 
 ManagerSettings.rules = {
-    "path": text_rule("the path of a folder"),
+    "path": PLACE,
     "store": ENGINE,
     "context_window_size": count_rule(1_000, low=0),
     **MODEL_RULES,

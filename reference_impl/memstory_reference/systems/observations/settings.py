@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
 from memstory_reference.setting_rules import (
-    ENGINE,
     MODEL_RULES,
+    OWN_ENGINE,
     SECRET_RULES,
     SQLITE,
     CheckedSettings,
@@ -39,7 +39,7 @@ class ObservationsConfig(SecretPolicy, CheckedSettings):
 
 
 ObservationsConfig.rules = {
-    "store": ENGINE,
+    "store": OWN_ENGINE,
     "top_k": count_rule(1_000),
     "min_sim": number_rule(-1, 1, "a number"),
     "rating_min": number_rule(-100, 0, "a number"),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Literal, TypeAlias
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +95,6 @@ class MemoryService:
         self._embedder = CheckedEmbedder(embedder)
         self._clock = clock
         self._new_id = new_id
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:
         """Store `content` under `topic` in place of what was there; return the entry's id."""
@@ -390,8 +387,8 @@ class MemoryService:
                     changed.append(replace(row, metadata=noted))
             await index.upsert(changed)
 
-    def _turn(self, owner: str) -> asyncio.Lock:
-        return self._locks.setdefault(checked_owner(owner), asyncio.Lock())
+    def _turn(self, owner: str) -> AbstractAsyncContextManager[None]:
+        return self._store.alone(checked_owner(owner))
 
     async def _index(self, owner: str) -> VectorIndex:
         return await self._store.index(self.config.collection, checked_owner(owner))

@@ -10,6 +10,7 @@ from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES, Limits
 from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
+    PLACE,
     SECRET_RULES,
     SWITCH,
     SettingRule,
@@ -65,7 +66,7 @@ class TopicsSettings(ShippedSettings):
 
 
 TopicsSettings.rules = {
-    "chroma_path": text_rule("the path of a folder"),
+    "chroma_path": PLACE,
     "chroma_server": null_rule(
         SettingRule(
             "HOST:PORT", lambda value: isinstance(value, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", value) is not None

@@ -2,10 +2,11 @@
 
 import pytest
 
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.postgres import schema_store
 from memstory_reference.storage.postgres.connections_store import Connections
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import open_schema
+from memstory_reference.storage.postgres.schema_store import MEMORY, open_schema
 
 
 @pytest.mark.slow
@@ -18,3 +19,17 @@ async def test_a_migration_may_take_longer_than_an_opening_waits(postgres_databa
     await connections.close()
     assert about["model"] == again["model"] == "fixed"
     assert (about["schema"], again["schema"]) == ("0", "1")
+
+
+async def test_a_schema_of_another_memory_is_refused_by_name_and_left_as_it_is(postgres_database):
+    place = PostgresPlace(url=postgres_database)
+    connections = Connections(place, size=1)
+    await open_schema(connections, place, ["CREATE TABLE one ()"], {MEMORY: "turns"})
+    for of_another in ({MEMORY: "topics"}, {}):
+        with pytest.raises(
+            StoreConflictError, match=r"was made for turns, not for (topics|layers): use another schema"
+        ):
+            await open_schema(connections, place, ["CREATE TABLE one ()", "CREATE TABLE two ()"], of_another)
+    again = await open_schema(connections, place, ["CREATE TABLE one ()"], {MEMORY: "turns"})
+    await connections.close()
+    assert (again["schema"], again[MEMORY]) == ("1", "turns")

@@ -240,8 +240,8 @@ async def test_a_context_that_is_written_anew_during_a_cleanup_survives_it(manag
     clock.moment += DAY
     read = MemoryManager._readable
 
-    async def slowly(self, owner):
-        rows = await read(self, owner)
+    async def slowly(self, owner, *which):
+        rows = await read(self, owner, *which)
         await manager.set_context("ann", "s1", "task", "today")
         return rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
-from memstory_reference.systems.manager.memories.rows import fact_id, is_same_fact
+from memstory_reference.systems.manager.memories.rows import fact_id, is_reworded, is_same_fact
 
 
 class KnownFacts:
@@ -17,7 +17,7 @@ class KnownFacts:
     def note(self, owner: str, memories: Iterable[Memory]) -> None:
         """Take memories into account that were read or are being written."""
         for memory in memories:
-            if memory.memory_type is MemoryType.FACT and memory.id != fact_id(memory.content):
+            if is_reworded(memory):
                 self._changed.setdefault(owner, {})[fact_id(memory.content)] = memory.id
 
     def ids(self, owner: str, memory: Memory) -> list[str]:

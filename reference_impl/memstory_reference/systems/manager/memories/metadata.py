@@ -10,7 +10,10 @@ from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Primitive
 
-RESERVED = frozenset({"type", "created_at", "id", "owner"})
+REWORDED = "is_reworded"
+"""Marks a fact whose id does not follow from its words any more."""
+
+RESERVED = frozenset({"type", "created_at", "id", "owner", REWORDED})
 MAX_CHARACTERS = 20_000
 MAX_KEYS = 100
 

@@ -16,7 +16,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner, checked_text
 from memstory_reference.ports import NewId, Primitive, Record
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, memory_type_of, stored_moment
-from memstory_reference.systems.manager.memories.metadata import decode_metadata, encode_metadata
+from memstory_reference.systems.manager.memories.metadata import REWORDED, decode_metadata, encode_metadata
 
 CONTEXT_KEY, SESSION_ID = "context_key", "session_id"
 DEFAULT_SESSION = "default"
@@ -97,6 +97,11 @@ def fact_id(content: str) -> str:
     return blake2b(" ".join(content.split()).encode(), digest_size=16).hexdigest()
 
 
+def is_reworded(memory: Memory) -> bool:
+    """Say whether a fact was changed under its id, or came with another one."""
+    return memory.memory_type is MemoryType.FACT and memory.id != fact_id(memory.content)
+
+
 def is_same_fact(one: str, other: str) -> bool:
     """Say whether two texts are the same fact, white space aside."""
     return one.split() == other.split()
@@ -104,7 +109,12 @@ def is_same_fact(one: str, other: str) -> bool:
 
 def metadata_of(memory: Memory) -> dict[str, Primitive]:
     """Return all metadata of a memory's row, or raise InputError."""
-    own = {"type": memory.memory_type.value, "created_at": memory.created_at.isoformat(timespec="microseconds")}
+    own: dict[str, Primitive] = {
+        "type": memory.memory_type.value,
+        "created_at": memory.created_at.isoformat(timespec="microseconds"),
+    }
+    if is_reworded(memory):
+        own[REWORDED] = True
     return {**encode_metadata(memory.metadata), **own}
 
 

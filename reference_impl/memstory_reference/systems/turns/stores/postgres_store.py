@@ -20,7 +20,7 @@ from psycopg.sql import SQL
 from memstory_reference.errors import OtherModelError, StoreConflictError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors, vector_of
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import open_schema, partition_by_owner
+from memstory_reference.storage.postgres.schema_store import MEMORY, open_schema, partition_by_owner
 from memstory_reference.storage.vector_matrix import cosines
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import (
@@ -241,16 +241,15 @@ async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTu
         UnavailableError: nobody answers.
     """
     connections = Connections(place, size=CALLS_AT_ONCE)
-    made = {"model": model, "memory": "turns"}
-    about = await open_schema(connections, place, MIGRATIONS, made, with_vectors=[connections])
-    if {name: about[name] for name in made} != made:
+    fresh = {MEMORY: "turns", "model": model}
+    about = await open_schema(connections, place, MIGRATIONS, fresh, with_vectors=[connections])
+    if about["model"] != model:
         await connections.close()
-        said = (
-            f"the schema {place.schema!r} was made for {about['memory']} with the model {about['model']!r}, not for "
-            f"turns with {model!r}: use that model, or another schema"
+        raise OtherModelError(
+            f"the schema {place.schema!r} was made with the model {about['model']!r}, not {model!r}: use that model, "
+            "or another schema",
+            about["model"],
         )
-        is_other = about["memory"] == made["memory"]
-        raise OtherModelError(said, about["model"]) if is_other else StoreConflictError(said)
     return PostgresTurns(connections)
 
 

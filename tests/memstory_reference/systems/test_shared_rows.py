@@ -1,0 +1,212 @@
+"""Topics and manager on one Postgres in two processes: neither takes what it has read for what is still true."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
+from urllib.parse import urlsplit
+
+import pytest
+
+from memstory.contract.errors import MemstoryError
+from memstory.contract.target import Ref, Scope
+from memstory_reference import AsyncMemory
+from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors
+from memstory_reference.composition.systems import SYSTEMS, Models
+from memstory_reference.errors import InputError, OtherModelError
+from memstory_reference.ports import Record
+from memstory_reference.storage.postgres.place import PostgresPlace
+
+SPAWN = get_context("spawn")
+ANN, TIMES = Scope(user="ann"), 15
+KEY, EAST = "user.city", (1.0, 0.0)
+
+
+@asynccontextmanager
+async def opened(system, url, **changes):
+    given = {"store": "postgres", SYSTEMS[system].place: url, "embedding_model": "words", **changes}
+    settings = SYSTEMS[system].settings(None, given, "test")
+    memory = AsyncMemory(memory=await SYSTEMS[system].open(settings, Models()), owner="ann")
+    try:
+        yield memory
+    finally:
+        await memory.close()
+
+
+def run(act, ready, url, *args):
+    asyncio.run(act(ready, url, *args))
+
+
+async def side_by_side(url, *acts):
+    """Run each in a process of its own, when all of them have opened the store."""
+    ready = SPAWN.Barrier(len(acts))
+    processes = [SPAWN.Process(target=run, args=(act, ready, url, *args)) for act, *args in acts]
+    for process in processes:
+        process.start()
+    for process in processes:
+        await asyncio.to_thread(process.join)
+    assert [process.exitcode for process in processes] == [0] * len(acts)
+
+
+async def count_up(ready, url):
+    store = await open_postgres_vectors(PostgresPlace(url=url), model="fixed")
+    index = await store.index("rows", "ann")
+    ready.wait()
+    for _ in range(TIMES):
+        async with store.alone("ann"):
+            found = await index.get(["counter"])
+            counted = found[0].metadata["n"] if found else 0
+            await index.upsert([Record(id="counter", text="", metadata={"n": counted + 1}, vector=EAST)])
+    await store.close()
+
+
+async def test_who_is_alone_with_an_owner_is_so_in_all_processes(postgres_database):
+    await side_by_side(postgres_database, [count_up], [count_up])
+    store = await open_postgres_vectors(PostgresPlace(url=postgres_database), model="fixed")
+    (counter,) = await (await store.index("rows", "ann")).get(["counter"])
+    await store.close()
+    assert counter.metadata["n"] == 2 * TIMES
+
+
+async def test_what_fails_while_one_is_alone_leaves_nothing_and_lets_the_next_in(postgres_database):
+    store = await open_postgres_vectors(PostgresPlace(url=postgres_database), model="fixed")
+    index = await store.index("rows", "ann")
+
+    async def fail():
+        async with store.alone("ann"):
+            await index.upsert([Record(id="half", text="", vector=EAST)])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await fail()
+    async with store.alone("ann"):
+        assert await index.count() == 0
+    await store.close()
+
+
+async def say_facts(ready, url, name):
+    async with opened("manager", url) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            await memory.add(f"Bees hum {number}.", kind="fact", metadata={name: number})
+
+
+async def test_a_fact_that_two_processes_of_manager_say_at_once_is_one_with_the_metadata_of_both(postgres_database):
+    await side_by_side(postgres_database, [say_facts, "one"], [say_facts, "other"])
+    async with opened("manager", postgres_database) as memory:
+        found = {hit.text: hit.metadata for hit in await memory.list()}
+        assert len(await memory.list()) == TIMES
+    assert found == {f"Bees hum {number}.": {"one": number, "other": number} for number in range(TIMES)}
+
+
+async def set_key(ready, url, name):
+    async with opened("manager", url) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            await memory.add(f"{name} {number}", key="mood", session="s")
+
+
+async def test_a_context_key_that_two_processes_of_manager_write_has_one_value_that_was_written(postgres_database):
+    await side_by_side(postgres_database, [set_key, "one"], [set_key, "other"])
+    async with opened("manager", postgres_database) as memory:
+        (kept,) = await memory.list()
+    assert kept.text in {f"one {TIMES - 1}", f"other {TIMES - 1}"}
+
+
+async def reword(_, url, told, said):
+    async with opened("manager", url) as memory:
+        (fact,) = [hit for hit in await memory.list() if hit.text == told]
+        await memory.update(fact.id, said)
+
+
+async def test_a_fact_that_another_process_of_manager_has_reworded_is_known_again(postgres_database):
+    async with opened("manager", postgres_database) as memory:
+        (kept,) = await memory.add("Bees hum.", kind="fact")
+        await side_by_side(postgres_database, [reword, "Bees hum.", "Bees sing."])
+        assert await memory.add("Bees  sing.", kind="fact") == [kept]
+        (other,) = await memory.add("Wasps sting.", kind="fact")
+        await memory.update(other, "Bees sing.")
+        assert [hit.text for hit in await memory.list()] == ["Bees sing."]
+
+
+async def remember_old(_, url):
+    old = (datetime.now(UTC) - timedelta(days=40)).isoformat()
+    row = {"id": "old", "kind": "conversation", "text": "User: Bees hum.", "created_at": old}
+    async with opened("manager", url) as memory:
+        await memory.memory.import_rows([row], ANN)
+
+
+async def test_what_another_process_of_manager_has_written_is_cleaned_up_when_it_expires(postgres_database):
+    async with opened("manager", postgres_database) as memory:
+        await memory.add("Wasps sting.", kind="fact")
+        assert await memory.run("cleanup") == {"deleted": 0}
+        await side_by_side(postgres_database, [remember_old])
+        assert await memory.run("cleanup") == {"deleted": 1}
+        assert [hit.text for hit in await memory.list()] == ["Wasps sting."]
+
+
+async def write_topic(ready, url):
+    async with opened("topics", url) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            await memory.add(f"Oslo {number}", key=KEY)
+            await asyncio.sleep(0.02)
+            assert (await memory.memory.get(Ref(key=KEY), ANN)).text == f"Oslo {number}"
+
+
+async def speak_of_it(ready, url):
+    async with opened("topics", url) as memory:
+        ready.wait()
+        for number in range(2 * TIMES):
+            await memory.add(f"My city is Bergen {number}.", kind="episodic")
+
+
+async def test_a_topic_stays_as_saved_while_another_process_notes_with_it_what_was_said_since(postgres_database):
+    await side_by_side(postgres_database, [write_topic], [speak_of_it])
+    async with opened("topics", postgres_database) as memory:
+        assert (await memory.memory.get(Ref(key=KEY), ANN)).text == f"Oslo {TIMES - 1}"
+
+
+@pytest.mark.parametrize("system", ["manager", "topics"])
+@pytest.mark.parametrize("wrong", ["password", "port"])
+async def test_a_server_that_refuses_or_is_away_is_one_line_without_the_password(postgres_database, system, wrong):
+    parts = urlsplit(postgres_database)
+    url = postgres_database.replace(parts.password, "sesame")
+    if wrong == "port":
+        url = "postgresql://ann:sesame@127.0.0.1:1/work"
+    with pytest.raises(MemstoryError, match=r"^Postgres (refuses|does not answer)") as refusal:
+        async with opened(system, url):
+            pass
+    assert "sesame" not in str(refusal.value)
+    assert str(refusal.value).count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("system", "given"),
+    [
+        ("manager", {"store": "postgres", "path": "here"}),
+        ("manager", {"store": "chroma", "path": "postgresql://ann:sesame@db/work"}),
+        ("topics", {"store": "postgres", "chroma_path": "here"}),
+        ("topics", {"store": "chroma", "chroma_path": "postgresql://ann:sesame@db/work"}),
+        ("topics", {"chroma_path": "mysql://ann:sesame@db/work"}),
+    ],
+    ids=str,
+)
+async def test_a_store_and_a_place_that_do_not_go_together_are_refused_without_the_password(system, given):
+    settings = SYSTEMS[system].settings(None, {"embedding_model": "words", **given}, "test")
+    with pytest.raises(InputError, match="postgresql://USER") as refusal:
+        await SYSTEMS[system].open(settings, Models())
+    assert "sesame" not in str(refusal.value)
+
+
+async def test_another_model_than_that_of_the_schema_is_refused_and_texts_are_read_without_it(postgres_database):
+    async with opened("topics", postgres_database) as memory:
+        await memory.add("Oslo", key=KEY)
+    with pytest.raises(OtherModelError, match=r"made with the model 'words-512' \(512 numbers a vector\)"):
+        async with opened("topics", postgres_database, embedding_model="random"):
+            pass
+    system = SYSTEMS["topics"]
+    settings = system.settings(None, {system.place: postgres_database, "embedding_model": "random"}, "test")
+    memory = await system.open_to_read(settings)
+    assert [hit.text for hit in await memory.list(ANN)] == ["Oslo"]
+    await memory.close()
