@@ -41,6 +41,15 @@ def tells_nothing(text: str) -> bool:
     return all(_asks(one) or _COURTESY.fullmatch(one) for one in sentences(text))
 
 
+def without_courtesies(text: str) -> str:
+    """Return a text without the sentences that are courtesies; all of it if it is nothing else.
+
+    >>> without_courtesies("Good morning! Where do I live?"), without_courtesies("Thanks!")
+    ('Where do I live?', 'Thanks!')
+    """
+    return " ".join(one for one in sentences(text) if not _COURTESY.fullmatch(one)) or text
+
+
 def is_no_answer(text: str) -> bool:
     """Say whether an answer begins by saying that there is none.
 

@@ -15,6 +15,7 @@ from memstory_reference.text.english.utterances import Context, read_message
 from memstory_reference.text.english.wording import split_sentences
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences
+from memstory_reference.text.stems import roots
 from memstory_reference.text.token_sets import token_set
 
 FORGOTTEN = "[forgotten]"
@@ -119,7 +120,8 @@ def matching_records(what: str, records: Sequence[MemoryRecord]) -> list[MemoryR
             return found
     if not words:
         return []
-    return [one for one in records if not isinstance(one.content, Arc) and words <= token_set(text_of(one.content))]
+    wanted = roots(" ".join(words))
+    return [one for one in records if not isinstance(one.content, Arc) and wanted <= roots(text_of(one.content))]
 
 
 def _property_name(what: str) -> str:
