@@ -28,6 +28,10 @@ PARTITIONS = 16
 """Parts of a table by hash of the owner. More cost every new schema: 64 take a second to make."""
 
 _VERSION = "schema"
+MEMORY = "memory"
+"""What a schema says of itself: which memory it holds."""
+_UNNAMED = "layers"
+"""The memory whose schemas did not say so."""
 _PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 """What a server says that will answer later."""
 
@@ -179,6 +183,7 @@ async def _migrate(
     if known == (False,):
         await connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(place.schema)))
     await connection.execute("CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)")
+    _check_kind(await _about(connection), place, about)
     for name, value in {_VERSION: "0", **about}.items():
         await connection.execute("INSERT INTO about VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value))
     found = await _about(connection)
@@ -198,6 +203,16 @@ async def _migrate(
         )
     await connection.execute("UPDATE about SET value = %s WHERE name = %s", (str(len(migrations)), _VERSION))
     return found
+
+
+def _check_kind(found: Mapping[str, str], place: PostgresPlace, about: Mapping[str, str]) -> None:
+    """Raise StoreConflictError where a schema holds another memory than that of `about`."""
+    holds = found.get(MEMORY, _UNNAMED)
+    if _VERSION in found and holds != about.get(MEMORY, holds):
+        raise StoreConflictError(
+            f"the schema {place.schema!r} holds a memory of {holds}, not of {about[MEMORY]}: name another one by "
+            "the parameter schema=NAME of the URL"
+        )
 
 
 async def _about(connection: Connection) -> dict[str, str]:

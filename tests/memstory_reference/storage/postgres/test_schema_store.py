@@ -2,6 +2,8 @@
 
 import pytest
 
+from memstory_reference import open_memory
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.postgres import schema_store
 from memstory_reference.storage.postgres.connections_store import Connections
 from memstory_reference.storage.postgres.place import PostgresPlace
@@ -18,3 +20,15 @@ async def test_a_migration_may_take_longer_than_an_opening_waits(postgres_databa
     await connections.close()
     assert about["model"] == again["model"] == "fixed"
     assert (about["schema"], again["schema"]) == ("0", "1")
+
+
+@pytest.mark.parametrize(("first", "second"), [("turns", "layers"), ("layers", "turns")])
+def test_a_schema_that_holds_another_memory_is_refused_and_left_as_it_is(postgres_database, first, second):
+    with open_memory(first, postgres_database, owner="ann", embedding_model="words") as memory:
+        memory.add("My boat is in Bergen.")
+    with pytest.raises(StoreConflictError, match=rf"holds a memory of {first}, not of {second}: .*schema=NAME"):
+        open_memory(second, postgres_database, owner="ann", embedding_model="words")
+    with open_memory(second, f"{postgres_database}&schema=other", owner="ann", embedding_model="words") as memory:
+        memory.add("My cart is in Graz.")
+    with open_memory(first, postgres_database, owner="ann", embedding_model="words") as memory:
+        assert ["Bergen" in one.text for one in memory.list()] == [True]
