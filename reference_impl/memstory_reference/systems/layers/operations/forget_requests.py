@@ -120,8 +120,7 @@ def matching_records(what: str, records: Sequence[MemoryRecord]) -> list[MemoryR
             return found
     if not words:
         return []
-    wanted = roots(" ".join(words))
-    return [one for one in records if not isinstance(one.content, Arc) and wanted <= roots(text_of(one.content))]
+    return [one for one in records if not isinstance(one.content, Arc) and holds_value(text_of(one.content), [words])]
 
 
 def _property_name(what: str) -> str:
@@ -141,8 +140,9 @@ def values_of(records: Iterable[MemoryRecord]) -> list[frozenset[str]]:
 
 def holds_value(text: str, values: Sequence[frozenset[str]]) -> bool:
     """Say whether a text still tells one of the values."""
-    words = token_set(text)
-    return any(value <= words for value in values)
+    told = roots(text)
+    # Of a value that is signs alone nothing is left, and nothing is in every text.
+    return any(bool(wanted) and wanted <= told for wanted in (roots(" ".join(value)) for value in values))
 
 
 def drop_values(text: str, values: Sequence[frozenset[str]]) -> str:
