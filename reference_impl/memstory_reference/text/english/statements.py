@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from memstory_reference.text.asking import as_said
 from memstory_reference.text.english import lexicon, topic_naming
 from memstory_reference.text.english.exemplars import Fit, exemplar_fits
 from memstory_reference.text.english.lexicon import pattern, phrase_pattern, wordset
@@ -65,7 +66,7 @@ def facts_in(sentence: str, known: Mapping[str, Holder]) -> list[StatedFact]:
     >>> [(fact.topic, fact.value) for fact in facts_in("I no longer work at Acme, I'm at Birch now.", {})]
     [('user.employer', 'Birch')]
     """
-    said = sentence.strip().rstrip(".!;, ")
+    said = as_said(sentence).rstrip(".!;, ")
     text = _FROM_TO.sub(r"\1 to", lexicon.SINCE.sub("", expand_contractions(said)))
     if _HEDGES.search(text) or said.endswith("?"):
         return []
