@@ -62,7 +62,14 @@ EXIT_CODES: Final = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code. What went wrong is one line on stderr."""
     parser = make_parser()
-    parsed = parser.parse_args(arguments)
+    parsed, more = parser.parse_known_args(arguments)
+    if more and (
+        (parsed.command, vars(parsed).get("action")) != ("memory", "run") or any("=" not in one for one in more)
+    ):
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    if more:
+        # What a job takes may stand behind the options, too.
+        parsed.arguments += more
     try:
         code = _run(parsed)
         sys.stdout.flush()

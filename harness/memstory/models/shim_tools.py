@@ -33,6 +33,7 @@ FOUND_AT_MOST = 5
 NOTHING_FOUND = "No memories found."
 
 _KEYS: Final = ("add.key", "get.key")
+_TO_REPLACE: Final = ("get.key", "delete")
 _TOPIC_TEXT = "The topic: user.*, project.* or constraint.*, such as 'user.name'."
 
 
@@ -134,7 +135,27 @@ class MemoryTools:
 
     async def _save_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("add.key", "keeps a text under a topic")
-        return f"Memory saved: {args['topic']}{await self._add(Item(text=args['content'], key=args['topic']), scope)}"
+        topic = args["topic"]
+        return f"Memory saved: {topic}{await self._put(topic, args['content'], scope)}"
+
+    async def _put(self, topic: str, text: str, scope: Scope) -> str:
+        """Add `text` under a topic; a backend that keeps the first text of a key has that one deleted before."""
+        owner = Scope(user=scope.user)
+        try:
+            return await self._add(Item(text=text, key=topic), scope)
+        except Refused:
+            held = None
+            if self.able.issuperset(_TO_REPLACE):
+                held = await self.target.perform(Request.of(Target.get, Ref(key=topic), owner))
+            if held is None or held.text == text:
+                raise
+            await self.target.perform(Request.of(Target.delete, Ref(id=held.id), owner))
+        try:
+            return await self._add(Item(text=text, key=topic), scope)
+        except Refused:
+            # The new text itself is refused: what was held stays.
+            await self._add(Item(text=held.text, key=topic), scope)
+            raise
 
     async def _recall_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("get.key", "looks up a topic")

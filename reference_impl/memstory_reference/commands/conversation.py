@@ -10,7 +10,7 @@ from memstory.contract.texts import did_you_mean
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.desk import row_named
 from memstory_reference.commands.memory import job_arguments
-from memstory_reference.commands.memory_rows import Row, row_name, row_of, row_table
+from memstory_reference.commands.memory_rows import Row, is_named, row_name, row_of, row_table
 from memstory_reference.commands.speech import Speech
 from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.errors import InputError, NotFoundError
@@ -137,12 +137,18 @@ class Conversation:
             return
         meant = await self._meant(what)
         done = [await self.memory.forget(one, self._owner) for one in meant]
-        gone = [row_of(self.scope.user, hit) for one in done for hit in one.gone]
-        more = f", and {len(gone) - 1} more that say it" if len(gone) > 1 else ""
-        self.speech.aside(f"Forgotten: {row_name(gone[0])}{more}." if gone else "Nothing was forgotten.")
-        if mentions := [hit for one in done for hit in one.mentions]:
+        gone = {hit.id: row_of(self.scope.user, hit) for one in done for hit in one.gone}
+        # By its name a fact can be told again; of what has none the first stands for all.
+        names = [row_name(row) for row in gone.values() if is_named(row)] or [row_name(row) for row in gone.values()][
+            :1
+        ]
+        more = f", and {len(gone) - len(names)} more that say it" if len(gone) > len(names) else ""
+        self.speech.aside(f"Forgotten: {', '.join(names)}{more}." if gone else "Nothing was forgotten.")
+        # What one of them left may have gone with the next.
+        mentions = {hit.id: row_of(self.scope.user, hit) for one in done for hit in one.mentions if hit.id not in gone}
+        if mentions:
             self.speech.aside("These mention it too; /forget with an id forgets one:")
-            self._show([row_of(self.scope.user, one) for one in mentions], "")
+            self._show([*mentions.values()], "")
 
     async def _meant(self, what: str) -> Sequence[str]:
         """Return the ids of what a name or an id means, else of all that is about these words."""
@@ -174,6 +180,8 @@ class Conversation:
         return rate
 
     async def _run(self, typed: str) -> None:
+        if not typed:
+            raise InputError(f"/run: say which job: {self._jobs()}")
         job, *arguments = typed.split(" ")
         if f"job.{job}" not in self.memory.capabilities():
             raise InputError(f"/run: there is no job {job!r:.40}; there are: {self._jobs()}")

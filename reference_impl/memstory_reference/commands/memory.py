@@ -23,6 +23,17 @@ NOTHING_DONE = 1
 NEEDS_MODEL = frozenset({"search", "import", "migrate", "run"})
 MAY_BE_NEW = frozenset({"import", "migrate"})
 
+ONLY: Mapping[str, Sequence[str]] = {
+    "migrate": ("manager",),
+    "audit": ("layers",),
+    "feedback": ("topics", "observations", "layers"),
+    "purge": ("topics", "layers"),
+    "rate": ("topics", "observations"),
+    "archive": ("layers",),
+    "restore": ("layers",),
+}
+"""The memories that have what an action is about, where not all do."""
+
 Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
 
 
@@ -158,6 +169,8 @@ async def move_memories(parsed: argparse.Namespace, desk: Desk) -> int:
 
 async def purge_memories(parsed: argparse.Namespace, desk: Desk) -> int:
     """Delete what is too old."""
+    if parsed.days is not None and parsed.system != "topics":
+        raise InputError("memory purge --days is for topics; leave it out, the settings say how long crises are kept")
     reports = await desk.run("purge", {} if parsed.days is None else {"older_than_days": parsed.days})
     number = sum(sum(report.values()) for report in reports.values())
     print_text(json_text({"purged": number}) if parsed.json else f"Purged: {number}.")
@@ -238,6 +251,10 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 async def _do(parsed: argparse.Namespace) -> int:
+    having = ONLY.get(parsed.action, (parsed.system,))
+    if parsed.system not in having:
+        others = " and ".join(having)
+        raise InputError(f"memory {parsed.action} is for {others}; the {parsed.system} memory has no such thing")
     try:
         if parsed.action == "reindex":
             return await reindex_memories(parsed)

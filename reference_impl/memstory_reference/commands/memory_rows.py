@@ -33,10 +33,14 @@ def row_of(owner: str | None, hit: Hit, *, archived: bool = False) -> Row:
     return {**scored, "archived": True} if archived else scored
 
 
+def is_named(row: Row) -> bool:
+    """Say whether somebody chose the key of a row."""
+    return bool(row["topic"]) and not _RANDOM.fullmatch(row["topic"])
+
+
 def row_name(row: Row) -> str:
     """Return what a row is called in a command: its topic, or the beginning of its id."""
-    has_name = row["topic"] and not _RANDOM.fullmatch(row["topic"])
-    return str(row["topic"] if has_name else row["id"][:SHORT_ID_CHARACTERS])
+    return str(row["topic"] if is_named(row) else row["id"][:SHORT_ID_CHARACTERS])
 
 
 def row_table(rows: Sequence[Row]) -> str:
@@ -64,8 +68,8 @@ def row_table(rows: Sequence[Row]) -> str:
 
 def row_page(row: Row) -> str:
     """Return a row in full, its text last."""
-    shown = {key: row[key] for key in ("owner", "kind", "id", "topic", "created_at") if row[key] is not None}
-    lines = [f"{key}: {printable(str(value))}" for key, value in {**shown, **row["metadata"]}.items()]
+    shown = {key: row[key] for key in ("owner", "kind", "id", "topic", "created_at")} | row["metadata"]
+    lines = [f"{key}: {printable(str(value))}" for key, value in shown.items() if value is not None]
     return "\n".join([*lines, "", printable(row["text"])])
 
 

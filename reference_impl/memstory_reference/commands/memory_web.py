@@ -16,6 +16,7 @@ from memstory_reference.system_memory import SystemMemory
 ROOT: Final = "/api/memory"
 MOST = 500
 _DIGITS = 9
+_OF_A_MEMORY: Final = ("user_id", "session_id", "text", "kind", "key", "metadata")
 _OF_ONE: Final = {"archive": "archived", "restore": "restored"}
 """Jobs that are done with one memory, and what their answer is called."""
 
@@ -75,6 +76,9 @@ class MemoryWeb:
         return {"memories": [self._memory.view(hit) for hit in found[:most]], "total": len(found)}
 
     async def _add(self, args: Arguments) -> Tree:
+        unknown = [name for name in args if name not in _OF_A_MEMORY]
+        if unknown:
+            raise InputError(f"{unknown[0]!r:.80} is unknown; allowed: {', '.join(_OF_A_MEMORY)}")
         metadata = args.get("metadata") or {}
         if not isinstance(metadata, dict):
             raise InputError(f"metadata must be an object, not {type(metadata).__name__}")
@@ -158,6 +162,8 @@ def _kinds(args: Arguments) -> list[str]:
 
 def _text(args: Arguments, name: str) -> str:
     value = args.get(name)
+    if value is None:
+        raise InputError(f"{name} must be text, and is missing")
     if not isinstance(value, str):
         raise InputError(f"{name} must be text, not {type(value).__name__}")
     return value

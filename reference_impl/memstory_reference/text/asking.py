@@ -25,6 +25,9 @@ _COURTESY = re.compile(
     r"a lot|very much|there|again|[\s,.!])+",
     re.IGNORECASE,
 )
+_REPORTED = re.compile(
+    r"(?:the )?user (?:says|said|states|stated|mentions|mentioned|tells me|told me)(?: that\b|:|,)?\s+", re.IGNORECASE
+)
 _NO_ANSWER = re.compile(
     r"I (?:do not|don['\u2019]t|did not|didn['\u2019]t|could not|couldn['\u2019]t) (?:know|find|remember|recall|have)\b"
     r"|I have no\b|I(?:['\u2019]m| am) not (?:sure|aware)\b|no memor(?:y|ies)\b|memory unavailable\b",
@@ -39,6 +42,26 @@ def tells_nothing(text: str) -> bool:
     [True, True, False]
     """
     return all(_asks(one) or _COURTESY.fullmatch(one) for one in sentences(text))
+
+
+def as_said(text: str) -> str:
+    """Return a statement without the words by which a model that saves whole sentences reports it.
+
+    >>> as_said("The user says: I live in Graz."), as_said("The user guide is old.")
+    ('I live in Graz.', 'The user guide is old.')
+    """
+    text = text.strip()
+    reported = _REPORTED.match(text)
+    return text[reported.end() :] if reported else text
+
+
+def without_courtesies(text: str) -> str:
+    """Return a text without the sentences that are courtesies; all of it if it is nothing else.
+
+    >>> without_courtesies("Good morning! Where do I live?"), without_courtesies("Thanks!")
+    ('Where do I live?', 'Thanks!')
+    """
+    return " ".join(one for one in sentences(text) if not _COURTESY.fullmatch(one)) or text
 
 
 def is_no_answer(text: str) -> bool:

@@ -11,6 +11,7 @@ from memstory_reference.text.keywords import plain_words
 
 _WORD = re.compile(r"[^\W_]+")
 _POINTING = frozenset(["a", "an", "the", "my", "our", "your", "his", "her", "its", "their", "this", "that"])
+_SHORT_STEM = 4
 _LONGEST = 64
 """Characters of a word that count: a run of a megabyte is one word, and no index wants it."""
 
@@ -49,9 +50,18 @@ def is_about(text: str, things: Iterable[str]) -> bool:
     >>> is_about("Ticket 123456 is open.", ["12345"])
     False
     """
-    known = frozenset(stems(text))
+    known = roots(text)
     tokens = frozenset(map(squeeze, text.split()))
     return any(_names(thing, known, tokens) for thing in things)
+
+
+def roots(text: str) -> frozenset[str]:
+    """Return the stems of a text, a noun's and its adjective's alike, without what is left of a possessive.
+
+    >>> sorted(roots("Rita's allergy")), "allerg" in roots("She is allergic.")
+    (['allerg', 'rita'], True)
+    """
+    return frozenset(one.removesuffix("i") if len(one) > _SHORT_STEM else one for one in stems(text)) - {""}
 
 
 def squeeze(token: str) -> str:
@@ -67,5 +77,5 @@ def _names(thing: str, known: frozenset[str], tokens: frozenset[str]) -> bool:
     if len(thing.split()) == 1:
         # One word may be written in parts, or be a part of what has a sign in it: it is one token or none.
         return bool(squeeze(thing)) and squeeze(thing) in tokens
-    wanted = frozenset(stems(thing)) - _POINTING
+    wanted = roots(thing) - _POINTING
     return bool(wanted) and wanted <= known

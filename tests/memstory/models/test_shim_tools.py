@@ -37,6 +37,46 @@ async def test_a_topic_is_kept_under_its_key_and_read_by_it(oracle, save, recall
     assert (hit.key, hit.kind, hit.text) == ("user.name", None, "Ilse")  # kinds are the backend's own words
 
 
+class FirstText(Target):
+    """Keeps the first text of a key until it is deleted, and takes no curse."""
+
+    def __init__(self):
+        self.held = {}
+
+    async def add(self, items, scope):
+        (item,) = items
+        is_kept = item.key not in self.held and "damn" not in item.text
+        if is_kept:
+            self.held[item.key] = item.text
+        outcome = "created" if is_kept else "dropped"
+        reason = None if is_kept else "not like this"
+        return Receipt(items=[ReceiptItem(outcome=outcome, text=item.text, id=item.key, reason=reason)])
+
+    async def get(self, ref, scope):
+        text = self.held.get(ref.key or ref.id)
+        return None if text is None else Hit(id=ref.key or ref.id, text=text, key=ref.key)
+
+    async def delete(self, ref, scope):
+        return self.held.pop(ref.id, None) is not None
+
+
+async def test_a_topic_is_replaced_also_where_the_backend_keeps_the_first_text_of_a_key():
+    backend = FirstText()
+    tools = over(backend, "single", ABLE | {"delete"})
+    await called(tools, "save_topic", topic="user.home", content="Lisbon")
+    assert (await called(tools, "save_topic", topic="user.home", content="Porto")).result == "Memory saved: user.home"
+    assert backend.held == {"user.home": "Porto"}
+
+
+async def test_what_a_topic_held_stays_where_the_text_that_was_to_replace_it_is_refused():
+    backend = FirstText()
+    tools = over(backend, "single", ABLE | {"delete"})
+    await called(tools, "save_topic", topic="user.home", content="Lisbon")
+    refused = await called(tools, "save_topic", topic="user.home", content="damn Porto")
+    assert refused.error == "refused: this is not stored: not like this"
+    assert backend.held == {"user.home": "Lisbon"}
+
+
 async def test_a_search_sees_all_sessions_of_this_user_alone(oracle):
     await oracle.add([Item(text="The kiln is blue.")], Scope(user="ann", session="earlier"))
     await oracle.add([Item(text="The kiln is red.")], Scope(user="bob", session="session-1"))

@@ -7,8 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from memstory_reference.commands.memory import ONLY
 from memstory_reference.commands.options import SYSTEMS
+from memstory_reference.systems.layers.memory import LayersMemory
+from memstory_reference.systems.manager.memory import ManagerMemory
+from memstory_reference.systems.observations.memory import ObservationsMemory
+from memstory_reference.systems.pipeline.memory import PipelineMemory
+from memstory_reference.systems.topics.memory import TopicsMemory
+from memstory_reference.systems.turns.memory import TurnsMemory
 
+KINDS = {
+    "topics": TopicsMemory,
+    "observations": ObservationsMemory,
+    "pipeline": PipelineMemory,
+    "layers": LayersMemory,
+    "manager": ManagerMemory,
+    "turns": TurnsMemory,
+}
 SAID = "My sister is Ilse."
 ASKED = "Who is my sister?"
 
@@ -27,8 +42,11 @@ def memory(request, typed):
     """Run a command of one of the six for ann, who said who her sister is."""
     system = ("--system", request.param, "--owner", "ann")
 
-    def run(*words, store="s", lines=()):
-        return typed(*words, *system, "--store", store, lines=lines)
+    def run(*words, store="s", lines=(), more=()):
+        return typed(*words, *system, "--store", store, *more, lines=lines)
+
+    run.system = request.param
+    run.able = KINDS[request.param].capabilities()
 
     ran = run("chat", lines=[SAID])
     assert (ran.code, ran.err) == (0, "")
@@ -129,6 +147,27 @@ def test_its_status_is_a_line_for_people_and_json_for_programs(memory):
     assert set(in_json(memory("memory", "status", "--json"))) == {"ann"}
 
 
+def capability_of(action):
+    needs = {"audit": "inspect.audit", "feedback": "inspect.feedback", "rate": "feedback", "restore": "job.archive"}
+    return needs.get(action, f"job.{action}")
+
+
+@pytest.mark.parametrize("action", ONLY)
+def test_an_action_is_for_the_memories_that_can_do_it_and_others_are_told_which(memory, action):
+    more = {"rate": ["x", "1"], "archive": ["x"], "restore": ["x"], "migrate": ["x"]}.get(action, [])
+    ran = memory("memory", action, *more)
+    is_refused = f"memory {action} is for {' and '.join(ONLY[action])}; the " in ran.err
+    assert is_refused is (memory.system not in ONLY[action])
+    assert "target" not in ran.err
+    assert (capability_of(action) in memory.able) is not is_refused
+
+
+def test_what_a_job_takes_may_stand_behind_the_options(memory):
+    ran = memory("memory", "run", "dance", more=["slow=1"])
+    assert (ran.code, ran.out) == (1, "")
+    assert "has no job 'dance'" in ran.err
+
+
 def test_a_job_that_it_has_not_is_answered_with_those_that_it_has(memory):
     ran = memory("memory", "run", "dance")
     assert (ran.code, ran.out) == (1, "")
@@ -142,3 +181,20 @@ def test_a_folder_without_a_memory_is_one_line_and_stays_empty(typed, system, ac
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert "none: no memory is stored here" in ran.err
     assert not Path("none").exists()
+
+
+def test_a_wish_to_forget_names_the_facts_that_went_and_lists_nothing_that_is_gone(typed):
+    lines = ["Hi, I'm Ana and I live in Lisbon.", "I moved to Porto, I don't live in Lisbon any more."]
+    ran = typed("chat", "--owner", "ana", lines=[*lines, "/forget Lisbon", "/list"])
+    said, _, listed = ran.out.partition("Forgotten: ")[2].partition("\n")
+    assert {"user.name", "user.location"} <= {*said.replace(",", "").split()}
+    assert "Lisbon" not in listed
+
+
+@pytest.mark.parametrize("system", ["topics", "layers"])
+def test_a_purge_without_a_limit_says_what_is_missing(typed, system):
+    typed("chat", "--system", system, "--owner", "ann", lines=[SAID])
+    words = [] if system == "topics" else ["--days", "3"]
+    ran = typed("memory", "purge", "--system", system, "--owner", "ann", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert ("no retention_days are set" if system == "topics" else "--days is for topics") in ran.err

@@ -114,10 +114,14 @@ class RightModel:
         if message.role in ("user", "system"):
             return message
         calls = [
-            replace(one, arguments={name: self._back(value) for name, value in one.arguments.items()})
+            replace(one, arguments={name: self._own_argument(name, value) for name, value in one.arguments.items()})
             for one in message.tool_requests
         ]
         return replace(message, content=self._back(message.content), tool_requests=calls)
+
+    def _own_argument(self, name: str, value: Any) -> Any:
+        # Only what was worded: a word of a saved text may be a part of a key or a query, too.
+        return self._back(value) if name in TEXTS else self._own.get(value, value) if isinstance(value, str) else value
 
     def _back(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -188,9 +192,21 @@ TALKS = [
     *((system, story) for system in FACTORIES for story in ("HON1", "HON2", "HON4", "HON5")),
     *(
         ("topics", story)
-        for story in ("L4", "L17e-sentence", "L17e-name", "L17e-place", "X4", "X6-value", "X6-question")
+        for story in (
+            "L4",
+            "L17-sentence",
+            "L17-name",
+            "L17-place",
+            "L17d",
+            "L17e-sentence",
+            "L17e-name",
+            "L17e-place",
+            "X4",
+            "X6-value",
+            "X6-question",
+        )
     ),
-    *(("manager", story) for story in ("M10c", "M11")),
+    *(("manager", story) for story in ("M10c", "M11", "M13", "X6-value", "X6-question")),
     *(("turns", story) for story in ("T48", "T50", "X6-question")),
 ]
 

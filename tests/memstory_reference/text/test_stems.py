@@ -9,6 +9,7 @@ from memstory_reference.text.stems import is_about, squeeze
         ("My landlord is called Marek.", "my landlord"),
         ("I have a sister in Vilnius.", "a sister"),
         ("The old cars were red.", "old car"),
+        ("My daughter Rita is allergic to peanuts.", "Rita's allergy"),
         ("The record of AB-1234-XY is open.", "ab-1234-xy"),
         ("The record of 550e8400-e29b-41d4-a716-446655440000.", "550e8400e29b41d4a716446655440000"),
         ("The record of François has a remark.", "Francois"),

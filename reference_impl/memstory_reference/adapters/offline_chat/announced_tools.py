@@ -147,7 +147,7 @@ def read_result(request: ToolRequest, text: str) -> ToolResult:
         return ToolResult(request=request, missing=missing["what"])
     entries = _lines(text) if tree is None else _entries(tree)
     found = [_finding(entry, rank) for rank, entry in enumerate(entries)] if reads and not _NOTHING.match(text) else []
-    return ToolResult(request=request, findings=[one for one in found if one.text])
+    return ToolResult(request=request, findings=[one for one in found if one.text or one.answer])
 
 
 def _lines(text: str) -> list[Mapping[str, Tree]]:
@@ -168,6 +168,9 @@ def _finding(entry: Mapping[str, Tree], rank: int) -> FoundMemory:
     text, date, memory_id = (_first(fields, names) for names in (_KINDS["text"], _DATE_FIELDS, _KINDS["id"]))
     exchange = _EXCHANGE.match(text)
     said = exchange.groupdict() if exchange else {"text": text}
+    if fields.get("speaker") == "assistant":
+        # Its own answer is nothing that the user told.
+        said = {"text": "", "answer": text}
     topic = _first(fields, ("topic",))
     return FoundMemory(**said, topic=topic, date=date.removeprefix("undated"), id=memory_id, rank=rank)
 

@@ -59,7 +59,7 @@ def answer_candidates(findings: Iterable[FoundMemory], window: Sequence[str] = (
     unique: dict[str, AnswerCandidate] = {}
     for sentence, (here, day, at) in [(sentence, age) for text, age in texts for sentence in split_sentences(text)]:
         meant = read_message(sentence, Context())
-        if not (meant.question or meant.forget or meant.lists or meant.talk == "secret"):
+        if not (meant.question or meant.forget or meant.lists or meant.talk):
             # Of a wish to remember what is to be remembered.
             said = meant.facts[0].said if meant.facts else sentence
             age = (here, day, bool(_CHANGED.search(said)), at)

@@ -204,7 +204,9 @@ def _ids(talk: _Conversation, question: ParsedQuestion) -> list[str]:
         for finding in talk.findings
         if finding.topic in question.keys
         or echo.search(finding.answer)
-        or any(answers.answer_score(question, one, None) >= 1 for one in split_sentences(finding.text))
+        or any(
+            answers.answer_score(question, one, None) >= 1 for one in split_sentences(finding.text or finding.answer)
+        )
     ]
     return [one for one in saying if one][:_MOST_FORGOTTEN]
 

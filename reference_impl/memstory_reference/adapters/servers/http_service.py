@@ -18,6 +18,7 @@ from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -60,7 +61,8 @@ def http_app(acts: Sequence[Endpoint], page: str, host: str, port: int) -> Starl
         async def respond(request: Request) -> Response:
             try:
                 check_asker(request.headers, names, port=port, is_page=act is None)
-                if request.method not in _READING:
+                # A browser asks before it deletes for another site, and a path says what.
+                if request.method not in _READING and (request.method != "DELETE" or _has_body(request)):
                     check_json(request.headers)
                 answer = HTMLResponse(page) if act is None else _json(await act.answer(await _arguments(request)))
             except (RefusedRequestError, MemstoryError) as error:
@@ -75,9 +77,15 @@ def http_app(acts: Sequence[Endpoint], page: str, host: str, port: int) -> Starl
 
         return respond
 
+    async def nothing(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        answer = _json({"error": f"there is no {request.method} {request.url.path[:200]}"}, status)
+        answer.headers.update(headers)
+        return answer
+
     routes = [Route("/", endpoint(None), methods=["GET"])]
     routes += [Route(act.path, endpoint(act), methods=[act.method]) for act in acts]
-    return Starlette(routes=routes)
+    return Starlette(routes=routes, exception_handlers={HTTPException: nothing})
 
 
 class _Announcing(uvicorn.Server):
@@ -109,6 +117,10 @@ class HttpServer:
     def stop(self) -> None:
         """Take no more requests."""
         self._server.should_exit = True
+
+
+def _has_body(request: Request) -> bool:
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
 
 
 async def _arguments(request: Request) -> dict[str, Tree]:

@@ -29,8 +29,9 @@ PARTITIONS = 16
 
 _VERSION = "schema"
 MEMORY = "memory"
-"""What a schema says of whose tables it has; that of the layers, which were first, says nothing."""
-
+"""What a schema says of itself: which memory it holds."""
+_UNNAMED = "layers"
+"""The memory whose schemas did not say so."""
 _PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 """What a server says that will answer later."""
 
@@ -182,11 +183,7 @@ async def _migrate(
     if known == (False,):
         await connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(place.schema)))
     await connection.execute("CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)")
-    made_for, wanted = (one.get(MEMORY, "layers") for one in (await _about(connection) or about, about))
-    if made_for != wanted:
-        raise StoreConflictError(
-            f"the schema {place.schema!r} was made for {made_for}, not for {wanted}: use another schema (?schema=NAME)"
-        )
+    _check_kind(await _about(connection), place, about)
     for name, value in {_VERSION: "0", **about}.items():
         await connection.execute("INSERT INTO about VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value))
     found = await _about(connection)
@@ -206,6 +203,16 @@ async def _migrate(
         )
     await connection.execute("UPDATE about SET value = %s WHERE name = %s", (str(len(migrations)), _VERSION))
     return found
+
+
+def _check_kind(found: Mapping[str, str], place: PostgresPlace, about: Mapping[str, str]) -> None:
+    """Raise StoreConflictError where a schema holds another memory than that of `about`."""
+    holds, wanted = (one.get(MEMORY, _UNNAMED) for one in (found, about))
+    if _VERSION in found and holds != wanted:
+        raise StoreConflictError(
+            f"the schema {place.schema!r} holds a memory of {holds}, not of {wanted}: name another one by "
+            "the parameter schema=NAME of the URL"
+        )
 
 
 async def _about(connection: Connection) -> dict[str, str]:

@@ -152,8 +152,9 @@ def _shown(record: MemoryRecord) -> str:
 
 
 def _cut_turn(turn: SpokenTurn, values: Sequence[frozenset[str]]) -> SpokenTurn:
-    user, assistant = drop_values(turn.user, values), drop_values(turn.assistant, values)
-    return replace(turn, user=user or FORGOTTEN, assistant=assistant or FORGOTTEN)
+    # Where the model was down there is no answer, and none that is forgotten.
+    user, assistant = ((drop_values(one, values) or FORGOTTEN) if one else "" for one in (turn.user, turn.assistant))
+    return replace(turn, user=user, assistant=assistant)
 
 
 def _told_by(candidate: Candidate) -> str:

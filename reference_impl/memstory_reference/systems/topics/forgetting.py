@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry, is_recall, statements_in
+from memstory_reference.text.keywords import STOP_WORDS
 
 TOPICS = "topics"
 """Metadata of a turn: the topics that it saved or looked up, parted by blanks."""
@@ -40,7 +42,7 @@ def find_forgotten(
     if isinstance(entry, EngramEntry):
         said = [_plain(one) for one in _facts(entry)]
         named = [one for one in topics if _is_about(entry, one)]
-        saved = [one for one in named if any(_plain(one.content) in sentence for sentence in said)]
+        saved = [one for one in named if any(_common_run(one.content, sentence) for sentence in said)]
     parts = [_forgotten(one, [other for other in engrams if other.id != entry.id]) for one in (entry, *saved)]
     gone = {one.id: one for part in parts for one in part.engrams}
     mentions = {one.id: one for part in parts for one in part.mentions if one.id not in gone}
@@ -48,8 +50,15 @@ def find_forgotten(
 
 
 def _forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) -> ForgottenEntry:
-    facts = [(_plain(fact), len(_WORD.findall(fact)) >= _LEAST_WORDS) for fact in _facts(entry)]
-    names = {name for fact in _facts(entry) for name in _names(fact)}
+    told = _facts(entry)
+    names = {name for fact in told for name in _names(fact)}
+    if isinstance(entry, TopicEntry):
+        # A model may save more words than were said: what both have is the fact that answers repeat.
+        sentences = [said for one in engrams if _is_about(one, entry) for said in statements_in(one.content)]
+        told += [run for run in (_common_run(entry.content, said) for said in sentences) if run]
+        # Names are names in the user's words, in whatever case they were saved.
+        names |= {name for said in sentences for name in _names(said)} & {*_plain(entry.content).split()}
+    facts = [(_plain(fact), len(_WORD.findall(fact)) >= _LEAST_WORDS) for fact in told]
     later = {one.id for one in entry.since} if isinstance(entry, TopicEntry) else set()
     holding, mentions = list[EngramEntry](), list[EngramEntry]()
     for one in engrams:
@@ -75,7 +84,19 @@ def _is_about(engram: EngramEntry, entry: TopicEntry | EngramEntry) -> bool:
 def _names(fact: str) -> list[str]:
     """Return what is written as a name or a number."""
     found = (word for word in _WORD.findall(fact) if len(word) >= _LEAST_LETTERS)
-    return [word.casefold() for word in found if not word.islower()]
+    return [word.casefold() for word in found if not word.islower() and word.casefold() not in STOP_WORDS]
+
+
+def _common_run(content: str, said: str) -> str:
+    """Return the longest run of words that what was saved and what was said have in common; empty if it tells nothing.
+
+    >>> _common_run("The user says: Graz", "I live in Graz."), _common_run("The user is Ana.", "The tea is cold.")
+    ('graz', '')
+    """
+    saved, told = _plain(content).split(), _plain(said).split()
+    start, _, length = SequenceMatcher(None, saved, told, autojunk=False).find_longest_match()
+    run = saved[start : start + length]
+    return " ".join(run) if set(run) - STOP_WORDS else ""
 
 
 def _plain(text: str) -> str:

@@ -288,6 +288,8 @@ class MemoryService:
     async def purge(self, owner: str, older_than_days: float | None = None) -> int:
         """Delete engrams older than the retention; topics stay. Return how many went."""
         days = self.config.retention_days if older_than_days is None else older_than_days
+        if days is None:
+            raise InputError("purge: no retention_days are set, so nothing is too old; say how many days")
         limit = self.oldest_kept(days)
         async with self._turn(owner):
             index = await self._index(owner)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from memstory_reference.text.asking import as_said
 from memstory_reference.text.english import lexicon, topic_naming
 from memstory_reference.text.english.exemplars import Fit, exemplar_fits
 from memstory_reference.text.english.lexicon import pattern, phrase_pattern, wordset
@@ -53,6 +54,10 @@ _JOB_ENDINGS = ("er", "or", "ist", "eer", "smith", "wright")
 _PEOPLE_ENDINGS = ("ish", "ese", "ian", "ean", "can", "man", "ist", "ic", "ant", "ing")
 _VALUES = frozenset(lexicon.alternatives("common"))
 _LONGEST_VALUE, _LONGEST_NAME, _OLDEST = 7, 3, 130
+_SENTENCE = "sentence"
+"""The kind of a value that is told with more about it: the sentence is kept whole."""
+_AND_WHERE = re.compile(r",| (?:at|for|in|with)\b")
+"""Where somebody has a job, and when."""
 
 
 def facts_in(sentence: str, known: Mapping[str, Holder]) -> list[StatedFact]:
@@ -61,7 +66,7 @@ def facts_in(sentence: str, known: Mapping[str, Holder]) -> list[StatedFact]:
     >>> [(fact.topic, fact.value) for fact in facts_in("I no longer work at Acme, I'm at Birch now.", {})]
     [('user.employer', 'Birch')]
     """
-    said = sentence.strip().rstrip(".!;, ")
+    said = as_said(sentence).rstrip(".!;, ")
     text = _FROM_TO.sub(r"\1 to", lexicon.SINCE.sub("", expand_contractions(said)))
     if _HEDGES.search(text) or said.endswith("?"):
         return []
@@ -144,8 +149,11 @@ def _stated(clause: str) -> Fit | None:
     for fit in exemplar_fits("stated", clause):
         value = _value(fit)
         if value is not None:
-            kind = lexicon.KIND_OF.get(value.casefold(), "")
-            return replace(fit, value=value, attribute=kind if fit.attribute == "of kind" else fit.attribute)
+            of_kind = lexicon.KIND_OF.get(value.casefold(), "")
+            kind = _SENTENCE if fit.attribute == "job" and _AND_WHERE.search(fit.value) else fit.kind
+            return replace(
+                fit, value=value, attribute=of_kind if fit.attribute == "of kind" else fit.attribute, kind=kind
+            )
     me = re.fullmatch(r"I am (.+)", clause)
     found = me[1].split() if me else []
     if not me or not 0 < len(found) <= _LONGEST_NAME or not all(map(is_name, found)) or _is_people(found[0]):
@@ -157,7 +165,7 @@ def _value(fit: Fit) -> str | None:
     """Return the value of a fit, if its attribute may have it."""
     thing, value = words(fit.attribute), fit.value
     if fit.attribute in {"of kind", "job", "age"}:
-        value = plain_value(value, "words") or ""
+        value = plain_value(_AND_WHERE.split(value)[0] if fit.attribute == "job" else value, "words") or ""
         is_kind = value.casefold() in lexicon.KIND_OF
         is_right = {"of kind": is_kind, "job": _is_job(value), "age": _is_age(fit.holder, value)}[fit.attribute]
         return value if is_right else None
@@ -230,5 +238,13 @@ def _turned(clause: str, ended: Sequence[Fit]) -> Fit | None:
 def _fact(one: Fit, said: str, known: Mapping[str, Holder]) -> StatedFact:
     aliases = [attribute_key(holder, one.attribute) for holder in topic_naming.forms_of(one.holder)]
     holder = topic_naming.resolve_holder(one.holder, known)
-    topic = attribute_key(holder, one.attribute)
-    return StatedFact(topic=topic, value=one.value, said=said, holder=holder, attribute=one.attribute, aliases=aliases)
+    topic, is_quote = attribute_key(holder, one.attribute), one.kind == _SENTENCE
+    return StatedFact(
+        topic=topic,
+        value=said if is_quote else one.value,
+        said=said,
+        holder=holder,
+        attribute=one.attribute,
+        aliases=aliases,
+        is_quote=is_quote,
+    )

@@ -36,6 +36,17 @@ def test_recall_list_is_read_line_by_line():
     ]
 
 
+def test_what_the_assistant_said_is_an_answer_and_nothing_that_the_user_told():
+    spoken = [
+        {"id": "1", "content": "I live in Graz.", "speaker": "user"},
+        {"id": "2", "content": "I remember: Graz.", "speaker": "assistant"},
+    ]
+    assert read(json.dumps(spoken)).findings == [
+        FoundMemory(text="I live in Graz.", id="1", rank=0),
+        FoundMemory(text="", answer="I remember: Graz.", id="2", rank=1),
+    ]
+
+
 @pytest.mark.parametrize(
     "text", ["No memories found.", "no results", "[]", "{}", "", "null", '{"results": []}', "Nothing found."]
 )

@@ -378,3 +378,9 @@ async def test_a_name_with_its_accents_and_without_is_one_name(talk_with, said, 
     await talk.say(f"My friend {said} lives in Porto.")
     talk.new_session()
     assert "Porto" in await talk.say(f"Where does {asked} live?")
+
+
+def test_courtesies_are_nothing_that_is_known_of_somebody():
+    found = [FoundMemory(text=text) for text in ("Thanks, that's all.", "Good night.", "I play the cello.")]
+    said = answers.overview_answer({}, answers.answer_candidates(found))
+    assert said == 'I remember: "I play the cello".'

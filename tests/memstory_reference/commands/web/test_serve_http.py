@@ -104,6 +104,8 @@ def test_nobody_sees_or_changes_what_is_anothers(server):
         ("GET", "/status", {"user_id": ""}, "somebody"),
         ("POST", "/turn", {"said": "x"}, "session_id"),
         ("POST", "/turn", {"said": 5, "session_id": "t"}, "said must be text"),
+        ("POST", "/turn", {"session_id": "t"}, "said must be text, and is missing"),
+        ("POST", "/memories", {"text": "x", "keey": "user.name"}, "'keey' is unknown; allowed: user_id"),
         ("POST", "/turn", {"said": " ", "session_id": "t"}, "1 to 100000"),
         ("POST", "/turn", {"said": "x", "session_id": "t", "user_id": {"$ne": ""}}, "user_id must be"),
         ("GET", "/search", {}, "query must be text"),
@@ -175,8 +177,20 @@ def test_nothing_but_the_page_and_its_acts_is_there(server):
     assert "unsafe" not in page.headers["content-security-policy"]
     assert page.headers["cache-control"] == "no-store"
     for path in ("/../etc/passwd", "/api", "/api/memory", "/docs"):
-        assert httpx.get(server.url + path).status_code == 404
-    assert httpx.request("OPTIONS", server.url + "/api/memory/turn").status_code == 405
+        answer = httpx.get(server.url + path)
+        assert (answer.status_code, answer.json()["error"][:16]) == (404, "there is no GET ")
+    answer = httpx.request("OPTIONS", server.url + "/api/memory/turn")
+    assert (answer.status_code, answer.json()["error"]) == (405, "there is no OPTIONS /api/memory/turn")
+
+
+def test_a_memory_is_deleted_without_a_body_and_by_no_other_kind_of_body(server):
+    say(server, "I live in Oslo.")
+    server.ask("POST", "/end", session_id="t")
+    path, whose = f"/memories/{only(server)['id']}", {"user_id": server.user}
+    form = {"content": b"x=1", "headers": {"content-type": "text/plain"}}
+    assert server.client.request("DELETE", path, params=whose, **form).status_code == 415
+    assert server.client.request("DELETE", path, params=whose).status_code == 200
+    assert memories(server) == {}
 
 
 def test_only_this_machine_is_listened_to(server):

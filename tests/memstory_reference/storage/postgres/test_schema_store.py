@@ -2,6 +2,7 @@
 
 import pytest
 
+from memstory_reference import open_memory
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.postgres import schema_store
 from memstory_reference.storage.postgres.connections_store import Connections
@@ -26,10 +27,20 @@ async def test_a_schema_of_another_memory_is_refused_by_name_and_left_as_it_is(p
     connections = Connections(place, size=1)
     await open_schema(connections, place, ["CREATE TABLE one ()"], {MEMORY: "turns"})
     for of_another in ({MEMORY: "topics"}, {}):
-        with pytest.raises(
-            StoreConflictError, match=r"was made for turns, not for (topics|layers): use another schema"
-        ):
+        with pytest.raises(StoreConflictError, match=r"a memory of turns, not of (topics|layers): .*schema=NAME"):
             await open_schema(connections, place, ["CREATE TABLE one ()", "CREATE TABLE two ()"], of_another)
     again = await open_schema(connections, place, ["CREATE TABLE one ()"], {MEMORY: "turns"})
     await connections.close()
     assert (again["schema"], again[MEMORY]) == ("1", "turns")
+
+
+@pytest.mark.parametrize(("first", "second"), [("turns", "layers"), ("layers", "turns")])
+def test_a_schema_that_holds_another_memory_is_refused_and_left_as_it_is(postgres_database, first, second):
+    with open_memory(first, postgres_database, owner="ann", embedding_model="words") as memory:
+        memory.add("My boat is in Bergen.")
+    with pytest.raises(StoreConflictError, match=rf"holds a memory of {first}, not of {second}: .*schema=NAME"):
+        open_memory(second, postgres_database, owner="ann", embedding_model="words")
+    with open_memory(second, f"{postgres_database}&schema=other", owner="ann", embedding_model="words") as memory:
+        memory.add("My cart is in Graz.")
+    with open_memory(first, postgres_database, owner="ann", embedding_model="words") as memory:
+        assert ["Bergen" in one.text for one in memory.list()] == [True]

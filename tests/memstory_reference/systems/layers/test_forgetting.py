@@ -59,6 +59,14 @@ async def test_with_a_value_that_is_forgotten_in_words_goes_the_one_that_it_had_
     assert "Oslo" in known
 
 
+async def test_a_fact_is_forgotten_by_the_noun_of_what_was_told_by_its_adjective(open_layers):
+    service = await open_layers()
+    who = await service.who("ann", "t")
+    await say(service, who, "My daughter Rita is allergic to peanuts.", "I live in Oslo.")
+    assert (await say(service, who, "Please forget what I told you about Rita's allergy.")).startswith("Forgotten:")
+    assert "peanuts" not in await say(service, who, "What do you know about me?")
+
+
 async def test_what_was_forgotten_stays_so_after_a_restart(open_layers, tmp_path):
     service = await open_layers()
     who = await service.who("ann", "t")

@@ -209,7 +209,7 @@ MUTANTS = [
     ),
     (
         "L17d: a turn leaves the topic that it saved",
-        "'walnuts'",
+        "walnut|hazelnut",
         (memory_service, "find_forgotten", lambda plain: lambda entry, engrams, _: plain(entry, engrams)),
     ),
     ("L17: the talk still holds what was forgotten", "but must not", (GeneratorAgent, "forget_windows", None)),

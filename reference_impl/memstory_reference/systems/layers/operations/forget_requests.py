@@ -15,6 +15,7 @@ from memstory_reference.text.english.utterances import Context, read_message
 from memstory_reference.text.english.wording import split_sentences
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences
+from memstory_reference.text.stems import roots
 from memstory_reference.text.token_sets import token_set
 
 FORGOTTEN = "[forgotten]"
@@ -119,7 +120,7 @@ def matching_records(what: str, records: Sequence[MemoryRecord]) -> list[MemoryR
             return found
     if not words:
         return []
-    return [one for one in records if not isinstance(one.content, Arc) and words <= token_set(text_of(one.content))]
+    return [one for one in records if not isinstance(one.content, Arc) and holds_value(text_of(one.content), [words])]
 
 
 def _property_name(what: str) -> str:
@@ -139,8 +140,9 @@ def values_of(records: Iterable[MemoryRecord]) -> list[frozenset[str]]:
 
 def holds_value(text: str, values: Sequence[frozenset[str]]) -> bool:
     """Say whether a text still tells one of the values."""
-    words = token_set(text)
-    return any(value <= words for value in values)
+    told = roots(text)
+    # Of a value that is signs alone nothing is left, and nothing is in every text.
+    return any(bool(wanted) and wanted <= told for wanted in (roots(" ".join(value)) for value in values))
 
 
 def drop_values(text: str, values: Sequence[frozenset[str]]) -> str:

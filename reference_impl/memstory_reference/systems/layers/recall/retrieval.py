@@ -15,6 +15,7 @@ from memstory_reference.systems.layers.records.entries import WORKING_MEMORY, Wo
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord
 from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.store import MemoryStore, ScoredRow
+from memstory_reference.text.asking import without_courtesies
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_list
 
@@ -122,7 +123,8 @@ class Retrieval:
 
     async def load_memory_for_turn(self, owner: str, query: str, *, now: datetime, is_first_turn: bool) -> TurnMemory:
         """Return what this turn is given; on the first turn also the latest session, however old."""
-        query = query[: self._config.max_query_characters]
+        # Good morning is near to nothing, and what is asked with it less near to what answers it.
+        query = without_courtesies(query[: self._config.max_query_characters])
         vector = await self._embeddings.of_query(query) if query.strip() else None
         since = now - self._config.episodic_age
         # At once: a server answers one question while the next is put.

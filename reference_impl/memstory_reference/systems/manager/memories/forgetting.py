@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
+from memstory_reference.text.asking import as_said
 from memstory_reference.text.sentences import sentences
 
 _WORD = re.compile(r"\w+")
@@ -17,7 +18,11 @@ _LEAST_WORDS = 3
 def statements(memory: Memory) -> list[str]:
     """Return what a memory states, as plain words: of a turn what the user told, questions aside."""
     turn = _TURN.match(memory.content) if memory.memory_type is MemoryType.CONVERSATION else None
-    told = [one for one in sentences(turn["said"]) if not one.rstrip().endswith("?")] if turn else [memory.content]
+    told = (
+        [one for one in sentences(turn["said"]) if not one.rstrip().endswith("?")]
+        if turn
+        else [as_said(memory.content)]
+    )
     return [_plain(one) for one in told if len(_WORD.findall(one)) >= _LEAST_WORDS]
 
 

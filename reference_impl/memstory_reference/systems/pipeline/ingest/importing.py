@@ -104,7 +104,7 @@ def row_without_secrets(row: Tree, config: PipelineConfig) -> Tree:
 
 def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: NewId) -> Import:
     if not isinstance(row, Mapping) or not isinstance(row.get("text"), str) or not clean(row["text"]):
-        raise InputError(f"{where}: expected a mapping with a `text` that is not empty, not {type(row).__name__}")
+        raise InputError(f"{where}: `text` must be a text that is not empty")
     unknown = [name for name in row if name not in _CHECKS]
     if unknown:
         raise InputError(f"{where}: unknown field {short_repr(unknown[0])}; known: {', '.join(_CHECKS)}")

@@ -176,3 +176,17 @@ async def test_a_session_that_no_model_sums_up_is_summed_up_by_rules(open_layers
     assert isinstance(arc.content, Arc)
     assert arc.content.by == "rules"
     assert "northern lights" in arc.content.summary
+
+
+async def test_a_turn_that_waits_is_forgotten_by_other_words_and_those_beside_it_stay(open_layers, by_purpose):
+    service = await open_layers(model=by_purpose(**dict.fromkeys(("chat", *CALLS), DOWN)))
+    who = await service.who("ann", "t")
+    for said in ("My daughter Rita is allergic to peanuts.", "I live in Oslo."):
+        with pytest.raises(ChatModelUnavailableError):
+            await service.turn(said, who)
+    await service.settle()
+    answer = (await service.turn("Please forget what I told you about Rita's allergy.", who)).answer
+    assert answer == "Forgotten: Rita's allergy. Removed or shortened: 1 turn of an open session."
+    buffer = await service.buffer(who)
+    assert ["peanuts" in str(turn) for turn in buffer.turns] == [False, False]
+    assert buffer.turns[1].user == "I live in Oslo."

@@ -215,7 +215,7 @@ async def open_postgres(place: PostgresPlace, *, model: str) -> PostgresStore:
         UnavailableError: nobody answers.
     """
     calling, locking = Connections(place, size=CALLS_AT_ONCE), Connections(place, size=LOCKS_AT_ONCE)
-    fresh = {"model": model, "session_key": secrets.token_hex(32)}
+    fresh = {"model": model, "memory": "layers", "session_key": secrets.token_hex(32)}
     about = await open_schema(calling, place, rows.MIGRATIONS, fresh, with_vectors=[calling, locking])
     if about["model"] != model:
         await calling.close()
