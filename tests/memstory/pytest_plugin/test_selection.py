@@ -500,6 +500,68 @@ def test_the_summary_says_how_many_cases_had_a_time(table):
     assert "--shard-by whole: 10 of 17 cases have a time there, the others count for the median" in result.outlines
 
 
+SELECTIONS = [
+    ("-k", "tea_1 or tea_3 or tea_5 or tea_7"),
+    ("-k", "not tea_2 and t.yaml"),
+    ("-k", "drinks and TEA"),
+    ("-k", "control:oracle"),
+    ("-k", "story and not toy_target"),
+    ("-m", "drinks"),
+    ("-m", "drinks and not story"),
+    ("-m", "story", "-k", "tea_8"),
+]
+TWO_TARGETS = ("--target", "control:oracle", "--target", "toy_target:ToyFactory")
+
+
+@pytest.mark.parametrize("words", SELECTIONS)
+def test_a_shard_of_selected_rows_makes_items_of_its_own_alone(table, monkeypatch, words):
+    made = []
+    plain = StoryItem.prepare
+
+    def noted(item, case, state):
+        made.append(case.id)
+        plain(item, case, state)
+
+    monkeypatch.setattr(StoryItem, "prepare", noted)
+    collected = []
+    for number in range(1, 4):
+        made.clear()
+        result = table.run("--shard", f"{number}/3", *COLLECT, "stories/t.yaml", *words, *TWO_TARGETS)
+        own = re.findall(r"::(T1\[\S+\])", result.stdout.str())
+        # Beside its own the first, of which pytest's own words say what they select.
+        assert len(made) <= len(own) + 1
+        collected += own
+    table.run("--report", "whole", "stories/t.yaml", *words, *TWO_TARGETS)
+    wanted = cases(table, "whole") if (table.path / "whole").exists() else []
+    assert sorted(collected) == sorted(wanted)
+
+
+@pytest.mark.parametrize("words", SELECTIONS)
+def test_merged_equals_unsharded_where_rows_of_a_file_are_selected(table, words):
+    with (table.path / "stories/rows.jsonl").open("a") as rows:
+        rows.write('{"drunk": "tea"}\n{"drink": "tea 1"}\n')
+    table.run("--report", "whole", *words, *TWO_TARGETS)
+    wanted = cases(table, "whole") if (table.path / "whole").exists() else []
+    folders = shards_of(table, 3, *words, *TWO_TARGETS)
+    assert merge(table, *folders) == 0
+    assert cases(table, "merged") == wanted
+
+
+def test_shards_of_other_selections_of_as_many_rows_are_not_merged(table, capsys):
+    first = shards_of(table, 2, "-k", "tea_1 or tea_2")[0]
+    later = shards_of(table, 2, "-k", "tea_1 or tea_3", folder="later")[1]
+    assert merge(table, first, later) == 2
+    assert "what was selected is 2 cases (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("-k", "tea_1 and"), ("-m", "(")])
+def test_a_wrong_selection_is_told_by_pytest_for_a_shard_too(table, words):
+    result = table.run("--shard", "1/2", *words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"Wrong expression passed to '{words[0]}'" in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [
