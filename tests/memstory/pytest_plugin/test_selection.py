@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from argparse import ArgumentTypeError
 from collections import Counter
 
@@ -14,8 +15,12 @@ from hypothesis import strategies as st
 from memstory.cli import main
 from memstory.language.stories import story_of
 from memstory.pytest_plugin.items import StoryItem
-from memstory.pytest_plugin.selection import part_of, places_in
+from memstory.pytest_plugin.selection import part_of, places_in, times_of
 from memstory.pytest_plugin.shards import CaseTimes, Deal, Shard, parse_shard, shard_of_job
+from memstory.results.folder.results_file import ResultsFile, results_text, write_results
+from memstory.results.outcomes import CaseResult, TrialResult
+from memstory.results.recording import Recording
+from memstory.results.runs import make_fingerprint, make_run
 
 pytest_plugins = ["pytester"]
 
@@ -373,8 +378,8 @@ def test_cases_of_rows_that_a_conftest_deselects_are_not_shared_out_in_silence(t
     )
     outcomes = [table.run("--shard", f"{number}/2") for number in (1, 2)]
     (refused,) = [one for one in outcomes if one.ret == pytest.ExitCode.USAGE_ERROR]
-    refused.stderr.fnmatch_lines(["*a plugin or a conftest deselected 1 case whose rows are in a file*-m story*"])
-    assert merge(table, *shards_of(table, 2, "-m", "story")) == 0
+    refused.stderr.fnmatch_lines(["*a plugin or a conftest deselected 1 case whose rows are in a file*--deselect=none has all cases*"])
+    assert merge(table, *shards_of(table, 2, "--deselect=none")) == 0
     assert len(cases(table, "merged")) == 16
 
 
@@ -494,6 +499,29 @@ def test_shards_by_other_times_are_not_merged(table, capsys):
     assert "what was selected" in capsys.readouterr().err
 
 
+def test_of_a_run_that_gives_times_only_these_are_kept_at_a_time(tmp_path):
+    (tmp_path / "one").mkdir()
+    trial = TrialResult(
+        outcome="failed", reason="r" * 9_000, verdicts=(), scores=(), recording=Recording(story="S", target="t")
+    )
+    cases = [
+        CaseResult(
+            id=f"S[t-{number}]", story="S", row=str(number), title="S", target="t", where="a.yaml:1:1", digest="d",
+            outcome="failed", reason=None, trials=(trial,), seconds=float(number),
+        )
+        for number in range(400)
+    ]  # fmt: skip
+    path = tmp_path / "one/results.json"
+    write_results(path, make_run(cases, make_fingerprint(cases)))
+    size = path.stat().st_size
+    tracemalloc.start()
+    times = times_of("one", ResultsFile(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert times.seconds == {case.id: case.seconds for case in cases}
+    assert peak < size / 8, (peak, size)
+
+
 def test_the_summary_says_how_many_cases_had_a_time(table):
     table.run("--report", "whole", "-k", "T1")
     result = table.run("--shard", "1/2", "--shard-by", "whole")
@@ -567,11 +595,17 @@ def test_a_wrong_selection_is_told_by_pytest_for_a_shard_too(table, words):
     [
         (("--shard", "1/2", "--shard-by", "nowhere"), "--shard-by: no file or folder *nowhere*"),
         (("--shard", "1/2", "--shard-by", "tox.ini"), "--shard-by: *tox.ini*"),
+        (("--shard", "1/2", "--shard-by", "cut"), "--shard-by: *results.json is not JSON: it is cut off behind case 0"),
+        (("--shard", "1/2", "--shard-by", "older"), "--shard-by: *has the schema 'memstory.results/1' (an older mem*"),
         (("--shard-by", "whole"), "*add --shard 2/5*"),
     ],
 )
 def test_a_run_that_gives_no_times_is_one_message(project, words, part):
     project.story()
+    (project.path / "cut").mkdir()
+    (project.path / "cut/results.json").write_text(results_text(make_run([], make_fingerprint([]))).removesuffix("]}\n"))
+    (project.path / "older").mkdir()
+    (project.path / "older/results.json").write_text('{"schema": "memstory.results/1", "cases": []}')
     result = project.run(*words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {part}"])

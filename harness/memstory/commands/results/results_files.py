@@ -38,6 +38,11 @@ def run_at(typed: Path) -> Run:
     return read_results(_results_path(typed))
 
 
+def results_at(typed: Path) -> ResultsFile:
+    """Return the same, to be read one case at a time: only its head is read yet."""
+    return ResultsFile(_results_path(typed))
+
+
 def recorded_run_at(typed: Path) -> Run:
     """Return the run that `typed` names with its steps; SetupError if there are no recordings beside it."""
     run = run_at(typed)
@@ -69,13 +74,13 @@ def runs_at(typed: Sequence[Path], *, with_steps: bool = False) -> list[NamedRun
 
 def shards_at(typed: Sequence[Path]) -> list[ShardSource]:
     """Return the same without steps, to be read one case at a time: only their heads are read yet."""
-    results = {name: ResultsFile(_results_path(one)) for name, one in _names(typed).items()}
+    results = {name: results_at(one) for name, one in _names(typed).items()}
     return [ShardSource(name=name, head=one.head, cases=one) for name, one in results.items()]
 
 
 def stored_at(typed: Path) -> Iterator[StoredCase]:
     """Yield the cases of the run that `typed` names with their lines, and with steps where there are any."""
-    results = ResultsFile(_results_path(typed))
+    results = results_at(typed)
     yield from (RecordedCases(results, _recordings_path(typed)) if has_recordings(typed) else results).stored()
 
 
