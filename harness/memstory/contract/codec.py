@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -125,11 +125,9 @@ def _decoder(hint: Any) -> Decoder:
         (inner,) = (_decoder(arg) for arg in args if arg is not type(None))
         return lambda data: None if data is None else inner(data)
     if origin in (Sequence, list, tuple):
-        return lambda data: tuple(_inner(_decoder(args[0]), enumerate(_check_kind(data, list)), "[{}]"))
+        return _decoder_of_list(args[0])
     if origin in (Mapping, dict):
-        return lambda data: dict(
-            zip(data, _inner(_decoder(args[1]), _check_kind(data, dict).items(), ".{}"), strict=True)
-        )
+        return _decoder_of_mapping(args[1])
     return frozenset if origin is frozenset else lambda data: _one_of(args, data)
 
 
@@ -139,12 +137,35 @@ def _decoder_of_plain(hint: Any) -> Decoder:
     return _number if hint is float else lambda data: data
 
 
-def _inner(decoder: Decoder, pairs: Iterable[tuple[Any, Tree]], place: str) -> Iterable[Any]:
-    for key, value in pairs:
+def _decoder_of_list(hint: Any) -> Decoder:
+    inner = _decoder(hint)
+
+    def read(data: Tree) -> Any:
+        made: list[Any] = []
+        values = _check_kind(data, list)
         try:
-            yield decoder(value)
+            for value in values:
+                made.append(inner(value))  # noqa: PERF401  (its length says at which value it stopped)
         except Misfit as error:
-            raise Misfit(error.message, place.format(key) + error.place) from None
+            raise Misfit(error.message, f"[{len(made)}]{error.place}") from None
+        return tuple(made)
+
+    return read
+
+
+def _decoder_of_mapping(hint: Any) -> Decoder:
+    inner = _decoder(hint)
+
+    def read(data: Tree) -> Any:
+        made, name, pairs = {}, "", _check_kind(data, dict).items()
+        try:
+            for name, value in pairs:
+                made[name] = inner(value)
+        except Misfit as error:
+            raise Misfit(error.message, f".{name}{error.place}") from None
+        return made
+
+    return read
 
 
 def _check_kind(data: Tree, wanted: type) -> Any:
@@ -177,15 +198,15 @@ def _field_decoders(cls: type) -> tuple[Mapping[str, Decoder], frozenset[str]]:
 
 def _dataclass(cls: type, data: Tree) -> Any:
     decoders, needed = _field_decoders(cls)
-    for name in _check_kind(data, dict):
-        if name not in decoders:
-            raise Misfit(f"{cls.__name__} has no {name}")
-    if missing := needed - data.keys():
+    names = _check_kind(data, dict).keys()
+    if not names <= decoders.keys():
+        raise Misfit(f"{cls.__name__} has no {next(name for name in names if name not in decoders)}")
+    if missing := needed - names:
         raise Misfit(f"{', '.join(sorted(missing))} is missing")
-    made = {}
-    for name, inner in data.items():
-        try:
+    made, name = {}, ""
+    try:
+        for name, inner in data.items():
             made[name] = decoders[name](inner)
-        except Misfit as error:
-            raise Misfit(error.message, f".{name}{error.place}") from None
+    except Misfit as error:
+        raise Misfit(error.message, f".{name}{error.place}") from None
     return cls(**made)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import compress, count
 
 import pytest
 
@@ -14,6 +17,7 @@ from memstory.language.stories import InvalidStory, StoryTable, read_story_file,
 from memstory.language.story import Story
 from memstory.pytest_plugin.failure_text import printable
 from memstory.pytest_plugin.items import InvalidItem, StoryItem, story_function
+from memstory.pytest_plugin.keywords import Selection
 from memstory.pytest_plugin.options import NO_TARGET, NOT_RUN, is_worker
 from memstory.pytest_plugin.session import SessionState, state_of
 from memstory.pytest_plugin.shards import Deal
@@ -73,7 +77,7 @@ class StoryFile(pytest.File):
         targets = [name for name in names if is_for(table.first, name)]
         if table.is_uniform and not targets:
             self._note(self._only_for(table.first), table.first)
-        elif state.deal is not None and table.is_uniform and not _picks(self.config):
+        elif state.deal is not None and table.is_uniform and not _names_cases(self.config):
             yield from self._own_cases(table, targets, state, state.deal)
         else:
             for _, story in table.stories():
@@ -84,21 +88,28 @@ class StoryFile(pytest.File):
     ) -> Iterator[StoryItem | InvalidItem]:
         """Deal the cases of a table out, target by target, and make the shard's own; of the others no story is made."""
         rows = table.rows.count
-        if self.config.getoption("memstory_quick") and table.first.measure:
-            state.left_out += rows * len(targets)
-            return
         key = ("rows", *targets, _file_id(self), table.id, table.digest)
-        places = deal.own_places_in_table(key, rows * len(targets), _case_ids(table, targets))
+        picked: Sequence[int] = range(rows * len(targets))
+        ids = _case_ids(table, targets)
+        selection = Selection(self.config)
+        if selection.is_any:
+            (probe,) = self._items(table.first, targets[:1], state)
+            picked = array("q", selection.places(probe, ids))
+            key = (*key, blake2b(picked.tobytes(), digest_size=16).hexdigest())
+            ids = compress(_case_ids(table, targets), map(frozenset(picked).__contains__, count()))
+        if self.config.getoption("memstory_quick") and table.first.measure:
+            state.left_out += len(picked)
+            return
         own: dict[int, list[str]] = {}
-        for place in sorted(places):
-            own.setdefault(place % rows, []).append(targets[place // rows])
+        for place in sorted(deal.own_places_in_table(key, len(picked), ids)):
+            own.setdefault(picked[place] % rows, []).append(targets[picked[place] // rows])
         for row, story in table.stories(own):
             made: list[StoryItem | InvalidItem] = []
             if isinstance(story, Story):
                 made += self._items(story, own[row], state)
             elif targets[0] in own[row]:
                 # It is one result, whatever the number of targets, and so in one shard.
-                made.append(self._invalid(story))
+                made += filter(selection.has, [self._invalid(story)])
             for item in made:
                 item.is_dealt = True
             deal.own += len(made)
@@ -142,9 +153,9 @@ def _mark(item: pytest.Item, tags: Sequence[str]) -> None:
 _TAGS: pytest.StashKey[set[str]] = pytest.StashKey()
 
 
-def _picks(config: pytest.Config) -> bool:
-    """Whether options of pytest's own choose among cases: what falls to a shard is then known when all are made."""
-    options = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+def _names_cases(config: pytest.Config) -> bool:
+    """Whether cases are chosen by their ids: what falls to a shard is then known when all are made."""
+    options = ("deselect", "lf", "stepwise")
     return any(config.getoption(name, None) for name in options) or any("::" in word for word in config.args)
 
 

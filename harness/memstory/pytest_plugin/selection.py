@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from statistics import median
 from typing import Final
 
 import pytest
 
-from memstory.commands.results.results_files import run_at
+from memstory.commands.results.results_files import results_at
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
@@ -59,13 +59,23 @@ def read_times(config: pytest.Config) -> None:
             f"--shard-by {typed} says how --shard shares cases out: add --shard 2/5, or leave it out"
         )
     try:
-        run = run_at(config.invocation_params.dir / typed)
+        times = times_of(typed, results_at(config.invocation_params.dir / typed))
     except SetupError as error:
         raise pytest.UsageError(f"--shard-by: {error}") from error
-    seconds = {case.id: case.seconds for case in run.cases if case.trials}
-    if not seconds:
+    if not times.seconds:
         raise pytest.UsageError(f"--shard-by: no case of {typed} ran, so that it has no times: name a run that did")
-    config.stash[TIMES] = CaseTimes(name=typed, seconds=seconds, usual=median(seconds.values()))
+    config.stash[TIMES] = times
+
+
+def times_of(name: str, cases: Iterable[CaseResult]) -> CaseTimes:
+    """Return how long the cases of a run took that ran at all; nothing else of them is kept."""
+    seconds, digest = dict[str, float](), blake2b(digest_size=16)
+    for case in cases:
+        if case.trials:
+            seconds[case.id] = case.seconds
+            digest.update(f"{case.id} {case.seconds!r}\n".encode("utf-8", "backslashreplace"))
+    usual = median(seconds.values()) if seconds else 0.0
+    return CaseTimes(name=name, seconds=seconds, usual=usual, digest=digest.hexdigest())
 
 
 def deselect_others(config: pytest.Config, items: list[pytest.Item], deal: Deal) -> None:
@@ -75,7 +85,8 @@ def deselect_others(config: pytest.Config, items: list[pytest.Item], deal: Deal)
     if missing := deal.own - (len(stories) - len(ours)):
         raise pytest.UsageError(
             f"--shard: a plugin or a conftest deselected {quantity(missing, 'case')} whose rows are in a file and were"
-            " shared out before. Select by -k or -m: -m story makes all cases first, and then shares out what is left"
+            " shared out before. Select by -k or -m instead; where that cannot be, --deselect=none has all cases made"
+            " first, and shares out what is left"
         )
     keys = [_key(item) for item in ours]
     own = places_in(deal, keys, [item.case.id if isinstance(item, StoryItem) else item.name for item in ours])
@@ -122,7 +133,7 @@ def part_of(deal: Deal, keys: Sequence[tuple[str, ...]], own: int) -> Part:
     """Return what the shard has, `own` of the cases with these keys, and of all that was dealt."""
     parts: list[object] = [sorted(keys)]
     parts += [deal.tables] if deal.tables else []
-    parts += [sorted(deal.times.seconds.items())] if deal.times else []
+    parts += [deal.times.digest] if deal.times else []
     digest = blake2b("".join(map(repr, parts)).encode(), digest_size=16).hexdigest()
     number, count = deal.shard.number, deal.shard.count
     return Part(number=number, count=count, cases=own + deal.own, of=len(keys) + deal.of, digest=digest)

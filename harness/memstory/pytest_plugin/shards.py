@@ -29,11 +29,15 @@ _LEAST_SECONDS: Final = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTimes:
-    """How long cases took in the run at `name`, by their ids; others count for `usual`, the median of those."""
+    """How long cases took in the run at `name`, by their ids; others count for `usual`, the median of those.
+
+    `digest` is equal in all shards that were given the same times.
+    """
 
     name: str
     seconds: Mapping[str, float]
     usual: float
+    digest: str = ""
 
 
 class Deal:

@@ -209,7 +209,9 @@ def visible(text: str) -> str:
     a\u001b[31mb
     """
     plain = text.replace("\r\n", "\n").replace("\t", "    ")
-    return plain if plain.isprintable() else "".join(map(_visible_character, plain))
+    if plain.isprintable() or plain.replace("\n", "").isprintable():
+        return plain
+    return "".join(map(_visible_character, plain))
 
 
 def shorten(text: str, limit: int) -> str:

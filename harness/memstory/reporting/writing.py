@@ -55,11 +55,12 @@ from memstory.reporting.sections.scores import retrieval, score_tables
 from memstory.reporting.sections.tally import Tally
 from memstory.results.folder.histories import HISTORIES_NAME
 from memstory.results.folder.holding import Hold
-from memstory.results.folder.recordings_file import RECORDINGS_NAME, RecordedCases, recording_lines, write_recordings
+from memstory.results.folder.recordings_file import RECORDINGS_NAME, RecordedCases, stored, write_recordings
 from memstory.results.folder.results_file import (
     GZIPPED,
     RESULTS_NAME,
     ResultsFile,
+    StoredCase,
     plain_or_packed,
     read_results,
     with_extract,
@@ -218,7 +219,8 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, options: P
         tally = Tally()
         for case in run.cases:
             tally.add(case)
-        write_reports_of(folder, replace(run, cases=()), run.cases, tally, recordings=recordings, options=options)
+        cases = map(stored, run.cases)
+        write_reports_of(folder, replace(run, cases=()), cases, tally, recordings=recordings, options=options)
         return read_results(folder / RESULTS_NAME)
     make_again(folder)
     clear_case_pages(folder)
@@ -238,7 +240,7 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, options: P
 def write_reports_of(
     folder: Path,
     head: Run,
-    cases: Iterable[CaseResult],
+    cases: Iterable[StoredCase],
     tally: Tally,
     *,
     recordings: bool = True,
@@ -249,22 +251,23 @@ def write_reports_of(
     Of more cases than one page can hold the report shows some; all are on pages in a folder beside it.
     """
     if tally.cases <= MOST_CASES:
-        write_reports(folder, replace(head, cases=tuple(cases)), recordings=recordings, options=options)
+        run = replace(head, cases=tuple(one.case for one in cases))
+        write_reports(folder, run, recordings=recordings, options=options)
         return
     options = options or PageOptions()
     make_again(folder)
     pages = CasePages(folder, head, tally, lines_in(options.roots, options.clean), PAGE_NAME)
 
-    def passing(file: IO[bytes] | None) -> Iterator[CaseResult]:
-        for case in cases:
-            pages.add(case)
+    def lines(file: IO[bytes] | None) -> Iterator[bytes]:
+        for one in cases:
+            pages.add(one.case)
             if file:
-                file.writelines(recording_lines(case))
-            yield case
+                file.writelines(one.recorded)
+            yield one.line
 
     try:
         with whole_file(folder / RECORDINGS_NAME) if recordings else nullcontext() as file:
-            write_results(folder / RESULTS_NAME, head, passing(file))
+            write_results(folder / RESULTS_NAME, head, lines(file))
     except BaseException:
         clear_case_pages(folder)
         raise

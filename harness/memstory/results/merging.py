@@ -78,11 +78,6 @@ def merge_shards(
     return MergedRun(head=audit.head(_fingerprint(shards), complete=not short), short=short)
 
 
-def cases_in_order(sources: Sequence[ShardSource]) -> Iterator[CaseResult]:
-    """Yield the cases of all shards in the order of a run, one of each being in memory at a time."""
-    return (case for _, case in _in_order(sources))
-
-
 class _Audit:
     """What the cases of several shards come to, in numbers, and what of it cannot be of one run."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -11,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Final, TypeAlias
+from weakref import finalize
 
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import NotSupported, Refused, StoryError, TargetError
@@ -362,20 +364,28 @@ def _tokens(hit: Hit) -> int:
 
 
 class _Named:
-    """Document ids by a key, of which nearly all have one: a list for each would take most of the memory."""
+    """Document ids by a key, in the order in which they came: on disk, since a corpus may be larger than memory."""
 
     def __init__(self) -> None:
-        self._first: dict[Hashable, str] = {}
-        self._more: dict[Hashable, list[str]] = {}
+        # Without a name SQLite keeps a file of its own, of which two megabytes are in memory, and removes it.
+        self._base = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._base.execute("CREATE TABLE named (key BLOB, id BLOB, UNIQUE (key, id))")
+        self._base.execute("PRAGMA journal_mode = OFF")
+        self._base.execute("BEGIN")
+        finalize(self, self._base.close)
 
-    def add(self, pairs: Iterable[tuple[Hashable, str]]) -> None:
-        for key, id_ in pairs:
-            if self._first.setdefault(key, id_) != id_ and id_ not in self._more.setdefault(key, []):
-                self._more[key].append(id_)
+    def add(self, pairs: Iterable[tuple[object, str]]) -> None:
+        rows = ((_stored(key), _stored(id_)) for key, id_ in pairs)
+        self._base.executemany("INSERT OR IGNORE INTO named VALUES (?, ?)", rows)
 
-    def of(self, key: Hashable) -> list[str]:
-        first = self._first.get(key)
-        return [] if first is None else [first, *self._more.get(key, ())]
+    def of(self, key: object) -> list[str]:
+        found = self._base.execute("SELECT id FROM named WHERE key = ? ORDER BY rowid", (_stored(key),))
+        return [id_.decode("utf-8", "surrogatepass") for (id_,) in found]
+
+
+def _stored(key: object) -> bytes:
+    """Return a key as SQLite takes it: not every text of JSON is one of its texts."""
+    return str(key).encode("utf-8", "surrogatepass")
 
 
 class DocumentIds:
@@ -383,7 +393,7 @@ class DocumentIds:
 
     def __init__(self, documents: Many[Document], outdated: Mapping[str, Sequence[str]] | None = None) -> None:
         self._by_id = _Named()
-        # By the hash of their texts: a corpus may be larger than what fits into memory.
+        # By the hash of their texts, which are long.
         self._by_text = _Named()
         self._documents = documents
         self._by_text.add((hash(document.text), document.id) for document in documents)

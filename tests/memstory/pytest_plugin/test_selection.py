@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from argparse import ArgumentTypeError
 from collections import Counter
 
@@ -14,8 +15,12 @@ from hypothesis import strategies as st
 from memstory.cli import main
 from memstory.language.stories import story_of
 from memstory.pytest_plugin.items import StoryItem
-from memstory.pytest_plugin.selection import part_of, places_in
+from memstory.pytest_plugin.selection import part_of, places_in, times_of
 from memstory.pytest_plugin.shards import CaseTimes, Deal, Shard, parse_shard, shard_of_job
+from memstory.results.folder.results_file import ResultsFile, results_text, write_results
+from memstory.results.outcomes import CaseResult, TrialResult
+from memstory.results.recording import Recording
+from memstory.results.runs import make_fingerprint, make_run
 
 pytest_plugins = ["pytester"]
 
@@ -373,8 +378,8 @@ def test_cases_of_rows_that_a_conftest_deselects_are_not_shared_out_in_silence(t
     )
     outcomes = [table.run("--shard", f"{number}/2") for number in (1, 2)]
     (refused,) = [one for one in outcomes if one.ret == pytest.ExitCode.USAGE_ERROR]
-    refused.stderr.fnmatch_lines(["*a plugin or a conftest deselected 1 case whose rows are in a file*-m story*"])
-    assert merge(table, *shards_of(table, 2, "-m", "story")) == 0
+    refused.stderr.fnmatch_lines(["*a plugin or a conftest deselected 1 case whose rows are in a file*--deselect=none has all cases*"])
+    assert merge(table, *shards_of(table, 2, "--deselect=none")) == 0
     assert len(cases(table, "merged")) == 16
 
 
@@ -494,10 +499,95 @@ def test_shards_by_other_times_are_not_merged(table, capsys):
     assert "what was selected" in capsys.readouterr().err
 
 
+def test_of_a_run_that_gives_times_only_these_are_kept_at_a_time(tmp_path):
+    (tmp_path / "one").mkdir()
+    trial = TrialResult(
+        outcome="failed", reason="r" * 9_000, verdicts=(), scores=(), recording=Recording(story="S", target="t")
+    )
+    cases = [
+        CaseResult(
+            id=f"S[t-{number}]", story="S", row=str(number), title="S", target="t", where="a.yaml:1:1", digest="d",
+            outcome="failed", reason=None, trials=(trial,), seconds=float(number),
+        )
+        for number in range(400)
+    ]  # fmt: skip
+    path = tmp_path / "one/results.json"
+    write_results(path, make_run(cases, make_fingerprint(cases)))
+    size = path.stat().st_size
+    tracemalloc.start()
+    times = times_of("one", ResultsFile(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert times.seconds == {case.id: case.seconds for case in cases}
+    assert peak < size / 8, (peak, size)
+
+
 def test_the_summary_says_how_many_cases_had_a_time(table):
     table.run("--report", "whole", "-k", "T1")
     result = table.run("--shard", "1/2", "--shard-by", "whole")
     assert "--shard-by whole: 10 of 17 cases have a time there, the others count for the median" in result.outlines
+
+
+SELECTIONS = [
+    ("-k", "tea_1 or tea_3 or tea_5 or tea_7"),
+    ("-k", "not tea_2 and t.yaml"),
+    ("-k", "drinks and TEA"),
+    ("-k", "control:oracle"),
+    ("-k", "story and not toy_target"),
+    ("-m", "drinks"),
+    ("-m", "drinks and not story"),
+    ("-m", "story", "-k", "tea_8"),
+]
+TWO_TARGETS = ("--target", "control:oracle", "--target", "toy_target:ToyFactory")
+
+
+@pytest.mark.parametrize("words", SELECTIONS)
+def test_a_shard_of_selected_rows_makes_items_of_its_own_alone(table, monkeypatch, words):
+    made = []
+    plain = StoryItem.prepare
+
+    def noted(item, case, state):
+        made.append(case.id)
+        plain(item, case, state)
+
+    monkeypatch.setattr(StoryItem, "prepare", noted)
+    collected = []
+    for number in range(1, 4):
+        made.clear()
+        result = table.run("--shard", f"{number}/3", *COLLECT, "stories/t.yaml", *words, *TWO_TARGETS)
+        own = re.findall(r"::(T1\[\S+\])", result.stdout.str())
+        # Beside its own the first, of which pytest's own words say what they select.
+        assert len(made) <= len(own) + 1
+        collected += own
+    table.run("--report", "whole", "stories/t.yaml", *words, *TWO_TARGETS)
+    wanted = cases(table, "whole") if (table.path / "whole").exists() else []
+    assert sorted(collected) == sorted(wanted)
+
+
+@pytest.mark.parametrize("words", SELECTIONS)
+def test_merged_equals_unsharded_where_rows_of_a_file_are_selected(table, words):
+    with (table.path / "stories/rows.jsonl").open("a") as rows:
+        rows.write('{"drunk": "tea"}\n{"drink": "tea 1"}\n')
+    table.run("--report", "whole", *words, *TWO_TARGETS)
+    wanted = cases(table, "whole") if (table.path / "whole").exists() else []
+    folders = shards_of(table, 3, *words, *TWO_TARGETS)
+    assert merge(table, *folders) == 0
+    assert cases(table, "merged") == wanted
+
+
+def test_shards_of_other_selections_of_as_many_rows_are_not_merged(table, capsys):
+    first = shards_of(table, 2, "-k", "tea_1 or tea_2")[0]
+    later = shards_of(table, 2, "-k", "tea_1 or tea_3", folder="later")[1]
+    assert merge(table, first, later) == 2
+    assert "what was selected is 2 cases (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("-k", "tea_1 and"), ("-m", "(")])
+def test_a_wrong_selection_is_told_by_pytest_for_a_shard_too(table, words):
+    result = table.run("--shard", "1/2", *words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"Wrong expression passed to '{words[0]}'" in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
 
 
 @pytest.mark.parametrize(
@@ -505,11 +595,17 @@ def test_the_summary_says_how_many_cases_had_a_time(table):
     [
         (("--shard", "1/2", "--shard-by", "nowhere"), "--shard-by: no file or folder *nowhere*"),
         (("--shard", "1/2", "--shard-by", "tox.ini"), "--shard-by: *tox.ini*"),
+        (("--shard", "1/2", "--shard-by", "cut"), "--shard-by: *results.json is not JSON: it is cut off behind case 0"),
+        (("--shard", "1/2", "--shard-by", "older"), "--shard-by: *has the schema 'memstory.results/1' (an older mem*"),
         (("--shard-by", "whole"), "*add --shard 2/5*"),
     ],
 )
 def test_a_run_that_gives_no_times_is_one_message(project, words, part):
     project.story()
+    (project.path / "cut").mkdir()
+    (project.path / "cut/results.json").write_text(results_text(make_run([], make_fingerprint([]))).removesuffix("]}\n"))
+    (project.path / "older").mkdir()
+    (project.path / "older/results.json").write_text('{"schema": "memstory.results/1", "cases": []}')
     result = project.run(*words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {part}"])

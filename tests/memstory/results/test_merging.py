@@ -1,5 +1,6 @@
 """That shards merged, in one go or as a tree, are the run in one piece; what is refused is tested with the command."""
 
+import heapq
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.contract.errors import SetupError
-from memstory.results.merging import ShardSource, cases_in_order, merge_shards
+from memstory.results.merging import ShardSource, merge_shards
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import Recording
-from memstory.results.runs import Part, make_fingerprint, make_run
+from memstory.results.runs import Part, make_fingerprint, make_run, place_of
 
 NAMES = st.tuples(st.sampled_from(["S1", "S2", "S10"]), st.sampled_from([None, "1", "2", "10"]))
 KEYS = st.tuples(NAMES, st.sampled_from(["a", "b"]))
@@ -40,7 +41,7 @@ def shards_of(cases, numbers, count, **changed):
 
 def as_source(name, sources, **how):
     head = merge_shards(sources, **how).head
-    return ShardSource(name=name, head=head, cases=tuple(cases_in_order(sources)))
+    return ShardSource(name=name, head=head, cases=tuple(heapq.merge(*(one.cases for one in sources), key=place_of)))
 
 
 @given(

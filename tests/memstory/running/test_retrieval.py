@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import tracemalloc
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count, islice
 from typing import ClassVar
@@ -275,6 +277,42 @@ def test_without_an_id_the_text_decides_and_a_strange_hit_keeps_its_rank():
     ids = _ids()
     assert ids.of(None, "three") == ["b"]
     assert ids.of("x", "never said") == ["unknown:x"]
+
+
+class Streamed(Sequence):
+    """Documents that are made when they are asked for, as those of a large file are read."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, place):
+        return Document(id=f"document-{place}", text=f"{place} was said")
+
+    def __iter__(self):
+        return map(self.__getitem__, range(self.size))
+
+
+def test_the_ids_of_a_large_corpus_are_not_held_in_memory():
+    documents = Streamed(6_000)
+    tracemalloc.start()
+    ids = DocumentIds(documents)
+    for first in range(0, len(documents), 500):
+        added = [documents[place] for place in range(first, first + 500)]
+        ids.learn(added, Receipt(items=[ReceiptItem(id=f"own-{one.id}", text=one.text) for one in added]))
+        del added
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert ids.of("own-document-4321", "") == ["document-4321"]
+    assert ids.of(None, "17 was said") == ["document-17"]
+    assert kept < 20 * len(documents), kept
+
+
+def test_ids_are_told_apart_whatever_characters_they_have():
+    ids = _ids(ReceiptItem(id="\ud800", text="x"), ReceiptItem(id="7", text="y"))
+    assert (ids.of("\ud800", ""), ids.of("\ud801", ""), ids.of("7", "")) == (["a"], ["unknown:\ud801"], ["b"])
 
 
 TURNS = [{"id": f"t{n}", "text": f"Ana drinks tea number {n}", "metadata": {"speaker": "Ana"}} for n in range(50)]

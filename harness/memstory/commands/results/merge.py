@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from heapq import merge
 from pathlib import Path
 
 from memstory.commands.command import OK, Command
 from memstory.commands.output import say, with_progress
-from memstory.commands.results.results_files import has_recordings, shards_at
+from memstory.commands.results.results_files import has_recordings, shards_at, stored_at
 from memstory.contract.errors import SetupError
 from memstory.reporting.document import visible
 from memstory.reporting.sections.columns import counts_in_words
@@ -16,9 +17,9 @@ from memstory.reporting.sections.tally import Tally
 from memstory.reporting.writing import begin_reports, write_reports_of
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
-from memstory.results.merging import cases_in_order, merge_shards
+from memstory.results.merging import merge_shards
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import quantity
+from memstory.results.runs import place_of, quantity
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +54,7 @@ def _run(chosen: argparse.Namespace) -> int:
     missing = [typed for typed in chosen.results if not has_recordings(typed)]
     with _begun(output):
         # A second time: what is no run is refused before anything is written.
-        cases = cases_in_order(shards_at(chosen.results, with_steps=True))
+        cases = merge(*map(stored_at, chosen.results), key=lambda one: place_of(one.case))
         seen = (case for case, _ in zip(cases, with_progress(range(count), "case"), strict=True))
         write_reports_of(output, merged.head, seen, tally, recordings=not missing)
     for line in [

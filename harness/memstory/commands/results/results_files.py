@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, RecordedCases, read_recordings, with_steps
-from memstory.results.folder.results_file import GZIPPED, RESULTS_NAME, ResultsFile, plain_or_packed, read_results
+from memstory.results.folder.results_file import GZIPPED, RESULTS_NAME, ResultsFile, StoredCase, plain_or_packed, read_results
 from memstory.results.folder.spool import SELECTED_NAME, SPOOL_NAME
 from memstory.results.merging import ShardSource
 from memstory.results.runs import NamedRun, Run
@@ -36,6 +36,11 @@ def run_at(typed: Path) -> Run:
         SetupError: there is none, it is damaged, or of another version.
     """
     return read_results(_results_path(typed))
+
+
+def results_at(typed: Path) -> ResultsFile:
+    """Return the same, to be read one case at a time: only its head is read yet."""
+    return ResultsFile(_results_path(typed))
 
 
 def recorded_run_at(typed: Path) -> Run:
@@ -67,15 +72,16 @@ def runs_at(typed: Sequence[Path], *, with_steps: bool = False) -> list[NamedRun
     ]
 
 
-def shards_at(typed: Sequence[Path], *, with_steps: bool = False) -> list[ShardSource]:
-    """Return the same, to be read one case at a time: only their heads are read yet."""
-    sources = []
-    for name, one in _names(typed).items():
-        results = ResultsFile(_results_path(one))
-        is_recorded = with_steps and has_recordings(one)
-        cases = RecordedCases(results, _recordings_path(one)) if is_recorded else results
-        sources.append(ShardSource(name=name, head=results.head, cases=cases))
-    return sources
+def shards_at(typed: Sequence[Path]) -> list[ShardSource]:
+    """Return the same without steps, to be read one case at a time: only their heads are read yet."""
+    results = {name: results_at(one) for name, one in _names(typed).items()}
+    return [ShardSource(name=name, head=one.head, cases=one) for name, one in results.items()]
+
+
+def stored_at(typed: Path) -> Iterator[StoredCase]:
+    """Yield the cases of the run that `typed` names with their lines, and with steps where there are any."""
+    results = results_at(typed)
+    yield from (RecordedCases(results, _recordings_path(typed)) if has_recordings(typed) else results).stored()
 
 
 def _names(typed: Sequence[Path]) -> dict[str, Path]:

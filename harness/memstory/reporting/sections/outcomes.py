@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, get_args
 
 from memstory.contract.values import STAND_IN, ModelUse
@@ -408,9 +409,14 @@ def capability_scores(columns: Sequence[Column]) -> list[CapabilityScore]:
     ]
 
 
-def groups_of(case: CaseResult) -> list[str]:
+def groups_of(case: CaseResult) -> Sequence[str]:
     """Return the groups that the story of a case is in: `other` if it is in none."""
-    return [name for name, group in GROUPS.items() if group.has(case.tags, case.needs)] or [OTHER]
+    return _groups_of(tuple(case.tags), tuple(case.needs))
+
+
+@lru_cache(1_000)
+def _groups_of(tags: Sequence[str], needs: Sequence[str]) -> Sequence[str]:
+    return tuple(name for name, group in GROUPS.items() if group.has(tags, needs)) or (OTHER,)
 
 
 def capability_table(scores: Sequence[CapabilityScore], titles: Sequence[str], first: str, *, in_full: bool) -> Table:

@@ -14,7 +14,15 @@ from typing import IO, Final, Literal, TypeAlias, get_args
 from memstory.contract.codec import Misfit, decode, encode_lean
 from memstory.contract.errors import SetupError
 from memstory.contract.target import ToolSchema, Tree
-from memstory.results.folder.results_file import MOST_UNPACKED, RESULTS_NAME, ResultsFile, parse_results, reading
+from memstory.results.folder.results_file import (
+    MOST_UNPACKED,
+    RESULTS_NAME,
+    ResultsFile,
+    StoredCase,
+    case_line,
+    parse_results,
+    reading,
+)
 from memstory.results.folder.whole_files import whole_file
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import StepRecord
@@ -47,6 +55,11 @@ def write_recordings(path: Path, cases: Iterable[CaseResult]) -> None:
         file.writelines(line for case in cases for line in recording_lines(case))
 
 
+def stored(case: CaseResult) -> StoredCase:
+    """Return a case with the lines that are to be written of it."""
+    return StoredCase(case, case_line(case), tuple(recording_lines(case)))
+
+
 def recording_lines(case: CaseResult) -> Iterator[bytes]:
     """Yield the line of each trial of a case."""
     for number, trial in enumerate(case.trials):
@@ -62,20 +75,29 @@ class RecordedCases:
 
     def __iter__(self) -> Iterator[CaseResult]:
         """Yield the cases; SetupError where a file is damaged, or the steps are not those of these cases."""
+        return (one.case for one in self.stored())
+
+    def stored(self) -> Iterator[StoredCase]:
+        """Yield the same, each with its lines."""
         with reading(self.recordings) as file:
-            trials = _trials(_lines_of(file), self.recordings)
-            following = next(trials, None)
-            for case in self.results:
+            trials = ((_read(line, f"{self.recordings}:{at}"), line) for at, line in enumerate(_lines_of(file), 1))
+            trial, line = next(trials, _NONE)
+            for one in self.results.stored():
                 recorded: dict[tuple[str, int], TrialSteps] = {}
-                while following and following.case == case.id:
-                    recorded[following.case, following.trial] = following
-                    following = next(trials, None)
-                yield _case_with_steps(case, recorded)
-            if following:
+                lines = []
+                while trial and trial.case == one.case.id:
+                    recorded[trial.case, trial.trial] = trial
+                    lines.append(line)
+                    trial, line = next(trials, _NONE)
+                yield StoredCase(_case_with_steps(one.case, recorded), one.line, lines)
+            if trial:
                 raise SetupError(
-                    f"{self.recordings} has the case {following.case!r:.80} where {self.results.path} has none: the "
+                    f"{self.recordings} has the case {trial.case!r:.80} where {self.results.path} has none: the "
                     f"two are not of one run. {_AGAIN}"
                 )
+
+
+_NONE: Final[tuple[TrialSteps | None, bytes]] = (None, b"")
 
 
 def _lines_of(file: IO[bytes]) -> Iterator[bytes]:
@@ -102,11 +124,8 @@ def parse_recordings(content: bytes, path: Path) -> Recorded:
 
 
 def _by_trial(lines: Iterable[bytes], path: Path) -> Recorded:
-    return {(one.case, one.trial): one for one in _trials(lines, path)}
-
-
-def _trials(lines: Iterable[bytes], path: Path) -> Iterator[TrialSteps]:
-    return (_read(line, f"{path}:{number}") for number, line in enumerate(lines, 1))
+    trials = (_read(line, f"{path}:{number}") for number, line in enumerate(lines, 1))
+    return {(one.case, one.trial): one for one in trials}
 
 
 def with_steps(run: Run, recorded: Recorded) -> Run:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from errno import EMFILE
 from math import isfinite
 from pathlib import Path
@@ -45,35 +45,52 @@ _CASES: Final = b' "cases": ['
 _END: Final = b"]}"
 
 
-def write_results(path: Path, run: Run, cases: Iterable[CaseResult] | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class StoredCase:
+    """A case with what the files of a run have of it: a line of results.json, and a line of recordings.jsonl a trial.
+
+    What was read and is written again goes as it is: to make the text of a case takes longer than to read it.
+    """
+
+    case: CaseResult
+    line: bytes
+    recorded: Sequence[bytes] = ()
+
+
+def write_results(path: Path, run: Run, lines: Iterable[bytes] | None = None) -> None:
     """Write `run` to `path`, gzipped if the name ends in `.gz`; SetupError where it cannot be written.
 
-    With `cases` these are written in the place of those of the run, one after the other.
+    With `lines` these are written in the place of its cases, one after the other.
     """
     with whole_file(path) as file:
+        pieces = _pieces(run, map(case_line, run.cases) if lines is None else lines)
         if path.suffix == GZIPPED:
             with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                packed.writelines(_lines(run, run.cases if cases is None else cases))
+                packed.writelines(pieces)
         else:
-            file.writelines(_lines(run, run.cases if cases is None else cases))
+            file.writelines(pieces)
 
 
 def results_text(run: Run) -> str:
     """Return the text of results.json."""
-    return b"".join(_lines(run, run.cases)).decode()
+    return b"".join(_pieces(run, map(case_line, run.cases))).decode()
 
 
-def _lines(run: Run, cases: Iterable[CaseResult]) -> Iterator[bytes]:
-    """Yield the file in pieces: the head, each case, the end. A lone surrogate becomes its escape, as in JSON."""
+def case_line(case: CaseResult) -> bytes:
+    """Return the line of a case. A lone surrogate becomes its escape, as in JSON."""
+    tree = round_numbers(encode_lean(without_steps(case)))
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+
+
+def _pieces(run: Run, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the file in pieces: the head, the line of each case, the end."""
     head = round_numbers(encode_lean(replace(run, cases=())))
     del head["cases"]
     yield json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}").encode("utf-8", "backslashreplace")
     yield b",\n" + _CASES
     begin = b"\n"
-    for case in cases:
-        tree = round_numbers(encode_lean(without_steps(case)))
-        text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
-        yield begin + text.encode("utf-8", "backslashreplace")
+    for line in lines:
+        yield begin + line
         begin = b",\n"
     yield (b"\n" if begin == b"\n" else b"") + b"\n" + _END + b"\n"
 
@@ -115,8 +132,12 @@ class ResultsFile:
 
     def __iter__(self) -> Iterator[CaseResult]:
         """Yield the cases in their order; SetupError where one is damaged, or the file is cut off."""
+        return (one.case for one in self.stored())
+
+    def stored(self) -> Iterator[StoredCase]:
+        """Yield the same, each with its line."""
         if self._whole is not None:
-            yield from self._whole.cases
+            yield from (StoredCase(case, case_line(case)) for case in self._whole.cases)
             return
         with reading(self.path) as file:
             _above_cases(file)
@@ -127,8 +148,8 @@ class ResultsFile:
                     continue
                 if not (line and more):
                     raise ValueError(f"it is cut off behind case {number}")
-                more = line.endswith(b",")
-                yield _case(json.loads(line.removesuffix(b",")), number, self.path)
+                more, line = line.endswith(b","), line.removesuffix(b",")
+                yield StoredCase(_case(json.loads(line), number, self.path), line)
                 number += 1
             if more and number:
                 raise ValueError(f"a case is missing behind case {number}")

@@ -14,7 +14,14 @@ from memstory.cli import main
 from memstory.contract.errors import SetupError
 from memstory.reporting.gate import gate
 from memstory.results.folder import results_file
-from memstory.results.folder.results_file import ResultsFile, read_results, results_text, without_steps, write_results
+from memstory.results.folder.results_file import (
+    ResultsFile,
+    case_line,
+    read_results,
+    results_text,
+    without_steps,
+    write_results,
+)
 from memstory.results.runs import NamedRun, make_fingerprint, make_run
 
 
@@ -247,5 +254,5 @@ def test_a_damaged_file_is_found_damaged_on_the_way(tmp_path, results, change, s
 def test_a_run_that_is_written_case_by_case_is_the_same_file(tmp_path, results, run_of):
     run = run_of(results)
     write_results(tmp_path / "whole.json", run)
-    write_results(tmp_path / "streamed.json", replace(run, cases=()), iter(run.cases))
+    write_results(tmp_path / "streamed.json", replace(run, cases=()), map(case_line, run.cases))
     assert (tmp_path / "streamed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()

@@ -3,6 +3,8 @@
 `killing.py` forks and kills what `write` does, then calls `verify`. The server outlives them.
 """
 
+import faulthandler
+import sys
 from collections import Counter
 from itertools import count
 
@@ -22,6 +24,8 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsConfig
 
 OWNERS = ("ann", "bob", "cid")
+PATIENCE_SECONDS = 10
+"""For a kill and the look after it; 500 took 43 minutes on two processors that had ten times as much to do."""
 AGAIN = 3
 """Of so many turns one is sent once more, past the server's own look for ids."""
 
@@ -90,6 +94,8 @@ async def verify(folder, done):
 
 @pytest.mark.doses("kills", 2, 500)
 def test_each_acknowledged_turn_is_written_once_however_often_the_memory_is_killed(kill_writers, tmp_path, kills):
+    # Instead of the time that any other test may take: the more turns there are, the longer each look takes.
+    faulthandler.dump_traceback_later(900 + PATIENCE_SECONDS * kills, exit=True, file=sys.__stderr__)
     folder = tmp_path / "memory"
     folder.mkdir()
     with EmbeddedNats(tmp_path / "nats") as server:
