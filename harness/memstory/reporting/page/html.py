@@ -9,11 +9,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from importlib.resources import files
 from math import ceil
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote
 
 from memstory.bundled import bundled_stories, named_path
@@ -65,6 +66,9 @@ from memstory.reporting.sections.outcomes import (
 )
 from memstory.results.outcomes import HARMS, OUTCOMES, WRONG, CaseResult
 from memstory.results.runs import NamedRun, Run, by_key, natural, quantity
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 SIGNS: Final[Mapping[str, str]] = {
     "passed": "✓", "failed": "✗", "measured": "≈", "unsupported": "–", "exhausted": "$", "error": "!", "invalid": "?",
@@ -135,28 +139,36 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
 
     `runs` have their steps where there are any.
     """
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415  (a start of pytest must not pay for it)
-
     columns = columns_of(runs)
     stories, left_out = _shown_stories(columns)
     first = _first_sections(runs, columns, given.last) if given.above is None else given.above
     drawn = plots(columns, latencies(columns)) if given.above is None else ()
     script, style = _own("page.js"), _own("page.css")
-    templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    templates.filters.update(quantity=quantity, id=_id)
-    templates.globals["as_html"] = as_html
+    templates = _templates()
     context = {
         "title": given.title, "head": _head(runs, given), "style": style, "script": script,
         "script_hash": _hash(script), "style_hash": _hash(style), "signs": SIGNS, "outcomes": OUTCOMES,
         "harms": HARMS, "columns": [visible(one.title) for one in columns], "groups": _groups(columns),
         "first": [one for one in first if one.parts], "empty": given.empty,
         "rows": list(_rows(columns, stories)), "left_out": left_out,
-        "draw": templates.from_string(_own("plot.svg")).render, "plots": list(drawn),
+        "draw": templates.get_template("plot.svg").render, "plots": list(drawn),
         "most_series": MOST_SERIES, "is_comparison": len(runs) > 1,
         "sections": [one for one in given.sections if one.parts],
         "chunks": _chunks(columns, stories, given),
     }  # fmt: skip
-    return templates.from_string(_own("page.html")).render(context)
+    return templates.get_template("page.html").render(context)
+
+
+@cache
+def _templates() -> Environment:
+    """Return the templates, each compiled once: that takes longer than to fill them for a small run."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415  (a start of pytest must not pay)
+
+    own = FunctionLoader(_own)
+    made = Environment(loader=own, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters.update(quantity=quantity, id=_id)
+    made.globals["as_html"] = as_html
+    return made
 
 
 def _own(name: str) -> str:
