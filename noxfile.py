@@ -221,8 +221,8 @@ def tests(session: nox.Session) -> None:
 def harness(session: nox.Session) -> None:
     """Run the tests of the harness where no extra is installed: no reference, no Chroma, no Postgres."""
     install(session, "harness")
-    words = session.posargs or ["-n", "3"]
-    session.run("python", "-m", "pytest", "tests/memstory", *words, env={"MEMSTORY_TESTS": "harness"})
+    words = session.posargs or ["-n", "3", "tests/memstory"]
+    session.run("python", "-m", "pytest", *words, env={"MEMSTORY_TESTS": "harness"})
 
 
 @nox.session
