@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from memstory_tests_waiting import wait_until
 from _pytest.mark.expression import Expression
+from memstory_tests_waiting import wait_until
 from tests.long import PARTS
 
 ROOT = Path(__file__).parents[1]

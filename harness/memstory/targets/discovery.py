@@ -189,7 +189,7 @@ def known_names(offers: Offers | None = None) -> Sequence[str]:
 
 
 @lru_cache(maxsize=1)
-def _installed(path: tuple[str, ...]) -> frozenset[str]:
+def _installed(path: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001  (where packages are looked for)
     # Of each story for certain targets it is asked, and to look takes longer than to read the story.
     return frozenset(entry.name for entry in entry_points(group=GROUP))
 

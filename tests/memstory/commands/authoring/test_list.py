@@ -1,7 +1,5 @@
 import json
 
-import pytest
-
 from memstory.contract.installation import install_command
 from memstory.data_sets import SETS
 
@@ -103,7 +101,12 @@ def test_a_backend_that_is_not_installed_claims_no_ability(terminal, monkeypatch
     absent = {"lancedb", "chromadb", "txtai", "onnxruntime", "mcp"}
     monkeypatch.setattr("memstory.targets.discovery._is_here", lambda package: package not in absent)
     rows = {row["target"]: row for row in json.loads(terminal.type("list", "targets", "--json").out)}
-    lacking = {"lancedb": "lancedb,reference", "chroma": "reference", "txtai": "reference,txtai", "mcp-server-memory": "mcp"}
+    lacking = {
+        "lancedb": "lancedb,reference",
+        "chroma": "reference",
+        "txtai": "reference,txtai",
+        "mcp-server-memory": "mcp",
+    }
     problems = {target: f"not installed: {install_command(extras)}" for target, extras in lacking.items()}
     assert {target: rows[target]["problem"] for target in lacking} == problems
     assert [target for target in lacking if "can" in rows[target]] == []
