@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import importlib.util
 import os
 import random
@@ -71,14 +70,6 @@ def pytest_collection_modifyitems(items):
                 usual = test._hypothesis_internal_use_settings
                 most = max(1, round(usual.max_examples * float(EXAMPLES)))
                 test._hypothesis_internal_use_settings = settings(usual, max_examples=most)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish():
-    # What was collected stays to the end: whoever collects garbage, as each run of pytest within a test does five
-    # times, need not look through all of it again.
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")
