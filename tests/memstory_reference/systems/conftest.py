@@ -106,23 +106,3 @@ def play_story(
     """`await play_story("C1")` plays one on the module's system."""
     factory = request.module.FACTORY()
     return lambda story: play(stories[story], factory, tmp_path)
-
-
-@pytest.fixture(scope="module")
-def sound_reasons() -> dict[str, str | None]:
-    """What stories said of the system as it is: one that many bugs are shown to is so played once, not for each."""
-    return {}
-
-
-@pytest.fixture
-def sound_reason(
-    sound_reasons: dict[str, str | None], play_story: Callable[[str], Awaitable[CaseResult]]
-) -> Callable[[str], Awaitable[str | None]]:
-    """`await sound_reason("C1")` is None where the story passes on the system without a bug."""
-
-    async def reason(story: str) -> str | None:
-        if story not in sound_reasons:
-            sound_reasons[story] = (await play_story(story)).reason
-        return sound_reasons[story]
-
-    return reason
