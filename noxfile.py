@@ -1,5 +1,6 @@
 """The commands of this project; `nox -l` lists them, pyproject.toml says what each one installs."""
 
+import os
 import re
 import shutil
 from collections.abc import Iterable
@@ -13,6 +14,10 @@ nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_external_run = True
 nox.options.sessions = ["lint", "types", "imports", "tests", "stories"]
+
+# Tests and stories start hundreds of processes. Where a shell forbids bytecode, as many images of containers do, each
+# would compile all that it imports: half of the time of a run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 # A language model decides what these keep: without one they run the stories alone that script it.
@@ -217,8 +222,8 @@ def tests(session: nox.Session) -> None:
 def harness(session: nox.Session) -> None:
     """Run the tests of the harness where no extra is installed: no reference, no Chroma, no Postgres."""
     install(session, "harness")
-    words = session.posargs or ["-n", "3"]
-    session.run("python", "-m", "pytest", "tests/memstory", *words, env={"MEMSTORY_TESTS": "harness"})
+    words = session.posargs or ["-n", "3", "tests/memstory"]
+    session.run("python", "-m", "pytest", *words, env={"MEMSTORY_TESTS": "harness"})
 
 
 @nox.session

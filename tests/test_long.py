@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark.expression import Expression
+from memstory_tests_waiting import wait_until
 from tests.long import PARTS
 
 ROOT = Path(__file__).parents[1]
@@ -147,8 +148,8 @@ def test_an_interruption_leaves_a_report_of_what_was_done_and_ends_with_2(checko
     for line in running.stdout:
         if line.startswith("long: repeats"):
             break
-    while not (checkout / "waiting").exists():
-        assert running.poll() is None
+    wait_until(lambda: (checkout / "waiting").exists() or running.poll() is not None)
+    assert running.poll() is None
     running.send_signal(number)
     said, wrong = running.communicate(timeout=120)
     report = (checkout / "reports/long.md").read_text("utf-8")

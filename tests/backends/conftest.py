@@ -3,6 +3,7 @@
 import importlib.util
 import os
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,18 @@ def pytest_collection_modifyitems(items):
             item.add_marker(LEFT_OPEN)
 
 
+@cache
+def missing(vendor, extra):
+    """Say what is not installed, or nothing: looked up once, not for each of hundreds of tests."""
+    if vendor is not None and importlib.util.find_spec(vendor) is None:
+        return f"the package '{vendor}' is not installed: it is for `nox -s backends`"
+    return installation_problem([extra]) if extra else ""
+
+
 def pytest_runtest_setup(item):
     memory = item.callspec.params.get("memory") if hasattr(item, "callspec") else None
     asking = memory or item.cls or item.module
-    wanted, extra = getattr(asking, "vendor", None), getattr(asking, "extra", None)
-    reason = installation_problem([extra]) if extra else ""
-    if wanted is not None and importlib.util.find_spec(wanted) is None:
-        reason = f"the package '{wanted}' is not installed: it is for `nox -s backends`"
+    reason = missing(getattr(asking, "vendor", None), getattr(asking, "extra", None))
     if not reason:
         return
     if os.environ.get(VARIABLE) == "all":

@@ -7,12 +7,14 @@ a table is `path/of/memstory.toml#NAME`, by which any process makes the same fac
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from importlib.resources import as_file, files
@@ -183,8 +185,13 @@ Offers = Mapping[str, Any]
 
 def known_names(offers: Offers | None = None) -> Sequence[str]:
     """Return every name that can be chosen, the controls last and of these no narrow fault; imports nothing."""
-    installed = {entry.name for entry in entry_points(group=GROUP)}
-    return [*sorted({*(offers or {}), *installed, *bundled_tables()}), *_BROAD_CONTROLS]
+    return [*sorted({*(offers or {}), *_installed(tuple(sys.path)), *bundled_tables()}), *_BROAD_CONTROLS]
+
+
+@lru_cache(maxsize=1)
+def _installed(path: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001  (where packages are looked for)
+    # Of each story for certain targets it is asked, and to look takes longer than to read the story.
+    return frozenset(entry.name for entry in entry_points(group=GROUP))
 
 
 def check_names(names: Sequence[str], offers: Offers | None = None) -> None:

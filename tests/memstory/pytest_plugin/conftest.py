@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import jinja2  # noqa: F401  (as below)
+import jsonschema  # noqa: F401  (as below)
 import pytest
 
 import memstory.pytest_plugin.collect  # noqa: F401  (pytester forgets what an inner run imports: this keeps it quick)
