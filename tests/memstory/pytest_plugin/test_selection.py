@@ -378,7 +378,9 @@ def test_cases_of_rows_that_a_conftest_deselects_are_not_shared_out_in_silence(t
     )
     outcomes = [table.run("--shard", f"{number}/2") for number in (1, 2)]
     (refused,) = [one for one in outcomes if one.ret == pytest.ExitCode.USAGE_ERROR]
-    refused.stderr.fnmatch_lines(["*a plugin or a conftest deselected 1 case whose rows are in a file*--deselect=none has all cases*"])
+    refused.stderr.fnmatch_lines(
+        ["*a plugin or a conftest deselected 1 case whose rows are in a file*--deselect=none has all cases*"]
+    )
     assert merge(table, *shards_of(table, 2, "--deselect=none")) == 0
     assert len(cases(table, "merged")) == 16
 
@@ -603,7 +605,9 @@ def test_a_wrong_selection_is_told_by_pytest_for_a_shard_too(table, words):
 def test_a_run_that_gives_no_times_is_one_message(project, words, part):
     project.story()
     (project.path / "cut").mkdir()
-    (project.path / "cut/results.json").write_text(results_text(make_run([], make_fingerprint([]))).removesuffix("]}\n"))
+    (project.path / "cut/results.json").write_text(
+        results_text(make_run([], make_fingerprint([]))).removesuffix("]}\n")
+    )
     (project.path / "older").mkdir()
     (project.path / "older/results.json").write_text('{"schema": "memstory.results/1", "cases": []}')
     result = project.run(*words)

@@ -8,7 +8,14 @@ from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, RecordedCases, read_recordings, with_steps
-from memstory.results.folder.results_file import GZIPPED, RESULTS_NAME, ResultsFile, StoredCase, plain_or_packed, read_results
+from memstory.results.folder.results_file import (
+    GZIPPED,
+    RESULTS_NAME,
+    ResultsFile,
+    StoredCase,
+    plain_or_packed,
+    read_results,
+)
 from memstory.results.folder.spool import SELECTED_NAME, SPOOL_NAME
 from memstory.results.merging import ShardSource
 from memstory.results.runs import NamedRun, Run
