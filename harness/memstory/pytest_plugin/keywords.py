@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +14,7 @@ class Selection:
     def __init__(self, config: pytest.Config) -> None:
         """Read them. One that is wrong selects all here, and ends the session where pytest reads it."""
         # pytest has no public word for what they mean to it; its own plugin for them is asked, so that both are one.
-        self._own: Any = config.pluginmanager.get_plugin("mark")
+        self._own = cast("Any", config.pluginmanager.get_plugin("mark"))
         keywords, marks = config.getoption("keyword").lstrip(), config.getoption("markexpr")
         try:
             self._keywords = self._own.Expression.compile(keywords) if keywords else None
