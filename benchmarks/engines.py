@@ -138,7 +138,7 @@ def write_until_end(folder: Path, engine: str, told: Path, room: int | None) -> 
         sys.stderr.write(f"    {engine}: {str(error)[:110]}\n")
 
 
-async def lost(folder: Path, engine: str, batches: int) -> str:
+async def count_lost(folder: Path, engine: str, batches: int) -> str:
     """Return what is wrong with the acknowledged rows, or nothing."""
     try:
         store = await opened(folder, engine)
@@ -167,7 +167,7 @@ def end_one(folder: Path, engine: str, after: float, *, room: int | None = None)
     child.join()
     batches = int(told.read_text() or 0) if told.exists() else 0
     told.unlink(missing_ok=True)
-    return batches, asyncio.run(lost(folder, engine, batches))
+    return batches, asyncio.run(count_lost(folder, engine, batches))
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ class RandomEmbedder:
 async def opened(folder: Path, embedder: Embedder, **settings: object) -> PipelineService:
     """Return an open pipeline that stores every text."""
     numbers = count()
-    config = PipelineConfig().changed({"store_threshold": 0, "auto_compress": False, **settings}, "benchmark")
+    config = PipelineConfig().merge({"store_threshold": 0, "auto_compress": False, **settings}, "benchmark")
     return await open_pipeline(
         folder,
         embedder=embedder,

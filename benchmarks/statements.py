@@ -144,7 +144,7 @@ async def by_the_layers(said: Sequence[str]) -> list[Entry]:
         await service.turn(text, who)
         await service.settle()
     await service.end_session(who, EndReason.EXPLICIT)
-    contents = [record.content for record in await service.records.listed(who.owner)]
+    contents = [record.content for record in await service.records.list_records(who.owner)]
     await service.close()
     kept = [
         (f"{one.subject} {one.predicate} {one.category}".replace("_", " ").casefold(), f"{one.predicate} {one.object}")

@@ -267,7 +267,7 @@ async def _found(talk: Talk, memories: Sequence[TurnsService], config: TurnsConf
     seen = Seen({}, {}, {}, {})
     for memory, collection in zip(memories, talk.collections, strict=True):
         memory.config = config
-        turns = dict(enumerate(await memory.listed(OWNER), start=1))
+        turns = dict(enumerate(await memory.list_turns(OWNER), start=1))
         for question in _answered_or_not(collection):
             ranked: list[tuple[Pool, Asked]] = []
 

@@ -154,7 +154,7 @@ async def measure(corpus: Corpus, embedder: Perturbed, owners: int, size: int, f
     return cuts[9]
 
 
-async def beside(corpus: Corpus, embedder: Perturbed, size: int, folder: Path, turns: float) -> None:
+async def neighbours(corpus: Corpus, embedder: Perturbed, size: int, folder: Path, turns: float) -> None:
     """Print how long others take for the nearest K among as many vectors, beside the search of `turns`."""
     rows = await embedder.embed([one.text for one in corpus.turns(size)], Purpose.DOCUMENT)
     asked = list(await embedder.embed(corpus.questions, Purpose.QUERY))
@@ -266,7 +266,7 @@ async def main(sizes: Sequence[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             median = await measure(corpus, embedder, owners, size, Path(folder))
             if owners == 1 and size == BESIDE:
-                await beside(corpus, embedder, size, Path(folder), median)
+                await neighbours(corpus, embedder, size, Path(folder), median)
     await embedder.close()
 
 

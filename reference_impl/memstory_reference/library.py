@@ -193,7 +193,7 @@ class OpenMemory:
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"memory {system}", daemon=True)
         self._thread.start()
         try:
-            self._inner = self._wait(_opened(system, path, owner, settings))
+            self._inner = self._wait(_open(system, path, owner, settings))
         except BaseException:
             self._end()
             raise
@@ -261,7 +261,7 @@ async def open_memory_async(
     system: str, path: str | Path | None = None, *, owner: str = DEFAULT_OWNER, **settings: Tree
 ) -> AsyncIterator[AsyncMemory]:
     """Open a memory as `open_memory` does, for code that awaits; it is closed at the end of the block."""
-    memory = await _opened(system, path, owner, settings)
+    memory = await _open(system, path, owner, settings)
     try:
         yield memory
     finally:
@@ -273,24 +273,24 @@ def reindex_memory(system: str, path: str | Path | None = None, **settings: Tree
 
     All or none: a process that is killed meanwhile leaves a memory that is reindexed again.
     """
-    chosen, checked = _chosen(system, path, settings)
+    chosen, checked = _choose(system, path, settings)
     return asyncio.run(chosen.reindex(checked))
 
 
 def back_up_memory(system: str, path: str | Path | None, to: str | Path, **settings: Tree) -> None:
     """Copy a memory, which may be open, to the new folder `to`, which `open_memory` can open."""
-    chosen, checked = _chosen(system, path, settings)
+    chosen, checked = _choose(system, path, settings)
     chosen.back_up(checked, Path(to))
 
 
-async def _opened(system: str, path: str | Path | None, owner: str, settings: Mapping[str, Tree]) -> AsyncMemory:
+async def _open(system: str, path: str | Path | None, owner: str, settings: Mapping[str, Tree]) -> AsyncMemory:
     from memstory_reference.composition.systems import Models  # noqa: PLC0415
 
-    chosen, checked = _chosen(system, path, settings)
+    chosen, checked = _choose(system, path, settings)
     return AsyncMemory(memory=await chosen.open(checked, Models()), owner=checked_owner(owner))
 
 
-def _chosen(system: str, path: str | Path | None, settings: Mapping[str, Tree]) -> tuple[MemorySystem, Settings]:
+def _choose(system: str, path: str | Path | None, settings: Mapping[str, Tree]) -> tuple[MemorySystem, Settings]:
     # Only now: an import of this package must not need its extra.
     from memstory_reference.composition.systems import system_named  # noqa: PLC0415
 

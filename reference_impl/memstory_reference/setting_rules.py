@@ -40,13 +40,13 @@ class CheckedSettings:
     @classmethod
     def default(cls) -> Self:
         """Return the settings as they are without a file; OLLAMA_HOST, where it is set, says where Ollama answers."""
-        shipped, address = cls._shipped(), ollama_url()
+        shipped, address = cls._package_defaults(), ollama_url()
         return shipped if address is None else replace(shipped, ollama_host=address)  # type: ignore[type-var]
 
     @classmethod
     def read(cls, file: Path) -> Self:
         """Return the settings in `file`, with the defaults for what it leaves out."""
-        return cls.default().changed(cls._values(_text_of(file), str(file)), str(file))
+        return cls.default().merge(cls._values(_text_of(file), str(file)), str(file))
 
     @property
     def folder(self) -> Path:
@@ -58,13 +58,13 @@ class CheckedSettings:
         """Whether the store is a database that others may use at the same time."""
         return "://" in getattr(self, self.place)
 
-    def changed(self, values: Mapping[str, Tree], where: str) -> Self:
+    def merge(self, values: Mapping[str, Tree], where: str) -> Self:
         """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
         check_settings(values, self.rules, where)
         return replace(self, **values)  # type: ignore[type-var]  # each subclass is a dataclass
 
     @classmethod
-    def _shipped(cls) -> Self:
+    def _package_defaults(cls) -> Self:
         return cls()
 
     @classmethod
@@ -79,7 +79,7 @@ class ShippedSettings(CheckedSettings):
 
     @classmethod
     @cache
-    def _shipped(cls) -> Self:
+    def _package_defaults(cls) -> Self:
         values = cls._values((files(cls.__module__.rpartition(".")[0]) / DEFAULTS).read_text("utf-8"), DEFAULTS)
         check_settings(values, cls.rules, DEFAULTS)
         return cls(**values)
@@ -91,11 +91,11 @@ class ConfiguredSettings(CheckedSettings):
     __slots__ = ()
     config: Any
 
-    def changed(self, values: Mapping[str, Tree], where: str) -> Self:
+    def merge(self, values: Mapping[str, Tree], where: str) -> Self:
         check_settings(values, self.rules, where)
         inner = {name: value for name, value in values.items() if name in self.config.rules}
         own = {name: value for name, value in values.items() if name not in inner}
-        return replace(self, **own, config=self.config.changed(inner, where))  # type: ignore[type-var]
+        return replace(self, **own, config=self.config.merge(inner, where))  # type: ignore[type-var]
 
 
 def number_rule(low: float, high: float, what: str) -> SettingRule:

@@ -73,7 +73,7 @@ class SystemMemory(Memory):
         waiting = f", waiting for the model {status['waiting']}" if status.get("waiting") else ""
         return f"{counts}{waiting}{unreadable}"
 
-    async def lost(self) -> int:
+    async def count_lost(self) -> int:
         """Return how many rows cannot be read since a file was damaged, where that is known."""
         return 0
 
@@ -81,7 +81,7 @@ class SystemMemory(Memory):
         """Return whose memories are stored here."""
         raise NotSupported("owners", "this memory does not list its owners; name one")
 
-    async def archived(self, scope: Scope) -> Sequence[Hit]:
+    async def list_archived(self, scope: Scope) -> Sequence[Hit]:
         """Return what is kept and no longer found: archived, replaced, or part of a summary."""
         return ()
 
@@ -120,7 +120,7 @@ class SystemMemory(Memory):
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
         """Return every memory as JSON, archived ones too, as `import_rows` takes them."""
-        return [exported_row(one) for one in (*await self.list(scope), *await self.archived(scope))]
+        return [exported_row(one) for one in (*await self.list(scope), *await self.list_archived(scope))]
 
     async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
         """Add what `export_rows` returned, all of it or nothing; return for each row that is left out why."""

@@ -33,7 +33,7 @@ async def log_of(kind, name, folder, request):
         case "sqlite":
             return SqliteLog(folder / f"{kind.table}.sqlite3", kind)
         case _:
-            return await open_log(place(request).beside("audit" if kind is CRISES else "feedback"), kind)
+            return await open_log(place(request).sibling("audit" if kind is CRISES else "feedback"), kind)
 
 
 @asynccontextmanager

@@ -99,7 +99,7 @@ def buffer(session="s", owner="ann", last_at=NOON):
         reason="hedged",
     )
     empty = SessionMemoryBuffer(owner=owner, session=session, arc_id="a", started_at=NOON, last_at=last_at)
-    return empty.spoken("Grüße 猫", "Hello", last_at).with_held([held])
+    return empty.add_turn("Grüße 猫", "Hello", last_at).with_held([held])
 
 
 class BreaksAtSecond(Sequence):
@@ -148,7 +148,7 @@ async def test_contents_of_every_character_come_back(store):
 
 
 async def test_turns_of_every_character_come_back(store):
-    spoken = buffer().spoken("nul \0 lone \ud800", "half \udfff", NOON)
+    spoken = buffer().add_turn("nul \0 lone \ud800", "half \udfff", NOON)
     await store.asave(spoken)
     assert await store.aload("ann", "s") == spoken
 
@@ -289,12 +289,12 @@ async def test_buffers_come_back_as_they_were_saved(store):
 
 
 async def test_a_session_that_was_read_with_its_last_turns_is_written_over_the_whole_one(store):
-    saved = buffer().spoken("two", "2", NOON).spoken("three", "3", NOON)
+    saved = buffer().add_turn("two", "2", NOON).add_turn("three", "3", NOON)
     await store.asave(saved)
     late = await store.aload("ann", "s", last=1)
     assert [turn.user for turn in late.turns] == ["three"]
     assert (await store.aload("ann", "s", last=0)).turns == ()
-    await store.asave(late.with_extracted(3).spoken("four", "4", NOON + SECOND))
+    await store.asave(late.with_extracted(3).add_turn("four", "4", NOON + SECOND))
     found = await store.aload("ann", "s")
     assert [(turn.number, turn.user, turn.extracted) for turn in found.turns] == [
         (1, "Grüße 猫", False),
@@ -311,7 +311,7 @@ async def test_a_session_keeps_the_words_of_its_last_turns_alone(store, monkeypa
     await store.asave(buffer())
     for number in range(2, 6):
         one = await store.aload("ann", "s", last=1)
-        await store.asave(one.with_extracted(one.turn_count).spoken(str(number), "", NOON))
+        await store.asave(one.with_extracted(one.turn_count).add_turn(str(number), "", NOON))
     found = await store.aload("ann", "s")
     assert [turn.number for turn in found.turns] == [3, 4, 5]
     assert found.turn_count == 5
@@ -323,7 +323,7 @@ async def test_a_session_keeps_the_words_of_turns_that_nobody_has_looked_at(stor
     await store.asave(buffer())
     for number in range(2, 6):
         one = await store.aload("ann", "s", last=1)
-        await store.asave((one if number == 2 else one.with_extracted(number - 1)).spoken(str(number), "", NOON))
+        await store.asave((one if number == 2 else one.with_extracted(number - 1)).add_turn(str(number), "", NOON))
     assert [turn.number for turn in (await store.aload("ann", "s")).turns] == [1, 3, 4, 5]
 
 

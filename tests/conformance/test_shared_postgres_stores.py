@@ -55,7 +55,7 @@ class Turns:
     @staticmethod
     async def ids(store, owner):
         """The ids in the order of adding, all of them found by a word and by their vector."""
-        listed = [turn.id for turn in await store.listed(owner, Conditions())]
+        listed = [turn.id for turn in await store.list_turns(owner, Conditions())]
         pool = await store.pool(owner, EAST, ["tea"], 10**6, Conditions())
         assert len(pool) == len(set(pool.numbers.tolist())) == pool.holding["tea"] == len(listed)
         return listed

@@ -73,7 +73,7 @@ def ids(found):
 async def candidates(store, *asked):
     """The turns of a pool by id, each with its row."""
     pool = await store.pool("ann", *asked)
-    turns = await store.numbered("ann", pool.numbers.tolist())
+    turns = await store.by_numbers("ann", pool.numbers.tolist())
     return pool, {turns[number].id: row for row, number in enumerate(pool.numbers.tolist())}
 
 
@@ -88,10 +88,10 @@ async def test_turns_come_back_as_they_were_written_in_the_order_of_adding(store
         metadata={"a": [1, None, {"b": 1.5}]},
     )
     await store.put("ann", [first, written("a")])
-    assert await store.listed("ann", ANY) == [first.turn, written("a").turn]
+    assert await store.list_turns("ann", ANY) == [first.turn, written("a").turn]
     assert await store.get("ann", ["a", "none", "b", "a"]) == [written("a").turn, first.turn]
     assert await store.by_keys("ann", ["k", "none"]) == {"k": first.turn}
-    assert ids(await store.listed("ann", ANY, 1)) == ["a"]
+    assert ids(await store.list_turns("ann", ANY, 1)) == ["a"]
     assert await store.count("ann") == 2
     assert set(await store.speakers("ann")) == {"Ann"}
 
@@ -100,7 +100,7 @@ async def test_owners_are_apart_in_every_operation(store):
     await store.put("ann", [written("x", "Ann's tea", session="s", key="k", speaker="Ann")])
     assert await store.get("bob", ["x"]) == []
     assert await store.by_keys("bob", ["k"]) == {}
-    assert await store.listed("bob", ANY) == []
+    assert await store.list_turns("bob", ANY) == []
     assert not len(await store.pool("bob", EAST, ["tea"], 5, ANY))
     assert await store.delete("bob", ["x"]) == []
     assert await store.forget_session("bob", "s") == 0
@@ -114,7 +114,7 @@ async def test_owners_are_apart_in_every_operation(store):
 async def test_a_turn_that_is_written_again_is_replaced_in_its_place(store):
     await store.put("ann", [written("a", "tea"), written("b", "milk")])
     await store.put("ann", [written("a", "cocoa", vector=NORTH)])
-    assert [one.text for one in await store.listed("ann", ANY)] == ["cocoa", "milk"]
+    assert [one.text for one in await store.list_turns("ann", ANY)] == ["cocoa", "milk"]
     pool, rows = await candidates(store, NORTH, ["tea", "cocoa"], 1, ANY)
     assert pool.holding == {"cocoa": 1}
     assert (list(rows), pool.cosines.tolist(), pool.times.tolist()) == (["a"], [1.0], [[0], [1]])
@@ -237,7 +237,7 @@ async def test_conditions_hold_for_lists_and_pools(store, conditions, expected):
             written("n", "note"),
         ],
     )
-    assert ids(await store.listed("ann", conditions)) == expected
+    assert ids(await store.list_turns("ann", conditions)) == expected
     _, rows = await candidates(store, EAST, ["tea", "note"], 5, conditions)
     assert list(rows) == expected
 
@@ -249,17 +249,17 @@ async def test_what_is_deleted_is_gone_from_lists_words_and_neighbours(store):
     assert pool.holding == {"worda": 1}
     assert (pool.after[rows["a"]], pool.before[rows["c"]]) == (rows["c"], rows["a"])
     await store.put("ann", [written("d", speaker="Ann", session="s")])
-    assert ids(await store.listed("ann", ANY)) == ["a", "c", "d"]
+    assert ids(await store.list_turns("ann", ANY)) == ["a", "c", "d"]
 
 
 async def test_sessions_and_owners_are_forgotten_whole(store):
     await store.put("ann", [written("a", session="s"), written("b", session="t"), written("c", session="s")])
     assert await store.forget_session("ann", "s") == 2
-    assert ids(await store.listed("ann", ANY)) == ["b"]
+    assert ids(await store.list_turns("ann", ANY)) == ["b"]
     assert await store.forget_owner("ann") == 1
     assert await store.owners() == []
     await store.put("ann", [written("z")])
-    assert ids(await store.listed("ann", ANY)) == ["z"]
+    assert ids(await store.list_turns("ann", ANY)) == ["z"]
 
 
 async def test_a_batch_is_written_whole_or_not_at_all(store):
@@ -268,7 +268,7 @@ async def test_a_batch_is_written_whole_or_not_at_all(store):
     broken = replace(broken, turn=replace(broken.turn, metadata={"x": object()}))
     with pytest.raises(TypeError):
         await store.put("ann", [written("a", "new", vector=NORTH), written("b"), broken])
-    assert [one.text for one in await store.listed("ann", ANY)] == ["old"]
+    assert [one.text for one in await store.list_turns("ann", ANY)] == ["old"]
     pool, rows = await candidates(store, EAST, ["old"], 5, ANY)
     assert (list(rows), pool.cosines.tolist(), pool.holding) == (["a"], [1.0], {"old": 1})
 
@@ -279,7 +279,7 @@ async def test_vectors_of_another_dimension_are_refused(store):
         await store.put("ann", [written("b", vector=np.array([1, 0, 0], np.float32))])
     with pytest.raises(StoreConflictError, match="2 numbers"):
         await store.pool("ann", np.array([1, 0, 0], np.float32), ["tea"], 5, ANY)
-    assert ids(await store.listed("ann", ANY)) == ["a"]
+    assert ids(await store.list_turns("ann", ANY)) == ["a"]
 
 
 async def test_a_store_opened_again_holds_the_same_and_another_model_is_refused(opening):
@@ -377,7 +377,7 @@ async def test_what_is_loaded_is_what_is_added_one_by_one(store):
     assert [len(batch) for batch in batches] == [15] * 6 + [10]
     assert [stored for batch in batches for stored in batch] == one_by_one
     assert {stored.is_new for stored in one_by_one} == {True, False}
-    assert await memory.listed("bob") == await memory.listed("ann")
+    assert await memory.list_turns("bob") == await memory.list_turns("ann")
     ann, bob = [await store.pool(owner, EAST, ["tea", "hot", "73"], 20, ANY) for owner in ("ann", "bob")]
     for column in {one.name for one in fields(Pool)} - {"numbers"}:
         assert np.array_equal(getattr(ann, column), getattr(bob, column)), column
@@ -423,7 +423,7 @@ async def test_a_key_that_comes_twice_in_one_batch_is_the_last_ones(store):
     await store.put("ann", [written("old", key="k"), written("b", key="j")])
     await store.put("ann", [written("a", "first", key="k"), written("b", key="k"), written("a", "second", key="k")])
     assert {key: turn.id for key, turn in (await store.by_keys("ann", ["k", "j"])).items()} == {"k": "a"}
-    assert [(one.id, one.key, one.text) for one in await store.listed("ann", ANY)] == [
+    assert [(one.id, one.key, one.text) for one in await store.list_turns("ann", ANY)] == [
         ("old", None, "tea"),
         ("b", None, "tea"),
         ("a", "k", "second"),

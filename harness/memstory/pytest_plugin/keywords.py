@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import pytest
-from _pytest.mark import KeywordMatcher, MarkMatcher
-from _pytest.mark.expression import Expression
 
 
 class Selection:
@@ -14,10 +13,12 @@ class Selection:
 
     def __init__(self, config: pytest.Config) -> None:
         """Read them. One that is wrong selects all here, and ends the session where pytest reads it."""
+        # pytest has no public word for what they mean to it; its own plugin for them is asked, so that both are one.
+        self._own = cast("Any", config.pluginmanager.get_plugin("mark"))
         keywords, marks = config.getoption("keyword").lstrip(), config.getoption("markexpr")
         try:
-            self._keywords = Expression.compile(keywords) if keywords else None
-            self._marks = Expression.compile(marks) if marks else None
+            self._keywords = self._own.Expression.compile(keywords) if keywords else None
+            self._marks = self._own.Expression.compile(marks) if marks else None
         except SyntaxError:
             self._keywords = self._marks = None
 
@@ -38,7 +39,8 @@ class Selection:
                     yield place
 
     def _has_keywords(self, item: pytest.Item) -> bool:
-        return self._keywords is None or self._keywords.evaluate(KeywordMatcher.from_item(item))
+        return self._keywords is None or bool(self._keywords.evaluate(self._own.KeywordMatcher.from_item(item)))
 
     def _has_marks(self, item: pytest.Item) -> bool:
-        return self._marks is None or self._marks.evaluate(MarkMatcher.from_markers(item.iter_markers()))
+        matcher = self._own.MarkMatcher.from_markers
+        return self._marks is None or bool(self._marks.evaluate(matcher(item.iter_markers())))

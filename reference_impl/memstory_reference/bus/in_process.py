@@ -103,7 +103,7 @@ class InProcessBus:
 
     async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
         """Return the reply; NoRespondersError at once without a listener, TimeoutError without an answer."""
-        with self._replies.expected(envelope, reply_subject) as reply:
+        with self._replies.await_reply(envelope, reply_subject) as reply:
             if not self._groups(check_subject(envelope.subject)):
                 raise NoRespondersError(f"nobody listens on {envelope.subject}")
             self._publish(envelope)
@@ -149,7 +149,7 @@ class InProcessBus:
         known = self._by_subject.get(subject)
         if known is None:
             tokens = subject.split(".")
-            known = _grouped([one for one in self._subscriptions if matches(one.pattern, tokens)])
+            known = _groups_of([one for one in self._subscriptions if matches(one.pattern, tokens)])
             # Subjects come from outside too: what is remembered of them is bounded.
             if len(self._by_subject) >= self._limits.logged_messages:
                 self._by_subject.clear()
@@ -173,7 +173,7 @@ class InProcessBus:
         )
 
 
-def _grouped(subscriptions: Sequence[_InProcessSubscription]) -> tuple[_Group, ...]:
+def _groups_of(subscriptions: Sequence[_InProcessSubscription]) -> tuple[_Group, ...]:
     queues = {one.queue for one in subscriptions if one.queue is not None}
     alone = [(one,) for one in subscriptions if one.queue is None]
     return (*alone, *(tuple(one for one in subscriptions if one.queue == queue) for queue in sorted(queues)))

@@ -18,7 +18,7 @@ class Replies:
         self._waiting: dict[tuple[str, str, str], asyncio.Future[Envelope]] = {}
 
     @contextmanager
-    def expected(self, request: Envelope, reply_subject: str) -> Iterator[asyncio.Future[Envelope]]:
+    def await_reply(self, request: Envelope, reply_subject: str) -> Iterator[asyncio.Future[Envelope]]:
         """Await the reply to `request`; InputError for a request that no reply could be tied to."""
         if not request.request_id:
             raise InputError("bus: a request needs a request_id, or its reply could not be recognised")

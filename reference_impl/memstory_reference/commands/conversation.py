@@ -89,9 +89,9 @@ class Conversation:
             ),
             Command(usage="/status", help="how much is remembered, and how", act=self._status, needs="inspect.status"),
             Command(
-                usage="/good", help="rate the last answer: found before others", act=self._rated(1), needs="job.rate"
+                usage="/good", help="rate the last answer: found before others", act=self._rate(1), needs="job.rate"
             ),
-            Command(usage="/bad", help="rate it: found after others", act=self._rated(-1), needs="job.rate"),
+            Command(usage="/bad", help="rate it: found after others", act=self._rate(-1), needs="job.rate"),
             Command(usage="/run JOB NAME=VALUE", help=f"a job of the memory: {self._jobs()}", act=self._run),
             Command(
                 usage="/end",
@@ -172,7 +172,7 @@ class Conversation:
     async def _status(self, _: str) -> None:
         self.speech.aside(self.memory.status_line(await self.memory.inspect("status", {}, self.scope)))
 
-    def _rated(self, value: int) -> Callable[[str], Awaitable[None]]:
+    def _rate(self, value: int) -> Callable[[str], Awaitable[None]]:
         async def rate(_: str) -> None:
             is_kept = await self.memory.run("rate", {"value": value}, self.scope)
             self.speech.aside("Rated." if is_kept else "That turn is not remembered, so there is nothing to rate.")

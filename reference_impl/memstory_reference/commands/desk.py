@@ -102,12 +102,12 @@ class Desk:
             return await self.scope()
         return Scope(user=checked_owner(self.owner), session=self.session)
 
-    async def listed(self, kind: str | None, *, archived: bool = False) -> list[Row]:
+    async def list_rows(self, kind: str | None, *, archived: bool = False) -> list[Row]:
         """Return what is remembered, of one kind or of all; with `archived` what is kept and no longer found, too."""
 
         async def rows(scope: Scope) -> list[Row]:
             found = await self.memory.list(scope, [kind] if kind else [])
-            kept = await self.memory.archived(scope) if archived else ()
+            kept = await self.memory.list_archived(scope) if archived else ()
             shelved = [one for one in kept if kind in (None, one.kind)]
             return [*_rows(scope, found), *_rows(scope, shelved, archived=True)]
 
@@ -118,7 +118,7 @@ class Desk:
         scope = await self.scope()
         return _rows(scope, await self.memory.search(Query(text=text, top_k=top_k, min_score=min_score), scope))
 
-    async def named(self, names: Sequence[str]) -> Sequence[Row]:
+    async def find_rows(self, names: Sequence[str]) -> Sequence[Row]:
         """Return the memories of these keys, ids or beginnings of ids, each once; InputError if one is unknown."""
         scope = await self.scope()
         found = [await row_named(self.memory, name, scope) for name in names]
@@ -198,7 +198,7 @@ class Desk:
 async def row_named(memory: SystemMemory, name: str, scope: Scope) -> Row:
     """Return the memory of this key, id or beginning of an id; InputError if there is none, or more than one."""
     living = _rows(scope, await memory.list(scope))
-    every = [*living, *_rows(scope, await memory.archived(scope), archived=True)]
+    every = [*living, *_rows(scope, await memory.list_archived(scope), archived=True)]
     # What replaced another has its key.
     exact = [row for row in living if name == row["topic"]] or [row for row in every if name == row["id"]]
     if not exact and "get.key" in memory.operations:

@@ -39,7 +39,7 @@ Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
 
 async def list_memories(parsed: argparse.Namespace, desk: Desk) -> int:
     """Print all of an owner's memories, or all owners'."""
-    rows = await desk.listed(parsed.kind, archived=parsed.archived)
+    rows = await desk.list_rows(parsed.kind, archived=parsed.archived)
     print_rows(rows, is_json=parsed.json, for_none="Nothing is remembered.")
     return 0
 
@@ -53,7 +53,7 @@ async def search_memories(parsed: argparse.Namespace, desk: Desk) -> int:
 
 async def show_memory(parsed: argparse.Namespace, desk: Desk) -> int:
     """Print one memory in full."""
-    (row,) = await desk.named([parsed.name])
+    (row,) = await desk.find_rows([parsed.name])
     print_text(json_text(row, indent=2) if parsed.json else row_page(row))
     return 0
 
@@ -64,9 +64,9 @@ async def forget_memories(parsed: argparse.Namespace, desk: Desk) -> int:
         raise InputError("memory forget: name what to forget, or say --all")
     if parsed.everything:
         await desk.scope()
-        rows: Sequence[Tree] = await desk.listed(None, archived=True)
+        rows: Sequence[Tree] = await desk.list_rows(None, archived=True)
     else:
-        rows = await desk.with_repeats(await desk.named(parsed.names))
+        rows = await desk.with_repeats(await desk.find_rows(parsed.names))
     if not parsed.yes and rows and not is_confirmed(rows):
         sys.stderr.write("Nothing was forgotten.\n")
         return NOTHING_DONE
@@ -158,7 +158,7 @@ async def move_memories(parsed: argparse.Namespace, desk: Desk) -> int:
     """Take memories out of use without deleting them, or use them again."""
     is_back = parsed.action == "restore"
     done, why_not = ("restored", "is not archived") if is_back else ("archived", "is not active")
-    ids = [row["id"] for row in await desk.named(parsed.names)]
+    ids = [row["id"] for row in await desk.find_rows(parsed.names)]
     moved = [one for one in ids if any((await desk.run(parsed.action, {"id": one})).values())]
     for one in ids:
         if one not in moved:
@@ -179,7 +179,7 @@ async def purge_memories(parsed: argparse.Namespace, desk: Desk) -> int:
 
 async def rate_memory(parsed: argparse.Namespace, desk: Desk) -> int:
     """Rate one memory."""
-    (row,) = await desk.named([parsed.name])
+    (row,) = await desk.find_rows([parsed.name])
     is_rated = await desk.memory.feedback(Ref(id=row["id"]), parsed.value, await desk.scope())
     print_text(json_text({"rated": is_rated}) if parsed.json else "Rated.")
     return 0

@@ -52,7 +52,7 @@ class MemoryWeb:
             ("DELETE", one, self._delete),
         ]
         named = [("POST", f"{one}/{job}", self._done_with_one(job)) for job in _OF_ONE if job in self._jobs]
-        rest = [("POST", f"{ROOT}/{job}", self._done(job)) for job in self._jobs if job not in (*_OF_ONE, "forget")]
+        rest = [("POST", f"{ROOT}/{job}", self._run_job(job)) for job in self._jobs if job not in (*_OF_ONE, "forget")]
         return [*own, *named, *rest]
 
     async def _status(self, args: Arguments) -> Tree:
@@ -72,7 +72,7 @@ class MemoryWeb:
         most = checked_count(_number(args.get("limit", MOST)), "limit", 1, MOST)
         found = list(await self._memory.list(scope, kinds))
         if args.get("archived") in (True, "true", "1"):
-            found += [hit for hit in await self._memory.archived(scope) if not kinds or hit.kind in kinds]
+            found += [hit for hit in await self._memory.list_archived(scope) if not kinds or hit.kind in kinds]
         return {"memories": [self._memory.view(hit) for hit in found[:most]], "total": len(found)}
 
     async def _add(self, args: Arguments) -> Tree:
@@ -103,21 +103,21 @@ class MemoryWeb:
         return {"forgotten": [hit.id for hit in done.gone], "mentions": [hit.id for hit in done.mentions]}
 
     async def _get(self, args: Arguments) -> Tree:
-        return self._memory.view(await self._found(args))
+        return self._memory.view(await self._find(args))
 
     async def _edit(self, args: Arguments) -> Tree:
-        hit = await self._found(args)
+        hit = await self._find(args)
         changes, allowed = args.get("content"), self._memory.view(hit)["editable"]
         if not isinstance(changes, dict) or not changes or not set(changes) <= set(allowed):
             raise InputError(f"content must be an object with one or more of {', '.join(allowed)}")
         return self._memory.view(await self._memory.edit(hit, changes, _owner(args)))
 
     async def _delete(self, args: Arguments) -> Tree:
-        hit = await self._found(args)
+        hit = await self._find(args)
         await self._memory.delete(Ref(id=hit.id), _owner(args))
         return {"deleted": hit.id}
 
-    def _done(self, job: str) -> Callable[[Arguments], Awaitable[Tree]]:
+    def _run_job(self, job: str) -> Callable[[Arguments], Awaitable[Tree]]:
         async def run(args: Arguments) -> Tree:
             given = {name: value for name, value in args.items() if name not in ("user_id", "session_id")}
             report = await self._memory.run(job, given, _scope(args))
@@ -127,12 +127,12 @@ class MemoryWeb:
 
     def _done_with_one(self, job: str) -> Callable[[Arguments], Awaitable[Tree]]:
         async def run(args: Arguments) -> Tree:
-            hit = await self._found(args)
+            hit = await self._find(args)
             return {_OF_ONE[job]: await self._memory.run(job, {"id": hit.id}, _owner(args))}
 
         return run
 
-    async def _found(self, args: Arguments) -> Hit:
+    async def _find(self, args: Arguments) -> Hit:
         hit = await self._memory.get(Ref(id=_text(args, "id")), _owner(args))
         if hit is None:
             raise NotFoundError(f"this owner has no memory {args['id']!r:.80}")

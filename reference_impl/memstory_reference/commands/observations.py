@@ -38,7 +38,7 @@ async def search(service: ObservationService, options: argparse.Namespace) -> in
         sys.stdout.write((context or NOTHING_FOUND) + "\n")
         return 0
     found = await service.search(options.task, options.owner, options.top_k)
-    rows = [_explained(entry) for entry in found]
+    rows = [_explanation(entry) for entry in found]
     headers = ("run", "title", "sim", "qual", "q_adjust", "rank", "found by")
     data = [{**_json(entry.observation), **asdict(entry.rank)} for entry in found]
     _print(options, rows, headers, data, NOTHING_FOUND)
@@ -129,7 +129,7 @@ async def _with_service(work: Work, options: argparse.Namespace) -> int:
         await service.close()
 
 
-def _explained(entry: RankedObservation) -> tuple[str, ...]:
+def _explanation(entry: RankedObservation) -> tuple[str, ...]:
     numbers = (entry.rank.sim, entry.rank.qual, entry.rank.q_adjust, entry.rank.rank)
     by = "words" if entry.by_keyword else "meaning"
     return (entry.observation.id, entry.observation.title, *(f"{number:.4f}" for number in numbers), by)

@@ -103,9 +103,9 @@ async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> Lay
     async with AsyncExitStack() as opened:
         memory = await open_postgres(place, model=embedder.model if embedder else MODEL_OF_NONE)
         opened.push_async_callback(memory.aclose)
-        crisis = await open_log(place.beside("audit"), CRISES)
+        crisis = await open_log(place.sibling("audit"), CRISES)
         opened.push_async_callback(crisis.aclose)
-        feedback = await open_log(place.beside("feedback"), FEEDBACK)
+        feedback = await open_log(place.sibling("feedback"), FEEDBACK)
         opened.pop_all()
     return LayersStores(memory=memory, crisis=crisis, feedback=feedback, shared=True)
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.vector_stores import Wrap, drop_damaged, open_store, unwrapped
+from memstory_reference.composition.vector_stores import Wrap, drop_damaged, no_wrap, open_store
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.observations.observations_store import EMBEDDED_FILE
@@ -32,7 +32,7 @@ async def open_observations(
     clock: Clock,
     new_id: NewId,
     config: ObservationsConfig,
-    wrap: Wrap = unwrapped,
+    wrap: Wrap = no_wrap,
 ) -> ObservationService:
     """Open the observations in `folder`, both indexes in step; without a chat model they are summarised by rules.
 

@@ -62,7 +62,7 @@ TextListener = Callable[[str], None]
 class Settings(ModelSettings, Protocol):
     """What an operator decides about a memory."""
 
-    def changed(self, values: Mapping[str, Tree], where: str) -> Self:
+    def merge(self, values: Mapping[str, Tree], where: str) -> Self:
         """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
         ...
 
@@ -116,7 +116,7 @@ class MemorySystem:
     def settings(self, file: Path | None, changes: Mapping[str, Tree], where: str) -> Settings:
         """Return the defaults, then what `file` says, then `changes`; `where` names those in an error."""
         settings: Settings = self.kind.default() if file is None else self.kind.read(file)
-        return settings.changed(changes, where)
+        return settings.merge(changes, where)
 
     async def open(self, settings: Settings, models: Models) -> SystemMemory:
         """Open the memory."""
@@ -131,7 +131,7 @@ class MemorySystem:
         try:
             return await self.open(settings, Models(is_idle=True))
         except OtherModelError as other:
-            made_with = settings.changed({"embedding_model": other.model}, "the store")
+            made_with = settings.merge({"embedding_model": other.model}, "the store")
             return await self.open(made_with, Models(is_idle=True, made_with=other.model))
 
     def is_stored(self, settings: Settings) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.vector_stores import Wrap, open_store, postgres_place, unwrapped
+from memstory_reference.composition.vector_stores import Wrap, no_wrap, open_store, postgres_place
 from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
 from memstory_reference.setting_rules import POSTGRES
@@ -47,7 +47,7 @@ async def open_topics(
     chat: ChatModel,
     clock: Clock | None = None,
     new_id: NewId = random_id,
-    wrap: Wrap = unwrapped,
+    wrap: Wrap = no_wrap,
     bus: Bus | None = None,
     place: PostgresPlace | None = None,
 ) -> TopicsSystem:

@@ -23,7 +23,7 @@ COLLECTIONS = "collections"
 """The part of a folder that Chroma's own persistence has."""
 
 
-def unwrapped(store: VectorStore) -> VectorStore:
+def no_wrap(store: VectorStore) -> VectorStore:
     """Return `store` itself: what `wrap` does where nothing is put around a store."""
     return store
 

@@ -62,12 +62,12 @@ class Database:
         self.file = file
         self._lost: Mapping[str, int] = {}
         self._left_out = set[object]()
-        self.lane = SerialThread(str(file), self._translated)
+        self.lane = SerialThread(str(file), self._translate_errors)
         is_checked = schema is not None and _is_to_check(file)
         if schema is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
         place = file if schema is not None else f"{file.absolute().as_uri()}?immutable=1"
-        with self._translated():
+        with self._translate_errors():
             self._db = sqlite3.connect(place, uri=schema is None, check_same_thread=False, isolation_level=None)
             self._db.row_factory = sqlite3.Row
             try:
@@ -88,7 +88,7 @@ class Database:
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Run one statement; UnavailableError where the file cannot be read or written."""
-        with self._translated():
+        with self._translate_errors():
             return self._db.execute(sql, parameters)
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[sqlite3.Row]:
@@ -99,14 +99,14 @@ class Database:
         """Yield what `rows` returns, so many at once."""
         cursor, done = self.execute(sql, parameters), 0
         while True:
-            with self._translated():
+            with self._translate_errors():
                 try:
                     part = cursor.fetchmany(size)
                 except sqlite3.OperationalError as problem:
                     if self._db.text_factory is not str or not str(problem).startswith(_NO_UTF8):
                         raise
                     # Not from the beginning: to decode in Python takes longer.
-                    self._db.text_factory = _decoded
+                    self._db.text_factory = _decode
                     cursor = self._db.execute(sql, parameters)
                     part = list(islice(cursor, done, done + size))
             if not part:
@@ -114,7 +114,7 @@ class Database:
             done += len(part)
             yield part
 
-    def lost(self, *tables: str) -> int:
+    def count_lost(self, *tables: str) -> int:
         """Return how many rows of these tables some read lacks, by what was found when the file was opened."""
         return sum(self._lost.get(table, 0) for table in tables)
 
@@ -127,7 +127,7 @@ class Database:
 
     def executemany(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Run one statement for each row."""
-        with self._translated():
+        with self._translate_errors():
             self._db.executemany(sql, rows)
 
     @contextmanager
@@ -201,7 +201,7 @@ class Database:
         LOG.warning("%s: taken over from an earlier version of memstory (schema %s, now %s)", self.file, found, wanted)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.DatabaseError, UnicodeDecodeError) as problem:
@@ -218,7 +218,7 @@ class Database:
             ) from problem
 
 
-def _decoded(raw: bytes) -> str | bytes:
+def _decode(raw: bytes) -> str | bytes:
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -242,13 +242,13 @@ def _lost_rows(db: sqlite3.Connection, findings: Sequence[str]) -> dict[str, int
     for table in tables:
         indexes = db.execute("SELECT name FROM pragma_index_list(?) WHERE NOT partial", (table,)).fetchall()
         ways = ["NOT INDEXED", *(f'INDEXED BY "{name}"' for (name,) in indexes)]
-        reached = [_reached(db, f'SELECT 1 FROM "{table}" {way}') for way in ways]  # noqa: S608  (the schema's own names)
+        reached = [_count_reachable(db, f'SELECT 1 FROM "{table}" {way}') for way in ways]  # noqa: S608  (the schema's own names)
         if number := max(max(reached) - min(reached), len(without_entry[table])):
             lost[table] = number
     return lost
 
 
-def _reached(db: sqlite3.Connection, sql: str) -> int:
+def _count_reachable(db: sqlite3.Connection, sql: str) -> int:
     """Return how many rows come before the end, or before a page that cannot be read."""
     number = 0
     with suppress(sqlite3.DatabaseError):

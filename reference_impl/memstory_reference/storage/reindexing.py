@@ -75,20 +75,20 @@ async def reindex(folder: Path, files: Sequence[EmbeddedFile], derived: Sequence
     ready: list[tuple[Path, Path]] = []
     try:
         for one in files:
-            for file in _named(folder, one.name):
+            for file in _files(folder, one.name):
                 part = parts / file.name
                 _copy(file, part)
-                number += await _embedded(part, one, checked)
+                number += await _embed_file(part, one, checked)
                 ready.append((part, file))
         if not ready:
             raise InputError(f"{folder}: open it once with the model that made it")
-        _replace(ready, [found for name in derived for found in _named(folder, name)])
+        _replace(ready, [found for name in derived for found in _files(folder, name)])
     finally:
         shutil.rmtree(parts, ignore_errors=True)
     return number
 
 
-async def _embedded(part: Path, file: EmbeddedFile, embedder: CheckedEmbedder) -> int:
+async def _embed_file(part: Path, file: EmbeddedFile, embedder: CheckedEmbedder) -> int:
     version = {} if file.version is None else {"schema": file.version}
     database = Database(part, schema=file.schema, about=version, migrations=file.migrations)
     try:
@@ -119,7 +119,7 @@ async def _embed(database: Database, table: EmbeddedTable, embedder: CheckedEmbe
     return len(texts)
 
 
-def _named(folder: Path, name: str) -> list[Path]:
+def _files(folder: Path, name: str) -> list[Path]:
     return sorted(folder.glob(name))
 
 

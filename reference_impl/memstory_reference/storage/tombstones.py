@@ -46,12 +46,12 @@ class Tombstones:
 
     def bury(self, owner: str, texts: Iterable[str]) -> None:
         """Keep `texts` away from now on: each sentence of them, and each identifier."""
-        self._write(owner, {self._digest(one) for text in texts for one in _told(text, is_buried=True)})
+        self._write(owner, {self._digest(one) for text in texts for one in _statements(text, is_buried=True)})
 
     def reason(self, owner: str, text: str) -> str | None:
         """Return why a text must not be kept: it tells again what this owner had forgotten for good."""
         marks = self._marks.get(owner)
-        is_known = marks is not None and any(self._digest(one) in marks for one in _told(text))
+        is_known = marks is not None and any(self._digest(one) in marks for one in _statements(text))
         return REASON if is_known else None
 
     def guard(self, owner: str, guard: Guard | None) -> Guard:
@@ -104,7 +104,7 @@ class NoTombstones(Tombstones):
         raise InputError("this memory has no folder, so it cannot forget permanently: delete without 'durable'")
 
 
-def _told(text: str, *, is_buried: bool = False) -> Iterator[str]:
+def _statements(text: str, *, is_buried: bool = False) -> Iterator[str]:
     """Yield what a text tells: itself, its sentences (of what is buried: those that say something), its identifiers."""
     yield _plain(text)
     for line in (_SPEAKER.sub("", line) for line in text.splitlines()):

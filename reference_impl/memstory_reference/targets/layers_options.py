@@ -43,7 +43,7 @@ def layers_options(env: Environment) -> LayersOptions:
     if store not in STORES:
         raise InputError(f"options: store is {store!r:.80}; allowed: {', '.join(STORES)}")
     return LayersOptions(
-        config=LayersConfig().changed({name: env.options[name] for name in CONFIG if name in env.options}, "options"),
+        config=LayersConfig().merge({name: env.options[name] for name in CONFIG if name in env.options}, "options"),
         mode=parse_mode(mode),
         anonymous=frozenset(anonymous),
         store=store,

@@ -41,10 +41,10 @@ class ManagerTarget(FolderTarget):
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: value for name, value in env.options.items() if name in SETTINGS}
-        self._settings = ManagerSettings.default().changed(given, "options")
+        self._settings = ManagerSettings.default().merge(given, "options")
         return super()._ports_of(env)
 
-    async def _opened(self, folder: Path) -> ManagerMemory:
+    async def _open_folder(self, folder: Path) -> ManagerMemory:
         in_postgres = self._settings.store == POSTGRES
         system = await open_manager(
             self._settings,

@@ -25,7 +25,7 @@ class ObservationsTarget(SystemTarget):
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: env.options[name] for name in CONFIG if name in env.options}
-        self._config = ObservationsConfig().changed(given, "options")
+        self._config = ObservationsConfig().merge(given, "options")
         return super()._ports_of(env)
 
     async def _open_memory(self, workspace: Path) -> ObservationsMemory:

@@ -72,16 +72,16 @@ def openai(model: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
 def _without_more(name: str, more: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     if more:
         raise SetupError(f"the embedder '{name}' takes no name behind a colon, as in '{name}:{more}'")
-    return _offered(name, options)
+    return _offer(name, options)
 
 
 def _on_a_server(kind: str, model: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     if not model:
         raise SetupError(f"embedder={kind} names no model; allowed: {kind}MODEL")
-    return _offered(f"{kind}{model}", options)
+    return _offer(f"{kind}{model}", options)
 
 
-def _offered(name: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
+def _offer(name: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     host = options.get("ollama_host")
     with harness_errors():
         return OfferedEmbedder(make_embedder(name, ollama_host=ollama_host() if host is None else str(host)))

@@ -61,7 +61,7 @@ class PipelineTarget(SystemTarget):
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: env.options[name] for name in CONFIG if name in env.options}
-        self._config = PipelineConfig().changed(given, "options")
+        self._config = PipelineConfig().merge(given, "options")
         reranker: Tree = env.options.get("reranker")
         bundled: Mapping[Tree, Callable[[], Reranker]] = {REVERSED: ReversedReranker, UNAVAILABLE: UnavailableReranker}
         self._reranker = bundled[reranker]() if reranker in bundled else make_reranker(reranker)

@@ -56,7 +56,7 @@ class CasesPostgres:
         schema = f"{PREFIX}{digest}"
         if self._url is None:
             _refuse_without_server()
-            self._latest = PostgresPlace(url=await self._started(), schema=schema)
+            self._latest = PostgresPlace(url=await self._start(), schema=schema)
             return self._latest
         try:
             place = PostgresPlace(url=parse_place(self._url).url, schema=schema)
@@ -66,7 +66,7 @@ class CasesPostgres:
         self._latest = place
         return place
 
-    async def _started(self) -> str:
+    async def _start(self) -> str:
         if self._own is None:
             raise SetupError(f"a private server needs a factory that was started; or set {VARIABLE}")
         async with self._starting:

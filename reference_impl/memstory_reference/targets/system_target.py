@@ -69,7 +69,7 @@ class SystemTarget(Target):
         kind = getattr(cls, "memory_class", Memory)
         for name in FORWARDED:
             if name not in vars(cls) and getattr(kind, name) is not getattr(Memory, name):
-                setattr(cls, name, _forwarded(name))
+                setattr(cls, name, _forward(name))
 
     def __init__(self, make_embedder: MakeEmbedder) -> None:
         self._make_embedder = make_embedder
@@ -139,7 +139,7 @@ class SystemTarget(Target):
             "chat": self._ports.chat.name if self._has_model else BY_RULES,
             "store": self._memory.store_name,
             MADE_BY: "memstory",
-            **({"unreadable": f"{lost} rows of a damaged file"} if (lost := await self._memory.lost()) else {}),
+            **({"unreadable": f"{lost} rows of a damaged file"} if (lost := await self._memory.count_lost()) else {}),
         }
 
     async def fault(self, part: str, mode: str) -> None:
@@ -188,11 +188,11 @@ class FolderTarget(SystemTarget):
     folder: ClassVar[str]
 
     @abstractmethod
-    async def _opened(self, folder: Path) -> SystemMemory:
+    async def _open_folder(self, folder: Path) -> SystemMemory:
         """Return the memory of `folder`."""
 
     async def _open_memory(self, workspace: Path) -> SystemMemory:
-        return await self._opened(workspace / self.folder)
+        return await self._open_folder(workspace / self.folder)
 
     async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
         """Close, copy, open the copy and see that it holds the same, go on with the original."""
@@ -203,11 +203,11 @@ class FolderTarget(SystemTarget):
         await self._memory.close()
         try:
             copy_folder(workspace / self.folder, workspace / str(folder))
-            opened = await self._opened(workspace / str(folder))
+            opened = await self._open_folder(workspace / str(folder))
             copied = await opened.list(scope)
             await opened.close()
         finally:
-            self._memory = await self._opened(workspace / self.folder)
+            self._memory = await self._open_folder(workspace / self.folder)
         return {"memories": len(copied), "equal": copied == original}
 
 
@@ -257,7 +257,7 @@ def check_options(options: Mapping[str, Tree], known: Sequence[str]) -> None:
             )
 
 
-def _forwarded(name: str) -> Callable[..., Any]:
+def _forward(name: str) -> Callable[..., Any]:
     """Return the operation `name` of the memory behind a target."""
 
     @wraps(getattr(Memory, name))

@@ -52,7 +52,7 @@ def topics_options(options: Mapping[str, Json], *, has_vectors: bool) -> TopicsO
     values = {name: value for name, value in options.items() if name in SETTINGS}
     if "embedder" in options:
         values["embedding_model"] = options["embedder"]
-    settings = TopicsSettings.default().changed(values, "options")
+    settings = TopicsSettings.default().merge(values, "options")
     bus = options.get("bus", IN_PROCESS)
     if bus not in BUSES:
         raise InputError(f"options: bus {bus!r:.80} is not allowed; allowed: {', '.join(BUSES)}")

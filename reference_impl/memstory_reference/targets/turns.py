@@ -40,7 +40,7 @@ class TurnsTarget(FolderTarget):
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: env.options[name] for name in CONFIG if name in env.options}
         # Texts that a story gives vectors for are embedded as they are.
-        self._config = TurnsConfig(cleaning=not env.vectors).changed(given, "options")
+        self._config = TurnsConfig(cleaning=not env.vectors).merge(given, "options")
         self._store = text_option(env, "store", SQLITE)
         if self._store not in STORES:
             raise InputError(f"options: store is {self._store!r:.80}; allowed: {', '.join(STORES)}")
@@ -54,9 +54,9 @@ class TurnsTarget(FolderTarget):
         return {**about, HELD: str(await self._memory.count(Scope(user=self._env.owner)))}
 
     async def _open_memory(self, workspace: Path) -> TurnsMemory:
-        return await self._opened(self._own if isinstance(self._own, Path) else workspace / self.folder)
+        return await self._open_folder(self._own if isinstance(self._own, Path) else workspace / self.folder)
 
-    async def _opened(self, folder: Path) -> TurnsMemory:
+    async def _open_folder(self, folder: Path) -> TurnsMemory:
         place, server = None, self._postgres.name
         if isinstance(self._own, PostgresPlace):
             place, server = self._own, f"schema {self._own.schema}"

@@ -48,7 +48,7 @@ def split_chunks(
     pieces: list[_Piece] = []
     for paragraph in _paragraphs(text):
         pieces += _pieces(paragraph, lambda part: count(part) <= max_tokens)
-    return _merged(pieces, max_tokens, min_tokens, count)
+    return _merge(pieces, max_tokens, min_tokens, count)
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -59,17 +59,17 @@ def _paragraphs(text: str) -> Iterator[str]:
             current += block.text
             continue
         if current and block.text.startswith("\n"):
-            yield from _kept(current)
+            yield from _stripped_part(current)
             current = ""
         first, *others = _BLANK_LINES.split(block.text)
         current += first
         for other in others:
-            yield from _kept(current)
+            yield from _stripped_part(current)
             current = other
-    yield from _kept(current)
+    yield from _stripped_part(current)
 
 
-def _kept(paragraph: str) -> Iterator[str]:
+def _stripped_part(paragraph: str) -> Iterator[str]:
     if paragraph.strip():
         yield paragraph.strip("\n")
 
@@ -81,9 +81,9 @@ def _pieces(paragraph: str, fits: Fits) -> list[_Piece]:
     before = "\n\n"
     for block in blocks(paragraph):
         if block.is_fence:
-            parts = [block.text] if fits(block.text.rstrip()) else _packed(block.text, _CODE, fits)
+            parts = [block.text] if fits(block.text.rstrip()) else _pack(block.text, _CODE, fits)
         else:
-            parts = [part for unit in sentence_units(block.text) for part in _packed(unit, _PROSE[1:], fits)]
+            parts = [part for unit in sentence_units(block.text) for part in _pack(unit, _PROSE[1:], fits)]
         for part in parts:
             stripped = part.rstrip() if block.is_fence else part.strip()
             if stripped:
@@ -97,7 +97,7 @@ def _space_behind(part: str) -> str:
     return "\n" if "\n" in space else space[:1]
 
 
-def _packed(text: str, levels: Sequence[Units], fits: Fits) -> list[str]:
+def _pack(text: str, levels: Sequence[Units], fits: Fits) -> list[str]:
     """Return parts that fit, as long as they can be, cut at the coarsest level that will do."""
     if fits(text.strip()) or not levels:
         return [text]
@@ -106,7 +106,7 @@ def _packed(text: str, levels: Sequence[Units], fits: Fits) -> list[str]:
     start = 0
     while start < len(units):
         stop = _farthest(units, start, fits)
-        parts += _packed("".join(units[start:stop]), levels[1:], fits)
+        parts += _pack("".join(units[start:stop]), levels[1:], fits)
         start = stop
     return parts
 
@@ -127,7 +127,7 @@ def _farthest(units: Sequence[str], start: int, fits: Fits) -> int:
     return low
 
 
-def _merged(pieces: Sequence[_Piece], max_tokens: int, min_tokens: int, count: Callable[[str], int]) -> list[str]:
+def _merge(pieces: Sequence[_Piece], max_tokens: int, min_tokens: int, count: Callable[[str], int]) -> list[str]:
     """Join a short piece with what follows, else with what came before, else leave it short."""
     merged: list[_Piece] = []
     index = 0

@@ -34,7 +34,7 @@ def blocks(text: str) -> list[Block]:
 
     for line in _LINE.findall(text):
         if not fence:
-            fence = _opened(line)
+            fence = _opening(line)
             if fence:
                 flush(is_fence=False)
             held.append(line)
@@ -54,7 +54,7 @@ def prose(text: str) -> str:
     return "".join(block.text for block in blocks(text) if not block.is_fence)
 
 
-def _opened(line: str) -> str:
+def _opening(line: str) -> str:
     """Return the marks that open a fence, or an empty text; as CommonMark has it, backticks admit none behind them."""
     opening = _OPENING.match(line)
     if opening is None or (opening[1][0] == "`" and "`" in opening[2]):

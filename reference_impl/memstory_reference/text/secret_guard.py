@@ -89,12 +89,12 @@ class SecretPolicy:
 
     def redact(self, *texts: str, readings: Sequence[str] = ()) -> list[str]:
         """Return texts of one talk, which goes on: as `admit` does, and without secrets where `admit` refuses them."""
-        found = self._found([*texts, *readings])
+        found = self._find([*texts, *readings])
         values = {text[start:end]: kind for text, one in found.items() for kind, start, end in one}
         if not values:
             return list(texts)
         LOG.warning("a text is kept without %s", _in_words(self._kinds(found)))
-        return [_without(text, found[text], values) for text in texts]
+        return [_remove_secrets(text, found[text], values) for text in texts]
 
     def admit_with(self, text: str, metadata: Mapping[str, Tree]) -> tuple[str, dict[str, Tree]]:
         """Return a text with its metadata as they may be kept; a name in the metadata may tell that its value is one.
@@ -113,7 +113,7 @@ class SecretPolicy:
         >>> SecretPolicy().admit_key("user.api_key_sk_live_4f9a8b7c6d5e4f3a", "my API key, sk-live-4f9a8b7c6d5e4f3a")
         'user.api_key_secret'
         """
-        for _, start, end in self._found([text])[text]:
+        for _, start, end in self._find([text])[text]:
             letters = [re.escape(one) for one in re.findall(r"[^\W_]+", text[start:end])]
             if sum(map(len, letters)) >= _LEAST_REPEATED:
                 key = re.sub(r"[\W_]*".join(letters), "secret", key, flags=re.IGNORECASE)
@@ -128,12 +128,12 @@ class SecretPolicy:
             return str(refusal)
         return None
 
-    def _found(self, texts: Iterable[str]) -> dict[str, list[tuple[Kind, int, int]]]:
+    def _find(self, texts: Iterable[str]) -> dict[str, list[tuple[Kind, int, int]]]:
         is_kept = self.secrets == SecretAction.KEEP
         return {text: [] if is_kept else secrets_in(text, keep_pins=self.keep_pins) for text in texts}
 
     def _kinds(self, texts: Iterable[str]) -> list[Kind]:
-        return list(dict.fromkeys(kind for one in self._found(texts).values() for kind, _, _ in one))
+        return list(dict.fromkeys(kind for one in self._find(texts).values() for kind, _, _ in one))
 
 
 def secrets_in(text: str, *, keep_pins: bool = True) -> list[tuple[Kind, int, int]]:
@@ -184,7 +184,7 @@ def is_notice(text: str) -> bool:
     return _NOTICE.search(text) is not None and not re.search(r"\w", _NOTICE.sub("", text))
 
 
-def _without(text: str, found: Sequence[tuple[Kind, int, int]], values: Mapping[str, Kind]) -> str:
+def _remove_secrets(text: str, found: Sequence[tuple[Kind, int, int]], values: Mapping[str, Kind]) -> str:
     """Return a text without its own secrets, and without those of the other texts where they stand as whole words."""
     cuts = [0, *(place for _, start, end in found for place in (start, end)), len(text)]
     pieces = [text[start:end] for start, end in pairwise(cuts)]

@@ -43,7 +43,7 @@ class Words:
     def __or__(self, other: Words) -> Words:
         return Words(" ".join((*self.entries, *other.entries)))
 
-    def within(self, text: str) -> bool:
+    def occurs_in(self, text: str) -> bool:
         """Say whether one of the words is in a text."""
         return self._alone.search(text) is not None
 
@@ -64,7 +64,7 @@ class Frame:
 
     def find(self, clause: str) -> re.Match[str] | None:
         """Return where the frame is in a clause, None without it or beside words that turn its meaning."""
-        if self._unless is not None and self._unless.within(clause):
+        if self._unless is not None and self._unless.occurs_in(clause):
             return None
         return self._pattern.search(clause)
 

@@ -68,7 +68,7 @@ class GeneratorAgent:
 
     async def start(self) -> None:
         """Hear `query.received` from now on."""
-        self._subscription = await self._bus.subscribe(QUERY_RECEIVED, self._heard, name=NAME)
+        self._subscription = await self._bus.subscribe(QUERY_RECEIVED, self._on_message, name=NAME)
 
     async def stop(self) -> None:
         """Hear no more; what is being answered is finished."""
@@ -150,7 +150,7 @@ class GeneratorAgent:
             )
         )
 
-    async def _heard(self, envelope: Envelope) -> None:
+    async def _on_message(self, envelope: Envelope) -> None:
         payload = envelope.payload
         query, session, query_id = payload.get("query"), payload.get("session_id"), payload.get("query_id")
         if not isinstance(query, str) or not isinstance(session, str):

@@ -56,7 +56,9 @@ class ToolServer:
                 tool_request(name), self._answerer(name), name=self._publisher, queue=self._publisher
             )
             self._subscriptions.append(subscription)
-        self._subscriptions.append(await self._bus.subscribe(TOOL_SCHEMA_WANTED, self._asked, name=self._publisher))
+        self._subscriptions.append(
+            await self._bus.subscribe(TOOL_SCHEMA_WANTED, self._on_request, name=self._publisher)
+        )
         await self.announce()
 
     async def announce(self) -> None:
@@ -70,7 +72,7 @@ class ToolServer:
             await subscription.unsubscribe()
         self._subscriptions.clear()
 
-    async def _asked(self, _: Envelope) -> None:
+    async def _on_request(self, _: Envelope) -> None:
         await self.announce()
 
     async def _announce(self, schema: Mapping[str, Json] | None) -> None:
@@ -125,7 +127,7 @@ class ToolBox:
 
     async def listen(self) -> None:
         """Hear announcements from now on."""
-        self._subscription = await self.bus.subscribe(TOOL_SCHEMA, self._heard, name=self.caller)
+        self._subscription = await self.bus.subscribe(TOOL_SCHEMA, self._on_message, name=self.caller)
 
     async def inquire(self) -> None:
         """Have every tool that runs announced again: those that were started before us, too."""
@@ -173,7 +175,7 @@ class ToolBox:
         near = did_you_mean(name, [*self._specs, *self._aliases])
         return f"there is no tool named {name[:80]!r}; there are: {', '.join(self._specs) or 'none'}.{near}"
 
-    async def _heard(self, envelope: Envelope) -> None:
+    async def _on_message(self, envelope: Envelope) -> None:
         name, spec, aliases = _announcement(envelope.payload)
         async with self._changed:
             self._aliases = {alias: own for alias, own in self._aliases.items() if own != name}

@@ -31,7 +31,7 @@ class Topics:
     """Engrams of the topics memory."""
 
     def __init__(self, folder, **changes):
-        self._settings = TopicsSettings.default().changed({"chroma_path": str(folder), **changes}, "test")
+        self._settings = TopicsSettings.default().merge({"chroma_path": str(folder), **changes}, "test")
 
     @asynccontextmanager
     async def found(self, embedder):
@@ -52,7 +52,7 @@ class Manager:
     """Facts of the manager memory."""
 
     def __init__(self, folder, **changes):
-        self._folder, self._settings = folder, ManagerSettings.default().changed(changes, "test")
+        self._folder, self._settings = folder, ManagerSettings.default().merge(changes, "test")
 
     @asynccontextmanager
     async def found(self, embedder):
@@ -99,7 +99,7 @@ async def test_the_model_says_how_near_is_near_enough_unless_a_setting_does(memo
 
 
 async def test_the_memory_of_several_processes_has_the_floor_of_the_model_too(tmp_path):
-    settings, embedder = TopicsSettings.default().changed({"chroma_path": str(tmp_path)}, "test"), vectors_of(MINILM)
+    settings, embedder = TopicsSettings.default().merge({"chroma_path": str(tmp_path)}, "test"), vectors_of(MINILM)
     store = await open_topics_store(settings, embedder)
     service = memory_service(settings, store, embedder)
     await service.write_engrams("ann", [(text, {}) for text in COSINES])

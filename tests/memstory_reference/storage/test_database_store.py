@@ -174,8 +174,8 @@ def lose_rows_of_the_index(file):
 def test_a_file_that_lost_rows_says_so_when_it_is_opened_and_how_many(file, caplog, lose):
     lose(file)
     database = Database(file, schema=SCHEMA)
-    assert database.lost("notes") == 2
-    assert database.lost("about") == 0
+    assert database.count_lost("notes") == 2
+    assert database.count_lost("about") == 0
     database.close()
     (said,) = caplog.messages
     assert str(file) in said
@@ -185,7 +185,7 @@ def test_a_file_that_lost_rows_says_so_when_it_is_opened_and_how_many(file, capl
 
 def test_a_whole_file_has_lost_nothing_and_is_opened_without_a_word(file, caplog):
     database = Database(file, schema=SCHEMA)
-    assert database.lost("notes") == 0
+    assert database.count_lost("notes") == 0
     database.close()
     assert caplog.messages == []
 
@@ -194,19 +194,19 @@ def test_of_large_files_only_those_that_were_not_closed_are_checked(file, tmp_pa
     monkeypatch.setattr("memstory_reference.storage.database_store.CHECKED_BYTES", PAGE)
     lose_rows_of_the_table(file)
     database = Database(file, schema=SCHEMA)
-    assert database.lost("notes") == 0
+    assert database.count_lost("notes") == 0
     database.execute("INSERT INTO about VALUES ('x', 'y')")
     for left in ("it", "it-wal"):
         (tmp_path / f"copied-{left}").write_bytes((tmp_path / left).read_bytes())
     database.close()
     copied = Database(tmp_path / "copied-it", schema=SCHEMA)
-    assert copied.lost("notes") == 2
+    assert copied.count_lost("notes") == 2
     copied.close()
 
 
 def test_what_is_said_of_a_text_that_is_no_utf_8_repeats_none_of_it(database):
     database.execute("INSERT INTO notes VALUES ('a', CAST(x'736563726574ff' AS TEXT)), ('b', 'fine')")
-    with pytest.raises(UnavailableError, match="UTF-8") as error, database._translated():
+    with pytest.raises(UnavailableError, match="UTF-8") as error, database._translate_errors():
         database.execute("SELECT text FROM notes").fetchall()
     assert "secret" not in str(error.value)
     assert [tuple(row) for row in database.rows("SELECT text FROM notes")] == [(b"secret\xff",), ("fine",)]
@@ -222,5 +222,5 @@ def test_rows_come_in_batches_and_each_once_where_one_in_the_middle_is_no_utf_8(
 
 def test_a_row_that_lacks_a_column_is_the_files_fault_and_no_bug(database):
     database.execute("INSERT INTO notes VALUES ('a', 'b')")
-    with pytest.raises(UnavailableError, match=r"it\.sqlite3 cannot be used: .*column"), database._translated():
+    with pytest.raises(UnavailableError, match=r"it\.sqlite3 cannot be used: .*column"), database._translate_errors():
         database.execute("SELECT * FROM notes").fetchone()["words"]

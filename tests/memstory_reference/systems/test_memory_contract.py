@@ -307,7 +307,7 @@ async def test_a_secret_is_neither_stored_nor_embedded_on_any_way_in(memory, ent
     if can(memory, "add.key"):
         # A model makes keys of the words that it saves.
         await memory.add(CARD, kind=entry.kind, key="user.card_4111_1111_1111_1111")
-    every = [*await memory.list(), *await memory.memory.archived(scope), *await memory.memory.export_rows(scope)]
+    every = [*await memory.list(), *await memory.memory.list_archived(scope), *await memory.memory.export_rows(scope)]
     assert every
     assert "4111" not in str(every)
 

@@ -59,7 +59,7 @@ class CachedEmbedder:
             self._identity = await self._ask_identity()
         keys = _keys(self._identity, sent_texts(self.profile, texts, purpose))
         wanted = dict(zip(keys, texts, strict=True))
-        known = await self._known(list(wanted))
+        known = await self._read_rows(list(wanted))
         missing = {key: text for key, text in wanted.items() if key not in known}
         fresh = await self._fresh(missing, purpose) if missing else {}
         if len({len(vector) for vector in (*known.values(), *fresh.values())}) > 1:
@@ -85,7 +85,7 @@ class CachedEmbedder:
     async def _fresh(self, texts: Mapping[bytes, str], purpose: Purpose) -> dict[bytes, Row]:
         return dict(zip(texts, await self._ask(list(texts.values()), purpose), strict=True))
 
-    async def _known(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
+    async def _read_rows(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
         if self._file is None:
             return {}
         try:

@@ -43,7 +43,7 @@ class FixedVectors:
         return np.array(rows, dtype=np.float32).reshape(len(rows), self.dimension or 0)
 
     def _row(self, text: str, purpose: Purpose) -> NDArray[np.float32]:
-        row = self._vectors.get(self.profile.sent(text, purpose), self._vectors.get(text))
+        row = self._vectors.get(self.profile.model_input(text, purpose), self._vectors.get(text))
         if row is None:
             near = nearest(text, self._vectors)
             hint = f" The nearest that has one: {near!r}." if near else ""

@@ -55,18 +55,18 @@ class Graph:
         self.nodes.append(helper.make_node(operator, inputs, [output], domain=domain, **attributes))
         return output
 
-    def fused(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+    def add_contrib(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         return self.add(operator, inputs, output, "com.microsoft", **attributes)
 
     def weight(self, name: str) -> str:
         """Use a tensor as it is."""
-        return self.given(name, self.tensors[name])
+        return self.add_weight(name, self.tensors[name])
 
     def matrix(self, name: str) -> str:
         """Use a tensor of a linear layer: torch stores (out, in), MatMul wants (in, out)."""
-        return self.given(name, self.tensors[name].T)
+        return self.add_weight(name, self.tensors[name].T)
 
-    def given(self, name: str, value: Array) -> str:
+    def add_weight(self, name: str, value: Array) -> str:
         # onnxruntime reads the bare memory; this copies only what does not lie in order.
         self.weights[name] = np.ascontiguousarray(value)
         return name
@@ -109,13 +109,15 @@ def _layer(graph: Graph, hidden: str, at: str) -> str:
     parts = [f"{at}.attention.self.{part}" for part in ("query", "key", "value")]
     packed = np.concatenate([graph.tensors[f"{part}.weight"].T for part in parts], axis=1)
     bias = np.concatenate([graph.tensors[f"{part}.bias"] for part in parts])
-    packed_name = graph.given(f"{at}.qkv.weight", packed)
-    bias_name = graph.given(f"{at}.qkv.bias", bias)
-    context = graph.fused("Attention", [hidden, packed_name, bias_name, "lengths"], f"{at}.context", num_heads=HEADS)
+    packed_name = graph.add_weight(f"{at}.qkv.weight", packed)
+    bias_name = graph.add_weight(f"{at}.qkv.bias", bias)
+    context = graph.add_contrib(
+        "Attention", [hidden, packed_name, bias_name, "lengths"], f"{at}.context", num_heads=HEADS
+    )
     mixed = graph.add("MatMul", [context, graph.matrix(f"{at}.attention.output.dense.weight")], f"{at}.mixed")
     attended = _add_and_norm(graph, mixed, hidden, f"{at}.attention.output")
     wide = graph.add("MatMul", [attended, graph.matrix(f"{at}.intermediate.dense.weight")], f"{at}.wide")
-    active = graph.fused("BiasGelu", [wide, graph.weight(f"{at}.intermediate.dense.bias")], f"{at}.active")
+    active = graph.add_contrib("BiasGelu", [wide, graph.weight(f"{at}.intermediate.dense.bias")], f"{at}.active")
     narrow = graph.add("MatMul", [active, graph.matrix(f"{at}.output.dense.weight")], f"{at}.narrow")
     return _add_and_norm(graph, narrow, attended, f"{at}.output")
 
@@ -123,7 +125,7 @@ def _layer(graph: Graph, hidden: str, at: str) -> str:
 def _add_and_norm(graph: Graph, value: str, skip: str, at: str) -> str:
     norm = [graph.weight(f"{at}.LayerNorm.{part}") for part in ("weight", "bias")]
     inputs = [value, skip, *norm, graph.weight(f"{at}.dense.bias")]
-    return graph.fused("SkipLayerNormalization", inputs, f"{at}.normed", epsilon=EPSILON)
+    return graph.add_contrib("SkipLayerNormalization", inputs, f"{at}.normed", epsilon=EPSILON)
 
 
 def _pool(graph: Graph) -> None:

@@ -64,7 +64,7 @@ class OllamaEmbedder:
             async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds, verify=_tls()) as client:
                 listed = await client.list()
         except ollama.ResponseError as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
         except (ConnectionError, httpx.HTTPError) as error:
             raise self._silent(error) from error
         except (ValueError, TypeError) as error:
@@ -82,7 +82,7 @@ class OllamaEmbedder:
                 model=self.model, input=sent, truncate=self._truncate, keep_alive=self._keep_alive
             )
         except ollama.ResponseError as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
         except httpx.TimeoutException as error:
             raise EmbedderUnavailableError(
                 f"Ollama at {self._host} gave no embedding within {self._timeout_seconds:g} s. It may still be loading "
@@ -111,7 +111,7 @@ class OllamaEmbedder:
         self.dimension = expected
         return np.asarray(vectors / lengths, dtype=np.float32)
 
-    def _refused(self, error: ollama.ResponseError) -> Exception:
+    def _refusal(self, error: ollama.ResponseError) -> Exception:
         said = f"Ollama at {self._host} refused: {error.error}"
         if error.status_code == httpx.codes.NOT_FOUND:
             return EmbedderUnavailableError(f"{said}. Get it with: ollama pull {self.model}")

@@ -17,12 +17,12 @@ class Profile:
     query: str = ""
     min_score: float = 0.3
 
-    def sent(self, text: str, purpose: Purpose) -> str:
+    def model_input(self, text: str, purpose: Purpose) -> str:
         """Return what the model gets: the prefix and the text, in valid Unicode.
 
         A text that happens to start with a prefix gets another: what a user wrote is never taken for an instruction.
 
-        >>> profile_of("nomic-embed-text").sent("databases", Purpose.QUERY)
+        >>> profile_of("nomic-embed-text").model_input("databases", Purpose.QUERY)
         'search_query: databases'
         """
         prefix = self.document if purpose is Purpose.DOCUMENT else self.query
@@ -59,7 +59,7 @@ def profile_of(model: str) -> Profile:
 
 def sent_texts(profile: Profile, texts: Sequence[str], purpose: Purpose) -> list[str]:
     """Return what is sent for each of `texts`."""
-    return [profile.sent(text, purpose) for text in texts]
+    return [profile.model_input(text, purpose) for text in texts]
 
 
 def _valid(text: str) -> str:

@@ -56,11 +56,11 @@ def find_weights(cache: Path, places: Sequence[Path] | None = None) -> WeightsFo
     looked = weights_folders(cache) if places is None else places
     for folder in looked:
         if all((folder / name).is_file() for name in FILES):
-            return _checked(folder, cache / "models" / "checked.json")
+            return _check(folder, cache / "models" / "checked.json")
     raise SetupError(f"The weights of {MODEL} are not on this machine. Type: {PULL}")
 
 
-def _checked(folder: Path, record: Path) -> WeightsFolder:
+def _check(folder: Path, record: Path) -> WeightsFolder:
     # Hashing 90 MB at every start would cost more than reading them: a file is hashed again only when it changed.
     seen = _read(record)
     facts = {str(folder / name): _identity(folder / name, wanted) for name, wanted in FILES.items()}

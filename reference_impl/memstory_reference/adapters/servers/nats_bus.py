@@ -120,7 +120,7 @@ class NatsBus:
 
     async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
         """Publish and return the reply; NoRespondersError at once if nobody listens, TimeoutError if nobody answers."""
-        with self._replies.expected(envelope, reply_subject) as reply:
+        with self._replies.await_reply(envelope, reply_subject) as reply:
             inbox = f"{self._inbox}.{next(self._numbers)}"
             self._asked[inbox] = reply
             try:
@@ -209,9 +209,9 @@ class NatsBus:
                 idle = [one for one in kept if one not in self._replies.subjects()]
                 if len(kept) >= KEPT_REPLY_SUBJECTS and idle:
                     await kept.pop(idle[0]).unsubscribe()
-                kept[subject] = await self._client.subscribe(subject, cb=self._answered)
+                kept[subject] = await self._client.subscribe(subject, cb=self._take_reply)
 
-    async def _answered(self, message: Msg) -> None:
+    async def _take_reply(self, message: Msg) -> None:
         envelope = self._read(NAME, message)
         reply = self._replies.waiting_for(envelope) if envelope is not None else None
         if envelope is not None and reply is not None:

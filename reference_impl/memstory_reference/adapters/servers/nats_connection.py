@@ -29,7 +29,7 @@ class Connection:
         self.client = Client()
         self.place = address_without_password(address)
         self.when_back: list[Callable[[], Awaitable[None]]] = []
-        """What is done after each time that the connection was lost and is there again."""
+        """What is done after each time that the connection was loss and is there again."""
         self._servers = servers_of(address)
         self._name = name
         self._last_error: Exception | None = None
@@ -59,11 +59,11 @@ class Connection:
     def usable(self) -> Iterator[None]:
         """Talk to the server now; UnavailableError while there is none: what waits for one may come too late."""
         if not self.client.is_connected or self._closing:
-            raise self.lost()
+            raise self.loss()
         try:
             yield
         except (errors.Error, OSError) as error:
-            raise self.lost() from error
+            raise self.loss() from error
 
     async def wait_closed(self) -> None:
         """Return when the connection is closed for good: by us, or because the server does not take us any more."""
@@ -86,13 +86,13 @@ class Connection:
             connect_timeout=int(CONNECT_SECONDS),
             reconnect_time_wait=RETRY_SECONDS,
             max_reconnect_attempts=-1,
-            error_cb=self._failed,
-            disconnected_cb=self._disconnected,
-            reconnected_cb=self._reconnected,
-            closed_cb=self._ended,
+            error_cb=self._on_error,
+            disconnected_cb=self._on_disconnect,
+            reconnected_cb=self._on_reconnect,
+            closed_cb=self._on_close,
         )
 
-    async def _failed(self, error: Exception) -> None:
+    async def _on_error(self, error: Exception) -> None:
         self._last_error = error
         self._failed_attempts += 1
         if self._failed_attempts >= len(self._servers):
@@ -104,11 +104,11 @@ class Connection:
             self._told = str(error)
             _log.warning("bus: %s: %s", self.place, address_without_password(self._told))
 
-    async def _disconnected(self) -> None:
+    async def _on_disconnect(self) -> None:
         if not self._closing:
-            _log.warning("bus: the connection to %s is lost; trying again every %d s", self.place, RETRY_SECONDS)
+            _log.warning("bus: the connection to %s is loss; trying again every %d s", self.place, RETRY_SECONDS)
 
-    async def _reconnected(self) -> None:
+    async def _on_reconnect(self) -> None:
         self._told = ""
         _log.warning("bus: connected to %s again", self.place)
         for act in self.when_back:
@@ -118,12 +118,12 @@ class Connection:
                 # Lost again meanwhile: it is done the next time.
                 _log.warning("bus: %s", error)
 
-    async def _ended(self) -> None:
+    async def _on_close(self) -> None:
         if not self._closing:
             _log.error("bus: %s has closed the connection for good: %s", self.place, self._last_error)
         self._closed.set()
 
-    def lost(self) -> UnavailableError:
+    def loss(self) -> UnavailableError:
         """Return what to raise while there is no server."""
         return UnavailableError(f"the bus at {self.place} does not answer now; it is tried again every second")
 

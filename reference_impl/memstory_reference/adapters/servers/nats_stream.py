@@ -98,7 +98,7 @@ class NatsStream:
                 f"the NATS server at {place} does not make the stream '{STREAM}': {error.description}"
             ) from error
         except errors.Error as error:
-            raise self._connection.lost() from error
+            raise self._connection.loss() from error
 
     @contextlib.contextmanager
     def _usable(self) -> Iterator[None]:

@@ -72,13 +72,13 @@ class ChromaRows:
             return {}
         wanted = min(k + TIE_ROOM, size)
         while True:
-            found = self._asked(vector, wanted, where)
+            found = self._query(vector, wanted, where)
             is_all = len(found) < wanted or wanted == size
             if is_all or wanted >= k + TIE_LIMIT or found[-1][1] < found[k - 1][1]:
                 return dict(found)
             wanted = min(2 * wanted, size, k + TIE_LIMIT)
 
-    def _asked(
+    def _query(
         self, vector: NDArray[np.float32], wanted: int, where: Mapping[str, Primitive]
     ) -> list[tuple[str, float]]:
         """Return ids and cosines of one query, nearest first: the rows themselves are read once the cut is made."""

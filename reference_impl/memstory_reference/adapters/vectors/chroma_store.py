@@ -65,7 +65,7 @@ async def open_chroma_folder(folder: Path, data: Path, *, model: str, dimension:
         finally:
             lock.release()
 
-    return await _admitted(ChromaStore(client, lane, release, place=place, model=model, dimension=dimension))
+    return await _admit(ChromaStore(client, lane, release, place=place, model=model, dimension=dimension))
 
 
 async def open_chroma_server(host: str, port: int, *, model: str, dimension: int | None = None) -> ChromaStore:
@@ -76,10 +76,10 @@ async def open_chroma_server(host: str, port: int, *, model: str, dimension: int
     release = partial(_close_http, client)
     # A copy of each vector: the server may be killed by whoever started it.
     store = ChromaStore(client, lane, release, place=place, model=model, dimension=dimension, has_copies=True)
-    return await _admitted(store)
+    return await _admit(store)
 
 
-async def _admitted(store: ChromaStore) -> ChromaStore:
+async def _admit(store: ChromaStore) -> ChromaStore:
     try:
         await store.admit()
     except BaseException:
@@ -138,15 +138,15 @@ class ChromaStore(OwnerLocks):
     def find(self, key: tuple[str, str]) -> ChromaRows | None:
         """Return the rows of an owner, or None if nothing was ever written; blocking."""
         found = find_collection(self._client, collection_name(*key))
-        return None if found is None else self._checked(found)
+        return None if found is None else self._check_rows(found)
 
     def create(self, key: tuple[str, str], dimension: int) -> ChromaRows:
         """Make the collection of an owner; blocking."""
         names = {"memstory:collection": key[0], "memstory:owner": key[1]}
         stamp: dict[str, str | int] = {**names, "memstory:model": self._model, "memstory:dimension": dimension}
-        return self._checked(make_collection(self._client, collection_name(*key), stamp))
+        return self._check_rows(make_collection(self._client, collection_name(*key), stamp))
 
-    def _checked(self, found: Collection) -> ChromaRows:
+    def _check_rows(self, found: Collection) -> ChromaRows:
         self._check(found)
         return ChromaRows(found, self._batch, has_copies=self._has_copies)
 

@@ -40,7 +40,7 @@ KEPT_CONDITIONS = 64
 """Conditions of one owner whose rows are known without looking at them again."""
 
 
-class _Held:
+class _RowsInMemory:
     """One owner's rows in memory."""
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -135,7 +135,7 @@ class ExactStore(OwnerLocks):
         self._release = release
         self._used: WeakValueDictionary[tuple[str, str], ExactRows] = WeakValueDictionary()
         self._rows: dict[tuple[str, str], ExactRows] = {}
-        self.held = HeldRows[tuple[str, str], _Held](len)
+        self.held = HeldRows[tuple[str, str], _RowsInMemory](len)
         try:
             seal_rows(self._db)
             self._admit()
@@ -161,14 +161,14 @@ class ExactStore(OwnerLocks):
         self.dimension = dimension
         return {"model": self._model, "dimension": str(dimension)}
 
-    def in_memory(self, rows: StoredRows) -> _Held:
+    def in_memory(self, rows: StoredRows) -> _RowsInMemory:
         """Return the rows in memory; those of others go, the longest unused first, until they fit."""
         if not rows.count():
-            return _Held([])
+            return _RowsInMemory([])
         held = self.held.get(rows.key)
         if held is None:
             every = [one for one in rows.every() if np.asarray(one.vector).size == self.dimension]
-            held = self.held.keep(rows.key, _Held(every))
+            held = self.held.keep(rows.key, _RowsInMemory(every))
         return held
 
     def _index(self, key: tuple[str, str]) -> CheckedIndex:

@@ -25,7 +25,7 @@ class PostgresPlace:
     url: str = field(repr=False)
     schema: str = DEFAULT_SCHEMA
 
-    def beside(self, name: str) -> PostgresPlace:
+    def sibling(self, name: str) -> PostgresPlace:
         """Return the place of what is kept apart from the memory: one of `BESIDE`."""
         return replace(self, schema=f"{self.schema}_{name}")
 

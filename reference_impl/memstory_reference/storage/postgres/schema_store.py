@@ -121,7 +121,7 @@ async def drop_unclaimed(place: PostgresPlace, prefix: str, is_gone: Callable[[s
 async def drop_schemas(place: PostgresPlace) -> None:
     """Remove a schema and those beside it, with all that is in them."""
     async with _alone_in(place) as connection:
-        for one in (place, *(place.beside(name) for name in BESIDE)):
+        for one in (place, *(place.sibling(name) for name in BESIDE)):
             await connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(one.schema)))
 
 

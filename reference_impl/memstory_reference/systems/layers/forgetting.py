@@ -136,17 +136,17 @@ def answer_to_wish(wish: ForgetWish, done: ForgettingReport, nearest: Sequence[M
         counts = (len(done.records), done.summaries, done.turns)
         words = zip(counts, _ONE, _MANY, strict=True)
         parts = [f"{count} {one if count == 1 else many}" for count, one, many in words if count]
-        quoted = "; ".join(f'"{_shown(one)}"' for one in done.records[:5])
+        quoted = "; ".join(f'"{_label(one)}"' for one in done.records[:5])
         return f"Forgotten: {quoted or wish.what}. Removed or shortened: {', '.join(parts)}."
     if not nearest:
         return f'I found nothing to forget under "{wish.what}".'
-    lines = [f'- "{_shown(one)}" (id {one.id[:SHORT_ID]})' for one in nearest]
+    lines = [f'- "{_label(one)}" (id {one.id[:SHORT_ID]})' for one in nearest]
     return "\n".join(
         [f'I found nothing to forget under "{wish.what}". Did you mean one of these? Say "forget" and its id.', *lines]
     )
 
 
-def _shown(record: MemoryRecord) -> str:
+def _label(record: MemoryRecord) -> str:
     content = record.content
     return content.summary if isinstance(content, Arc) else content.evidence_quote or text_of(content)
 

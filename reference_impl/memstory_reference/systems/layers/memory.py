@@ -88,8 +88,8 @@ class LayersMemory(CorrectingInWords):
     def status_line(self, status: Mapping[str, Tree]) -> str:
         return status_line(status)
 
-    async def lost(self) -> int:
-        return await self._service.records.lost()
+    async def count_lost(self) -> int:
+        return await self._service.records.count_lost()
 
     async def settle(self) -> None:
         await self._service.settle()
@@ -100,7 +100,7 @@ class LayersMemory(CorrectingInWords):
             raise NotSupported("add.key")
         contents = [content_of_item(item) for item in items]
         done = await self._service.records.remember(who.owner, who.session, contents)
-        return Receipt(items=[receipt_item(self._shown(item), one) for item, one in zip(items, done, strict=True)])
+        return Receipt(items=[receipt_item(self._redact(item), one) for item, one in zip(items, done, strict=True)])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         found = await self._service.records.get((await self._who(scope)).owner, _id(ref))
@@ -115,13 +115,13 @@ class LayersMemory(CorrectingInWords):
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         layers = layers_of(kinds)
-        found = await self._service.records.listed((await self._who(scope)).owner, layers, limit=limit)
+        found = await self._service.records.list_records((await self._who(scope)).owner, layers, limit=limit)
         return [hit_of(one) for one in found]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         who, content = await self._who(scope), content_of_item(item)
         edited = await self._service.records.edit(who.owner, _id(ref), content)
-        text, kind = self._shown(item).text, str(edited.layer)
+        text, kind = self._redact(item).text, str(edited.layer)
         return Receipt(
             items=[ReceiptItem(id=edited.id, text=text, outcome="updated", reason=left_out(text), kind=kind)]
         )
@@ -134,7 +134,7 @@ class LayersMemory(CorrectingInWords):
         return bool((await self._service.forget_records(who.owner, ids, durable=ref.durable)).records)
 
     async def _every(self, owner: str) -> Sequence[MemoryRecord]:
-        return await self._service.records.listed(owner, tuple(Layer), tuple(Standing))
+        return await self._service.records.list_records(owner, tuple(Layer), tuple(Standing))
 
     async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
         found = await self._service.records.about((await self._who(scope)).owner, things)
@@ -160,9 +160,9 @@ class LayersMemory(CorrectingInWords):
             raise NotFoundError(f"this owner has no memory {hit.id!r:.80}")
         return hit_of(await self._service.records.edit(owner, record.id, replace(record.content, **changes)))
 
-    async def archived(self, scope: Scope) -> Sequence[Hit]:
+    async def list_archived(self, scope: Scope) -> Sequence[Hit]:
         shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
-        found = await self._service.records.listed((await self._who(scope)).owner, tuple(Layer), shelved)
+        found = await self._service.records.list_records((await self._who(scope)).owner, tuple(Layer), shelved)
         return [hit_of(one) for one in found]
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
@@ -209,7 +209,7 @@ class LayersMemory(CorrectingInWords):
     async def _look_formula(self, _: Scope, **args: Tree) -> Tree:
         return formula(args, self._service.config)
 
-    def _shown(self, item: Item) -> Item:
+    def _redact(self, item: Item) -> Item:
         """Return what was given as a receipt says it: without its secrets."""
         return replace(item, text=self._service.config.redact(item.text)[0])
 
@@ -217,7 +217,7 @@ class LayersMemory(CorrectingInWords):
         user = None if self._is_anonymous(scope.user) else scope.user
         return await self._service.who(user, scope.session)
 
-    async def _audited(self, scope: Scope) -> str | None:
+    async def _audit_owner(self, scope: Scope) -> str | None:
         """Return whose records are meant; a scope that names nobody is an operator's, who reads everybody's."""
         return await self._owner(scope) if scope != Scope(user="") else None
 
@@ -277,16 +277,16 @@ class LayersMemory(CorrectingInWords):
         return (await self._service.load_memory_for_turn(query, await self._who(scope))).state()
 
     async def _look_audit(self, scope: Scope) -> Tree:
-        return [_plain(record) for record in await self._service.crisis_log(await self._audited(scope))]
+        return [_plain(record) for record in await self._service.crisis_log(await self._audit_owner(scope))]
 
     async def _look_feedback(self, scope: Scope) -> Tree:
-        return [_plain(record) for record in await self._service.feedback(await self._audited(scope))]
+        return [_plain(record) for record in await self._service.feedback(await self._audit_owner(scope))]
 
     async def _look_export(self, scope: Scope) -> Tree:
         return await self._service.records.export(await self._owner(scope))
 
     async def _look_shelved(self, scope: Scope) -> Tree:
-        shelved = await self.archived(scope)
+        shelved = await self.list_archived(scope)
         return [{"id": hit.id, "text": hit.text, "kind": hit.kind, **hit.metadata} for hit in shelved]
 
 

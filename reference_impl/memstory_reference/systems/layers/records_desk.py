@@ -91,7 +91,7 @@ class RecordsDesk:
             raise InputError(f"contents must be a list, not {type(contents).__name__}")
         plan = WritePlan(owner=checked_owner(owner), session=session, now=self._clock.now())
         async with self._store.lock(f"memory/{owner}"):
-            done = [await self._planned(plan, content) for content in contents]
+            done = [await self._plan(plan, content) for content in contents]
             if plan.rows:
                 await self._store.aput_batch(await self._writer.with_vectors(plan))
         return done
@@ -100,7 +100,7 @@ class RecordsDesk:
         """Return one record, whatever its standing."""
         return next(iter(await self._store.aget(checked_owner(owner), [record_id(identifier)])), None)
 
-    async def listed(
+    async def list_records(
         self,
         owner: str,
         layers: Sequence[Layer] = tuple(Layer),
@@ -126,7 +126,7 @@ class RecordsDesk:
         Raises:
             InputError: there is no such record, it is of another layer, or the guards refuse the new content.
         """
-        fit, why_not = self._guarded(owner, content)
+        fit, why_not = self._guard(owner, content)
         if not why_not and isinstance(fit, Rule):
             why_not = await veto(self._model, fit)
         if why_not:
@@ -200,7 +200,7 @@ class RecordsDesk:
             done += len(found)
         return done
 
-    async def lost(self) -> int:
+    async def count_lost(self) -> int:
         """Return how many records, of all owners, cannot be read since the store was damaged."""
         return await self._store.alost()
 
@@ -213,12 +213,12 @@ class RecordsDesk:
             "labels": {str(layer): label for layer, label in LABELS.items()},
             "archived": sum(n for (_, standing), n in found.items() if standing is Standing.ARCHIVED),
             "superseded": sum(n for (_, standing), n in found.items() if standing is Standing.SUPERSEDED),
-            "damaged": len(await self._store.adamaged(owner)),
-            "unreadable": await self.lost(),
+            "damaged": len(await self._store.adamaged_ids(owner)),
+            "unreadable": await self.count_lost(),
         }
 
-    async def _planned(self, plan: WritePlan, content: Content) -> RememberReport:
-        fit, why_not = self._guarded(plan.owner, content)
+    async def _plan(self, plan: WritePlan, content: Content) -> RememberReport:
+        fit, why_not = self._guard(plan.owner, content)
         if not why_not and isinstance(fit, Rule):
             why_not = await veto(self._model, fit)
         if why_not:
@@ -238,7 +238,7 @@ class RecordsDesk:
         reason = f"by {outcome.by}" + (f", replaces {outcome.replaced}" if outcome.replaced else "")
         return RememberReport(outcome=outcome.outcome, content=fit, id=outcome.id, reason=reason)
 
-    def _guarded(self, owner: str, content: object) -> tuple[Content, str | None]:
+    def _guard(self, owner: str, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored for this owner, and why it may not be."""
         fit, why_not = self._fit(content)
         gone = (self.tombstones.reason(owner, text) for text in texts_of(fit))

@@ -173,7 +173,7 @@ class LayersService:
         if asks_what_is_known(said):
             await self._background.settle(_key(who))
         buffer = await self._buffer(who, trouble)
-        memory = await self._remembered(said, who, trouble, is_first_turn=buffer is None or not buffer.turn_count)
+        memory = await self._recall(said, who, trouble, is_first_turn=buffer is None or not buffer.turn_count)
         if buffer is not None and buffer.missed:
             trouble["model"] = {
                 "error": f"earlier turns that it did not read, and that wait for it: {len(buffer.missed)}"
@@ -236,9 +236,9 @@ class LayersService:
         if report is None:
             return None
         if report.waiting:
-            self._watch.touched(who.owner, who.session, self._ports.clock.now())
+            self._watch.touch(who.owner, who.session, self._ports.clock.now())
         else:
-            self._watch.ended(who.owner, who.session)
+            self._watch.drop(who.owner, who.session)
         self._diagnostics.report(who.owner, who.session, 0, report.data())
         return report
 
@@ -309,7 +309,7 @@ class LayersService:
         await self._background.settle()
         async with self._store.lock(f"memory/{owner}"):
             for buffer in await self._store.aactive(owner):
-                self._watch.ended(owner, buffer.session)
+                self._watch.drop(owner, buffer.session)
             counts = {
                 "sessions": await self._store.aforget_sessions(owner),
                 "records": await self._store.adelete_owner(owner),
@@ -379,7 +379,7 @@ class LayersService:
             trouble["store"] = {"error": str(error)}
             return None
 
-    async def _remembered(
+    async def _recall(
         self, said: str, who: OwnerSession, trouble: dict[str, Json], *, is_first_turn: bool
     ) -> TurnMemory:
         if "store" in trouble:
@@ -427,14 +427,14 @@ class LayersService:
             )
             is_again = is_talk and buffer.is_said_again(said)
             if is_again and (whole := await self._store.aload(who.owner, who.session)):
-                buffer = whole.answered(answer, now)
+                buffer = whole.add_answer(answer, now)
             else:
-                buffer = buffer.spoken(said, answer, now)
+                buffer = buffer.add_turn(said, answer, now)
             await self._store.asave(buffer, rewrite=is_again)
         if buffer.turn_count == 1 and not is_again:
             # An ended session may be spoken in again: its reports are not reports of this one.
             self._diagnostics.forget(who.owner, who.session)
-        self._watch.touched(who.owner, who.session, buffer.last_at)
+        self._watch.touch(who.owner, who.session, buffer.last_at)
         return buffer.turn_count
 
     async def _end_idle(self, owner: str, session: str) -> None:

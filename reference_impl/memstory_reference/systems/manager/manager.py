@@ -165,7 +165,7 @@ class MemoryManager:
 
         A fact that is known under whatever id is said again: it keeps its metadata beside what comes with it now.
         """
-        memories = [self._admitted(memory) for memory in memories]
+        memories = [self._redact(memory) for memory in memories]
         for memory in memories:
             self.tombstones.refuse(owner, memory.content)
         if not memories:
@@ -178,7 +178,7 @@ class MemoryManager:
             rows = {record.id: memory_of(record) for record in await index.get(sorted(ids))}
             stored, records = list[StoredMemory](), dict[str, Record]()
             for memory, vector in zip(memories, vectors, strict=True):
-                one = self._placed(owner, memory, rows)
+                one = self._place(owner, memory, rows)
                 stored.append(one)
                 rows[one.memory.id] = one.memory
                 records[one.memory.id] = record_of(one.memory, vector)
@@ -390,7 +390,7 @@ class MemoryManager:
         answer = await self._embedder.embed(texts, purpose)
         return checked_vectors(answer, count=len(texts), model=self._embedder.model, dimension=self._embedder.dimension)
 
-    def _placed(self, owner: str, memory: Memory, rows: Mapping[str, Memory | None]) -> StoredMemory:
+    def _place(self, owner: str, memory: Memory, rows: Mapping[str, Memory | None]) -> StoredMemory:
         """Return a memory under the id at which it belongs, given the rows that may be in its place."""
         old = same_fact(memory, (rows.get(one) for one in self._facts.ids(owner, memory)))
         if old:
@@ -410,7 +410,7 @@ class MemoryManager:
             return new
         return replace(new, key=self.config.admit_key(new.key, new.content))
 
-    def _admitted(self, memory: Memory) -> Memory:
+    def _redact(self, memory: Memory) -> Memory:
         """Return a memory without its secrets."""
         encode_metadata(memory.metadata)
         content, metadata = self.config.admit_with(memory.content, memory.metadata)

@@ -88,7 +88,7 @@ class ManagerTools(LocalTools):
             session=self._session,
             across=True,
         )
-        return rows_within([_told(entry) for entry in found], self._manager.config.limits.max_result_characters)
+        return rows_within([_result_row(entry) for entry in found], self._manager.config.limits.max_result_characters)
 
     async def _store(self, arguments: Mapping[str, Tree]) -> Tree:
         memory = await self._manager.store(
@@ -141,7 +141,7 @@ def _size(row: Mapping[str, Tree]) -> int:
     return len(json.dumps(row, ensure_ascii=False)) + len(", ")
 
 
-def _told(entry: SearchResult) -> dict[str, Tree]:
+def _result_row(entry: SearchResult) -> dict[str, Tree]:
     return {**_row(entry.memory), "score": entry.score}
 
 

@@ -135,7 +135,7 @@ class ObservationsStore:
         ).fetchone()
         return None if found is None else int(found["bytes"]) // 4
 
-    def named(self, owner: str, keywords: Sequence[Keyword], tasks: int) -> list[str]:
+    def ids_by_words(self, owner: str, keywords: Sequence[Keyword], tasks: int) -> list[str]:
         """Return the ids of rows that hold a keyword, those of the rarest words first, until they are of `tasks` tasks.
 
         How much a word tells follows from the rows of this owner alone, so that no other owner changes what is found.
@@ -204,7 +204,7 @@ class ObservationsStore:
         rows = self._db.execute("SELECT sequence, owner, id FROM outbox ORDER BY sequence")
         return [PendingIndexing(sequence=sequence, owner=owner, id=identifier) for sequence, owner, identifier in rows]
 
-    def done(self, pending: Sequence[PendingIndexing]) -> None:
+    def strike_off(self, pending: Sequence[PendingIndexing]) -> None:
         """Strike off what the vector index has taken."""
         with self._db.transaction():
             self._db.executemany("DELETE FROM outbox WHERE sequence = ?", [(entry.sequence,) for entry in pending])

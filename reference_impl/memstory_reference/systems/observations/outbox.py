@@ -40,7 +40,7 @@ class Outbox:
         for batch in _batches(pending):
             for owner in dict.fromkeys(entry.owner for entry in batch):
                 await self._carry(owner, [entry.id for entry in batch if entry.owner == owner])
-            await self._lane.run(self._store.done, batch)
+            await self._lane.run(self._store.strike_off, batch)
 
     async def mend(self) -> None:
         """Rebuild what holds more or fewer rows than SQLite: vectors were lost with their folder, or are left over."""

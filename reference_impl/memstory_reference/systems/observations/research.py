@@ -100,7 +100,7 @@ class ResearchLoop:
 
         A run that read nothing and knew nothing is not stored: it would be prior work that teaches nothing.
         """
-        related = [entry.observation for entry in await self._service.related(task, owner)]
+        related = [entry.observation for entry in await self._service.find_related(task, owner)]
         told = best_of_each_task(related)
         context = injection(told[: self._service.config.top_k], self._service.config.max_context_characters)
         plan = await self._plan(task, related, told, context)

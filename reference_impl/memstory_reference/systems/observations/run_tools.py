@@ -69,7 +69,7 @@ class RunTools(LocalTools):
     async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
         found = await self._service.search(arguments["task"], self._owner, arguments.get("top_k"))
         room = self._service.config.max_context_characters // max(1, len(found))
-        return [_told(entry, room) for entry in found]
+        return [_result_row(entry, room) for entry in found]
 
     async def _store(self, arguments: Mapping[str, Tree]) -> Tree:
         given = {name: value for name, value in arguments.items() if value not in (None, "")}
@@ -84,7 +84,7 @@ class RunTools(LocalTools):
         return {"success": bool(await self._service.delete([arguments["run_id"]], self._owner))}
 
 
-def _told(entry: RankedObservation, room: int) -> dict[str, Tree]:
+def _result_row(entry: RankedObservation, room: int) -> dict[str, Tree]:
     one, facts = entry.observation, list[str]()
     narrative = shorten(one.narrative, max(200, room // 2))
     room -= len(narrative) + len(one.title)

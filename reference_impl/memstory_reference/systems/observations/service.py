@@ -184,7 +184,7 @@ class ObservationService:
         # What is wrong with the call itself is said before a model is asked.
         observed(summary_by_rules(task, output))
         for _ in range(ATTEMPTS if self._chat else 0):
-            summary = await self._summarised(task, output)
+            summary = await self._summarise(task, output)
             try:
                 observation = None if summary is None else observed(summary)
             except InputError:
@@ -204,11 +204,11 @@ class ObservationService:
         """Return what is known about `task`, best rank first; quality counts before the cut to `top_k`."""
         top_k = checked_count(self.config.top_k if top_k is None else top_k, "top_k")
         floor = self.config.min_sim if min_sim is None else checked_number(min_sim, "min_sim", -1, 1)
-        return best_of_each_task(await self._ranked(task, owner, top_k and pool_size(top_k), floor))[:top_k]
+        return best_of_each_task(await self._rank(task, owner, top_k and pool_size(top_k), floor))[:top_k]
 
-    async def related(self, task: str, owner: str) -> list[RankedObservation]:
+    async def find_related(self, task: str, owner: str) -> list[RankedObservation]:
         """Return what is about `task`, of up to RELATED_TASKS tasks and with all their repeats, best rank first."""
-        return await self._ranked(task, owner, RELATED_TASKS, self.config.min_sim)
+        return await self._rank(task, owner, RELATED_TASKS, self.config.min_sim)
 
     async def get_context(self, task: str, owner: str, top_k: int | None = None) -> str:
         """Return the block to set before a planner; empty for a task that nothing is known about (O-18)."""
@@ -274,7 +274,7 @@ class ObservationService:
     def _id(self, identifier: object) -> str:
         return checked_text(identifier, "id", self.config.max_query_characters)
 
-    async def _summarised(self, task: str, output: str) -> Summary | None:
+    async def _summarise(self, task: str, output: str) -> Summary | None:
         if self._chat is None:
             return None
         prompt = Message(role="user", content=compression_prompt(task, output))
@@ -286,14 +286,14 @@ class ObservationService:
         dimension = await self._lane.run(self._store.dimension)
         return checked_vectors(answer, count=len(texts), model=self._embedder.model, dimension=dimension)
 
-    async def _ranked(self, task: str, owner: str, pool: int, floor: float) -> list[RankedObservation]:
+    async def _rank(self, task: str, owner: str, pool: int, floor: float) -> list[RankedObservation]:
         checked_owner(owner)
         if not checked_query(task, limits_of(self.config), may_be_blank=True).strip() or not pool:
             return []
         keywords = extract_keywords(task)
         (query,) = await self._embed([task], Purpose.QUERY)
         similarities = await self._outbox.near(query, owner, pool, floor)
-        named = await self._lane.run(self._store.named, owner, keywords, pool)
+        named = await self._lane.run(self._store.ids_by_words, owner, keywords, pool)
         far = [identifier for identifier in named if identifier not in similarities]
         for identifier, vector in (await self._lane.run(self._store.vectors, owner, far)).items():
             similarities[identifier] = cosine(query, vector)

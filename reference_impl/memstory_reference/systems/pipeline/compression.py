@@ -38,7 +38,7 @@ class NoSummaryError(UnavailableError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _SessionSummary:
     """A session and its summary."""
 
     session: str
@@ -91,12 +91,12 @@ class Compressor:
         sessions = at_first = await self._lane.run(self._archive.sessions, user_id)
         compressed: list[str] = []
         summaries: list[str] = []
-        wanted = self._wanted(len(sessions), until_quiet=until_quiet)
+        wanted = self._sessions_due(len(sessions), until_quiet=until_quiet)
         while len(sessions) > self._config.compression_threshold:
             oldest = sessions[: self._config.sessions_a_pass]
             before = len(compressed)
             for start in range(0, len(oldest), AT_ONCE):
-                for session, summary in await self._archived(user_id, oldest[start : start + AT_ONCE]):
+                for session, summary in await self._archive_sessions(user_id, oldest[start : start + AT_ONCE]):
                     compressed.append(session)
                     summaries.append(summary)
                 if on_progress:
@@ -112,13 +112,13 @@ class Compressor:
             by=self._chat.name if self._chat else BY_RULES,
         )
 
-    def _wanted(self, sessions: int, *, until_quiet: bool) -> int:
+    def _sessions_due(self, sessions: int, *, until_quiet: bool) -> int:
         over, size = sessions - self._config.compression_threshold, self._config.sessions_a_pass
         if over <= 0:
             return 0
         return min(sessions, -(-over // size) * size if until_quiet else size)
 
-    async def _archived(self, user_id: str, sessions: Sequence[str]) -> list[tuple[str, str]]:
+    async def _archive_sessions(self, user_id: str, sessions: Sequence[str]) -> list[tuple[str, str]]:
         told, problem = await self._tell(user_id, sessions)
         done: list[tuple[str, str]] = []
         if told:
@@ -133,12 +133,12 @@ class Compressor:
             raise problem
         return done
 
-    async def _tell(self, user_id: str, sessions: Sequence[str]) -> tuple[list[_Told], MemstoryError | None]:
+    async def _tell(self, user_id: str, sessions: Sequence[str]) -> tuple[list[_SessionSummary], MemstoryError | None]:
         """Return the summaries of the sessions, and what was wrong if one failed.
 
         A session that gives no summary does not hold up the others; a model that is down does.
         """
-        told: list[_Told] = []
+        told: list[_SessionSummary] = []
         problem: MemstoryError | None = None
         for session in sessions:
             originals = self._of_one_prompt(await self._lane.run(self._archive.episodes, user_id, session))
@@ -151,7 +151,7 @@ class Compressor:
             except MemstoryError as error:
                 return told, error
             else:
-                told.append(_Told(session=session, originals=originals, summary=summary))
+                told.append(_SessionSummary(session=session, originals=originals, summary=summary))
         return told, problem
 
     def _of_one_prompt(self, originals: Sequence[tuple[MemoryChunk, str]]) -> Sequence[tuple[MemoryChunk, str]]:
@@ -179,7 +179,7 @@ class Compressor:
             )
         return summary
 
-    def _insertion(self, user_id: str, told: _Told, vector: Vector) -> Insertion:
+    def _insertion(self, user_id: str, told: _SessionSummary, vector: Vector) -> Insertion:
         now = self._clock.now()
         weight = max(LEAST_IMPORTANCE, *(memory.importance for memory, _ in told.originals))
         memory = MemoryChunk(

@@ -55,8 +55,8 @@ class PipelineMemory(CorrectingInWords):
     async def owners(self) -> Sequence[str]:
         return await self._service.owners()
 
-    async def lost(self) -> int:
-        return self._service.lost
+    async def count_lost(self) -> int:
+        return self._service.count_lost()
 
     async def settle(self) -> None:
         await self._service.settle()
@@ -66,7 +66,7 @@ class PipelineMemory(CorrectingInWords):
         return Receipt(items=[receipt_item(one) for row in receipts for one in row])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        found = await self._named(ref, scope)
+        found = await self._find(ref, scope)
         return hit(found) if found else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
@@ -79,7 +79,7 @@ class PipelineMemory(CorrectingInWords):
         return [hit(one) for one in of_scope[:limit]]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        found = await self._named(ref, scope)
+        found = await self._find(ref, scope)
         changed = await self._service.update(found.id, item.text, scope.user) if found else None
         if changed is None:
             raise Refused(f"update: there is no memory {ref.id or ref.key!r}")
@@ -87,7 +87,7 @@ class PipelineMemory(CorrectingInWords):
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is not None or ref.key is not None:
-            found = await self._named(ref, scope)
+            found = await self._find(ref, scope)
             return bool(found and await self._service.delete([found.id], scope.user, durable=ref.durable))
         if scope.session is None and not ref.durable:
             return await self._service.forget(scope.user) > 0
@@ -104,7 +104,7 @@ class PipelineMemory(CorrectingInWords):
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
         return [hit(one) for one in await memory_with_repeats(self._service, scope.user, memory_id)]
 
-    async def archived(self, scope: Scope) -> Sequence[Hit]:
+    async def list_archived(self, scope: Scope) -> Sequence[Hit]:
         every = await self._service.memories(scope.user, include_replaced=True)
         living = {one.id for one in await self._service.memories(scope.user) if not one.is_archived}
         return [hit(one) for one in every if one.id not in living]
@@ -179,7 +179,7 @@ class PipelineMemory(CorrectingInWords):
             options["token_budget"] = query.token_budget
         return await self._service.recall(query.text, scope.user, memory_types=query.kinds, **options)
 
-    async def _named(self, ref: Ref, scope: Scope) -> MemoryChunk | None:
+    async def _find(self, ref: Ref, scope: Scope) -> MemoryChunk | None:
         if ref.id is not None:
             return await self._service.get(ref.id, scope.user)
         return await self._service.preference(str(ref.key), scope.user)

@@ -71,7 +71,7 @@ class PipelineTools(LocalTools):
         result = await self._memory.recall(
             arguments["query"], self._owner, arguments.get("limit", 5), session_id=self._session, by_score=True
         )
-        return self._bounded([one.memory for one in result.memories])
+        return self._fit([one.memory for one in result.memories])
 
     async def _remember(self, arguments: Mapping[str, Tree]) -> Tree:
         utterance = Utterance(text=arguments["text"], session_id=self._session)
@@ -82,9 +82,9 @@ class PipelineTools(LocalTools):
         return kept
 
     async def _list(self, arguments: Mapping[str, Tree]) -> Tree:
-        return self._bounded(await self._memory.memories(self._owner, limit=arguments.get("limit", LISTED)))
+        return self._fit(await self._memory.memories(self._owner, limit=arguments.get("limit", LISTED)))
 
-    def _bounded(self, memories: Sequence[MemoryChunk]) -> Tree:
+    def _fit(self, memories: Sequence[MemoryChunk]) -> Tree:
         """Return as many memories as a result may hold."""
         left, rows = limits_of(self._memory.config).max_result_characters, []
         for row in map(memory_view, memories):

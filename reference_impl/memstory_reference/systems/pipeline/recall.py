@@ -96,7 +96,7 @@ class Recaller:
             self._store.overview, ask.user_id, self._config.max_procedural
         )
         wants_stated = ChunkType.PROCEDURAL in ask.kinds
-        stated = [self._sized(memory) for memory in newest if wants_stated]
+        stated = [self._measure(memory) for memory in newest if wants_stated]
         sizes = [one.tokens for one in stated]
         places = fit_budget(sizes, int(ask.token_budget * self._config.procedural_share), len(stated))
         left = ask.token_budget - sum(sizes[place] for place in places)
@@ -105,7 +105,7 @@ class Recaller:
         is_searched = (has_more and wants_stated) or (has_others and set(ask.kinds) & set(BY_VECTOR))
         # Where all statements are returned, none is left to be found.
         left_out = None if not has_more and len(told) == len(stated) else told
-        found, by = await self._found(ask, left_out) if is_searched and ask.query.strip() else ([], OFF)
+        found, by = await self._find(ask, left_out) if is_searched and ask.query.strip() else ([], OFF)
         chosen = [found[place] for place in fit_budget([one.tokens for one in found], left, ask.top_k)]
         left -= sum(one.tokens for one in chosen)
         told |= {one.memory.id for one in chosen}
@@ -121,28 +121,30 @@ class Recaller:
         """Return the memories of all types by score, as far as they fit."""
         if ask.top_k == 0 or ask.token_budget == 0 or not ask.query.strip():
             return self._result([], ask.token_budget, OFF)
-        found, by = await self._found(ask)
+        found, by = await self._find(ask)
         places = fit_budget([one.tokens for one in found], ask.token_budget, ask.top_k)
         return self._result([found[place] for place in places], ask.token_budget, by)
 
-    async def _found(self, ask: RecallRequest, told: Collection[str] | None = ()) -> tuple[list[RecalledMemory], str]:
+    async def _find(self, ask: RecallRequest, told: Collection[str] | None = ()) -> tuple[list[RecalledMemory], str]:
         """Return what the query finds except for preferences `told` already, or all of them; and what scored it."""
         (vector,) = await self._embedder.embed([ask.query], Purpose.QUERY)
         kinds = [kind for kind in BY_VECTOR if kind in ask.kinds]
         candidates = await self._candidates(ask, vector, kinds) if kinds else []
         if ChunkType.PROCEDURAL in ask.kinds and told is not None:
-            candidates += await self._stated(ask, vector, told)
+            candidates += await self._search_preferences(ask, vector, told)
             candidates.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.id))
         if not ask.rerank:
             return candidates, OFF
         return await rerank(ask.query, candidates, self._reranker)
 
-    async def _stated(self, ask: RecallRequest, vector: Vector, told: Collection[str]) -> list[RecalledMemory]:
+    async def _search_preferences(
+        self, ask: RecallRequest, vector: Vector, told: Collection[str]
+    ) -> list[RecalledMemory]:
         wanted = ask.top_k * self._config.candidates_factor + len(told)
         similarities = await self._preferences.nearest(ask.user_id, vector, wanted)
         ids = [one for one in similarities if one not in told]
         found = await self._lane.run(self._store.get, ask.user_id, ids) if ids else []
-        return [self._sized(memory, similarities[memory.id]) for memory in found]
+        return [self._measure(memory, similarities[memory.id]) for memory in found]
 
     async def _candidates(self, ask: RecallRequest, vector: Vector, kinds: Sequence[ChunkType]) -> list[RecalledMemory]:
         wanted = ask.top_k * self._config.candidates_factor
@@ -155,20 +157,20 @@ class Recaller:
         )
         if not ask.include_compressed:
             similarities = await self._vectors.nearest(ask.user_id, vector, wanted)
-            admitted = await self._lane.run(self._store.admitted, ask.user_id, list(similarities), admission)
+            admitted = await self._lane.run(self._store.admit, ask.user_id, list(similarities), admission)
             if len(similarities) < wanted or len(admitted) >= wanted:
-                return self._ranked(admitted, similarities)
+                return self._rank(admitted, similarities)
         # No archive is among them, or what is near is not wanted: look at every row that is, so that nothing starves.
         similarities = await self._lane.run(self._store.nearest, ask.user_id, vector, wanted, admission)
-        admitted = await self._lane.run(self._store.admitted, ask.user_id, list(similarities), admission)
-        return self._ranked(admitted, similarities)
+        admitted = await self._lane.run(self._store.admit, ask.user_id, list(similarities), admission)
+        return self._rank(admitted, similarities)
 
-    def _ranked(self, admitted: dict[str, MemoryChunk], similarities: Mapping[str, float]) -> list[RecalledMemory]:
+    def _rank(self, admitted: dict[str, MemoryChunk], similarities: Mapping[str, float]) -> list[RecalledMemory]:
         # A damaged row may have another id than its place in an index.
         order = sorted(admitted.keys() & similarities.keys(), key=lambda one: (-similarities[one], one))
-        return [self._sized(admitted[one], similarities[one]) for one in order]
+        return [self._measure(admitted[one], similarities[one]) for one in order]
 
-    def _sized(self, memory: MemoryChunk, similarity: float | None = None) -> RecalledMemory:
+    def _measure(self, memory: MemoryChunk, similarity: float | None = None) -> RecalledMemory:
         tokens = self._counter.count(memory.content)
         return RecalledMemory(memory=memory, tokens=tokens, score=similarity, similarity=similarity)
 

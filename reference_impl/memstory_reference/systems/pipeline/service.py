@@ -176,10 +176,10 @@ class PipelineService:
             return [[] for _ in texts]
         guard = self._parts.tombstones.guard(user, self._config.refusal)
         # What must not be kept is not embedded either: a vector would be sent to a server, and cached.
-        vectors, fresh = await self._embedded(user, [one for one in chunks if not guard(one.content)])
+        vectors, fresh = await self._embed(user, [one for one in chunks if not guard(one.content)])
         async with self._writers:
             known = await self._lane.run(
-                self._store.known, user, [one.content_hash for one in chunks], [one.key for one in chunks]
+                self._store.read_for_ingest, user, [one.content_hash for one in chunks], [one.key for one in chunks]
             )
             planner = Planner(
                 user_id=user,
@@ -359,10 +359,9 @@ class PipelineService:
         await self._preferences.rebuild(user)
         return await self._vectors.rebuild(user)
 
-    @property
-    def lost(self) -> int:
-        """How many memories, of all users, cannot be read since the file was damaged."""
-        return self._database.lost("memories", "preferences")
+    def count_lost(self) -> int:
+        """Return how many memories, of all users, cannot be read since the file was damaged."""
+        return self._database.count_lost("memories", "preferences")
 
     async def status(self, user_id: str) -> dict[str, int]:
         """Return counts: rows by type, what is archived, uncompressed sessions, and what is found by its vector.
@@ -381,13 +380,13 @@ class PipelineService:
         """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
         user = checked_owner(user_id, "user_id")
         async with self._writers:
-            kept = (await self._lane.run(self._store.known, user)).centroid
+            kept = (await self._lane.run(self._store.read_for_ingest, user)).centroid
             fresh = centroid(await self._lane.run(self._store.vectors, user))
         if kept is None or fresh is None:
             return 0.0 if kept is fresh else float("inf")
         return float(np.abs(kept - fresh).max())
 
-    async def _embedded(self, user: str, chunks: Sequence[Chunk]) -> tuple[dict[str, Vector], dict[str, Vector]]:
+    async def _embed(self, user: str, chunks: Sequence[Chunk]) -> tuple[dict[str, Vector], dict[str, Vector]]:
         """Return the vector of each hash, and those that had to be computed: each distinct text once, in one call."""
         contents = {one.content_hash: one.content for one in chunks}
         vectors = await self._lane.run(self._store.embeddings, user, list(contents))

@@ -57,10 +57,10 @@ class PipelineConfig(SecretPolicy, CheckedSettings):
         """How many sessions one pass compresses: 5 of 10, 2 of 5, 1 of 3, 1 of 1."""
         return self.sessions_to_compress or max(1, self.compression_threshold // 2)
 
-    def changed(self, values: Mapping[str, Json], where: str) -> Self:
+    def merge(self, values: Mapping[str, Json], where: str) -> Self:
         """Return this configuration with `values` in place; InputError names the key and what is allowed."""
         # `slots=True` makes a second class; a bare super() would mean the first one.
-        made = super(PipelineConfig, self).changed(values, where)
+        made = super(PipelineConfig, self).merge(values, where)
         if made.min_chunk_tokens > made.max_chunk_tokens:
             raise InputError(
                 f"{where}: min_chunk_tokens is {made.min_chunk_tokens}, more than max_chunk_tokens, "

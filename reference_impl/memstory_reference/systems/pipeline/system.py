@@ -68,7 +68,7 @@ class PipelineSystem:
         async def keep(used: Sequence[ToolCall]) -> bool | None:
             return (
                 None
-                if tells_nothing(text) or _done(used) & KEPT_OTHERWISE
+                if tells_nothing(text) or _tools_used(used) & KEPT_OTHERWISE
                 else not await self._keep(text, owner, session)
             )
 
@@ -79,7 +79,7 @@ class PipelineSystem:
             prompt = [system, *window.messages(), question]
             talk = await converse(self.chat, prompt, tools=lambda: SPECS, use=use, calls=CALLS, keep=keep)
             answer = talk.reply.content.strip() or NO_ANSWER
-            done = _done(talk.outcomes)
+            done = _tools_used(talk.outcomes)
             if FORGET.name in done:
                 # What was said before still holds what was to be forgotten.
                 self.forget_windows(owner)
@@ -104,5 +104,5 @@ class PipelineSystem:
         return []
 
 
-def _done(used: Sequence[ToolCall]) -> set[str]:
+def _tools_used(used: Sequence[ToolCall]) -> set[str]:
     return {one.name for one in used if one.error is None}

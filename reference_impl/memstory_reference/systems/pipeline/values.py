@@ -143,7 +143,7 @@ def _sizes(row: Sequence[int] | Mapping[str, int]) -> list[int]:
     return [count_tokens(chunk) for chunk in split_chunks(text)]
 
 
-def _picked(row: Mapping[str, Tree]) -> list[int]:
+def _picks(row: Mapping[str, Tree]) -> list[int]:
     sizes = row["sizes"]
     return [sizes[place] for place in fit_budget(sizes, row["budget"], row["top_k"])]
 
@@ -160,7 +160,7 @@ _FORMULAS: Mapping[str, Callable[..., Tree]] = {
     "kind": _kind,
     "key": lambda text: preference_key(text, "hash"),
     "blend": lambda row: blend(*row),
-    "picked": _picked,
+    "picked": _picks,
 }
 
 KINDS = tuple(str(kind) for kind in ChunkType)

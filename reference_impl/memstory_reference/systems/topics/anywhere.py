@@ -49,7 +49,7 @@ class TopicsAnywhere(Protocol):
         """Rate the turn that answered a query; False if it is not remembered."""
         ...
 
-    async def forget_told(self, owner: str, entry_id: str) -> ForgottenEntry | None:
+    async def forget_repeats(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says; None if unknown."""
         ...
 

@@ -89,7 +89,7 @@ class TopicsMemory(CorrectingInWords):
         return listed_hit(entry) if entry else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        return [found_hit(engram) for engram in await self._found(query, scope)]
+        return [found_hit(engram) for engram in await self._find(query, scope)]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         wanted = checked_kinds(kinds)
@@ -121,10 +121,10 @@ class TopicsMemory(CorrectingInWords):
         return entry is not None and await self._service.reward(scope.user, entry.id, value)
 
     async def context(self, query: Query, scope: Scope) -> str:
-        return engrams_text(await self._found(query, scope), self._clock.now().date())
+        return engrams_text(await self._find(query, scope), self._clock.now().date())
 
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
-        found = await self._service.held(scope.user, memory_id)
+        found = await self._service.find_repeats(scope.user, memory_id)
         entries = [found.entry, *found.topics, *found.engrams] if found else []
         return [listed_hit(one) for one in {one.id: one for one in entries}.values()]
 
@@ -195,7 +195,7 @@ class TopicsMemory(CorrectingInWords):
     async def _look_status(self, scope: Scope) -> Tree:
         return await self._system.status(scope.user)
 
-    async def _found(self, query: Query, scope: Scope) -> Sequence[FoundEngram]:
+    async def _find(self, query: Query, scope: Scope) -> Sequence[FoundEngram]:
         self._check_query(query)
         if checked_kinds(query.kinds or [EPISODIC]) != {EPISODIC}:
             raise InputError("only the kind 'episodic' is found by meaning; look a topic up by its exact key")

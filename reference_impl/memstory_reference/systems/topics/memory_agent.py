@@ -48,7 +48,7 @@ class MemoryAgent:
 
     async def start(self) -> None:
         """Hear responses from now on, those first that waited for it."""
-        self._subscription = await self._bus.subscribe(RESPONSES, self._heard, name=NAME, durable=WRITER)
+        self._subscription = await self._bus.subscribe(RESPONSES, self._on_message, name=NAME, durable=WRITER)
 
     async def stop(self) -> None:
         """Hear no more; what was heard is still written."""
@@ -59,14 +59,14 @@ class MemoryAgent:
         """Return what happened to the responses so far."""
         return asdict(self._counts)
 
-    async def _heard(self, envelope: Envelope) -> None:
+    async def _on_message(self, envelope: Envelope) -> None:
         # One subscription: a rating comes after its answer.
         if envelope.subject == RESPONSE_GENERATION:
-            await self._answered(envelope)
+            await self._on_answer(envelope)
         elif envelope.subject == RESPONSE_FEEDBACK:
-            await self._rated(envelope)
+            await self._on_rating(envelope)
 
-    async def _answered(self, envelope: Envelope) -> None:
+    async def _on_answer(self, envelope: Envelope) -> None:
         payload = envelope.payload
         query, answer = _text(payload.get("query")), _text(payload.get("answer"))
         if not query:
@@ -115,7 +115,7 @@ class MemoryAgent:
         else:
             self._counts.ingested += 1
 
-    async def _rated(self, envelope: Envelope) -> None:
+    async def _on_rating(self, envelope: Envelope) -> None:
         query_id, value = envelope.payload.get("query_id"), envelope.payload.get("value")
         if not isinstance(query_id, str) or not isinstance(value, int | float):
             raise InputError(f"{RESPONSE_FEEDBACK}: the payload has 'query_id', a text, and 'value', from -1 to 1")

@@ -216,7 +216,7 @@ class MemoryService:
         self, owner: str, entry_id: str, content: str, metadata: Mapping[str, Json] | None = None
     ) -> bool:
         """Replace what an entry says, and what callers attached to it if `metadata` is given; False if unknown."""
-        text, attached = self._content(content), self._attached({} if metadata is None else metadata)
+        text, attached = self._content(content), self._attach({} if metadata is None else metadata)
         async with self._turn(owner):
             record = await self._record(owner, self._text(entry_id, "id"))
             if record is None:
@@ -247,15 +247,15 @@ class MemoryService:
             await index.upsert([Record(id=record.id, text=record.text, metadata=rated)])
         return True
 
-    async def held(self, owner: str, entry_id: str) -> ForgottenEntry | None:
-        """Return what `forget_told` would delete; nothing is."""
+    async def find_repeats(self, owner: str, entry_id: str) -> ForgottenEntry | None:
+        """Return what `forget_repeats` would delete; nothing is."""
         entry = await self.entry(owner, entry_id)
         return find_forgotten(entry, await self.list_engrams(owner), await self.list_topics(owner)) if entry else None
 
-    async def forget_told(self, owner: str, entry_id: str) -> ForgottenEntry | None:
+    async def forget_repeats(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says; None if unknown."""
         async with self._turn(owner):
-            found = await self.held(owner, entry_id)
+            found = await self.find_repeats(owner, entry_id)
             if found is not None:
                 index = await self._index(owner)
                 await index.delete([one.id for one in (found.entry, *found.topics, *found.engrams)])
@@ -325,14 +325,14 @@ class MemoryService:
         self, content: str, metadata: Mapping[str, Json], noted: Mapping[str, Primitive] | None = None
     ) -> Record:
         # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
-        attached = {"timestamp_utc": timestamp(self._clock.now()), **self._attached(metadata), "type": EPISODIC}
+        attached = {"timestamp_utc": timestamp(self._clock.now()), **self._attach(metadata), "type": EPISODIC}
         return Record(id=self._new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
 
     def _content(self, content: object) -> str:
         (text,) = self.config.admit(checked_memory(content, self.config.limits))
         return text
 
-    def _attached(self, metadata: object) -> dict[str, Primitive]:
+    def _attach(self, metadata: object) -> dict[str, Primitive]:
         return check_metadata(self.config.admit_with("", check_metadata(metadata))[1])
 
     def _text(self, value: object, what: str) -> str:

@@ -94,7 +94,7 @@ class TopicsSystem:
     async def forget(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says, out of the sight of running talks too."""
         await self.bus.settle()  # the turn that told it may be on its way into the memory
-        found = await self.service.forget_told(owner, entry_id)
+        found = await self.service.forget_repeats(owner, entry_id)
         self._agent.forget_windows(owner)
         return found
 

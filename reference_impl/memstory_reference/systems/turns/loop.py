@@ -73,7 +73,7 @@ class TurnsAgent:
 
     async def window(self) -> list[Message]:
         """Return the last turns of the session, oldest first, as far as they were said by the two who talk."""
-        turns = await self._memory.listed(
+        turns = await self._memory.list_turns(
             self._owner, Conditions(kinds=(TURN,), session=self._session), 2 * self._memory.config.window_turns
         )
         said = [Message(role=turn.speaker, content=turn.text) for turn in turns if turn.speaker in (USER, ASSISTANT)]

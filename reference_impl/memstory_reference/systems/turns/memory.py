@@ -92,7 +92,7 @@ class TurnsMemory(CorrectingInWords):
             yield Receipt(items=[receipt_item(one) for one in stored])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        turn = await self._named(ref, scope)
+        turn = await self._find(ref, scope)
         return hit_of(turn) if turn else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
@@ -106,14 +106,14 @@ class TurnsMemory(CorrectingInWords):
             as_of=as_of(query),
         )
         hits = [found_hit(one) for one in found]
-        return hits if query.token_budget is None else _within(hits, query.token_budget)
+        return hits if query.token_budget is None else _fit(hits, query.token_budget)
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         conditions = Conditions(kinds=tuple(kinds), session=scope.session)
-        return [hit_of(turn) for turn in await self._memory.listed(scope.user, conditions, limit)]
+        return [hit_of(turn) for turn in await self._memory.list_turns(scope.user, conditions, limit)]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        old = await self._named(ref, scope)
+        old = await self._find(ref, scope)
         changed = old and await self._memory.update(scope.user, old.id, new_turn(item, Scope(user=scope.user)))
         if not changed:
             raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
@@ -124,12 +124,12 @@ class TurnsMemory(CorrectingInWords):
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is None and ref.key is None:
             if ref.durable:
-                every = await self._memory.listed(scope.user, Conditions(session=scope.session))
+                every = await self._memory.list_turns(scope.user, Conditions(session=scope.session))
                 return bool(await self._memory.delete(scope.user, [one.id for one in every], durable=True))
             if scope.session is not None:
                 return bool(await self._memory.forget_session(scope.user, scope.session))
             return bool(await self._memory.forget_owner(scope.user))
-        turn = await self._named(ref, scope)
+        turn = await self._find(ref, scope)
         return turn is not None and bool(await self._memory.delete(scope.user, [turn.id], durable=ref.durable))
 
     async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
@@ -144,7 +144,7 @@ class TurnsMemory(CorrectingInWords):
         return [hit_of(one) for one in await turn_with_repeats(self._memory, scope.user, memory_id)]
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
-        return [turn_row(one) for one in await self._memory.listed(scope.user)]
+        return [turn_row(one) for one in await self._memory.list_turns(scope.user)]
 
     async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
         stored = await self._memory.add(scope.user, read_rows(rows, new_turn_of_row))
@@ -163,7 +163,7 @@ class TurnsMemory(CorrectingInWords):
         return await self._system.call_tool(name, args, owner=scope.user, session=session)
 
     async def _job_export(self, scope: Scope) -> Tree:
-        return {"jsonl": turns_as_jsonl(await self._memory.listed(scope.user))}
+        return {"jsonl": turns_as_jsonl(await self._memory.list_turns(scope.user))}
 
     async def _job_import(self, scope: Scope, *, jsonl: Tree) -> Tree:
         if not isinstance(jsonl, str):
@@ -172,7 +172,7 @@ class TurnsMemory(CorrectingInWords):
         return {"imported": sum(one.refused is None for one in stored)}
 
     async def _job_snapshot(self, scope: Scope) -> Tree:
-        return {"rows": turns_as_jsonl(await self._memory.listed(scope.user))}
+        return {"rows": turns_as_jsonl(await self._memory.list_turns(scope.user))}
 
     async def _job_restore(self, scope: Scope, *, snapshot: Tree) -> Tree:
         return await self._job_import(scope, jsonl=snapshot)
@@ -183,7 +183,7 @@ class TurnsMemory(CorrectingInWords):
     async def _look_window(self, scope: Scope) -> Tree:
         session = self._sessions.of(scope)
         if session is None:
-            latest = await self._memory.listed(scope.user, Conditions(kinds=(TURN,)), 1)
+            latest = await self._memory.list_turns(scope.user, Conditions(kinds=(TURN,)), 1)
             session = (latest[0].session if latest else None) or DEFAULT_SESSION
         window = await self._system.window(scope.user, session)
         return [{"role": message.role, "content": message.content} for message in window]
@@ -195,7 +195,7 @@ class TurnsMemory(CorrectingInWords):
     async def _look_formula(self, _: Scope, **args: Tree) -> Tree:
         return formula(args)
 
-    async def _named(self, ref: Ref, scope: Scope) -> StoredTurn | None:
+    async def _find(self, ref: Ref, scope: Scope) -> StoredTurn | None:
         if ref.id is not None:
             turn = await self._memory.get(scope.user, ref.id)
         elif ref.key is not None:
@@ -210,7 +210,7 @@ class TurnsMemory(CorrectingInWords):
         return self._system.memory
 
 
-def _within(hits: Sequence[Hit], tokens: int) -> Sequence[Hit]:
+def _fit(hits: Sequence[Hit], tokens: int) -> Sequence[Hit]:
     kept: list[Hit] = []
     for hit in hits:
         tokens -= count_tokens(hit.text)

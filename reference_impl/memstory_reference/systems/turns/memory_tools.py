@@ -75,7 +75,7 @@ class TurnsTools(LocalTools):
         moments = {name: moment_of(arguments[name]) for name in ("since", "until", "as_of") if name in arguments}
         where = {"speaker": arguments["speaker"]} if "speaker" in arguments else {}
         if arguments["query"].strip() == EVERYTHING:
-            told = await self._memory.listed(self._owner, Conditions(where=where))
+            told = await self._memory.list_turns(self._owner, Conditions(where=where))
             limit = checked_count(arguments.get("limit", LISTED), "limit", 1)
             return [turn_view(one) for one in reversed(told) if one.role != ASSISTANT][:limit]
         found = await self._memory.search(
@@ -109,7 +109,7 @@ class TurnsTools(LocalTools):
 async def turn_with_repeats(memory: TurnsService, owner: str, identifier: str) -> list[Turn]:
     """Return a turn, and those that repeat it word for word; none if it is unknown."""
     turn = await memory.get(owner, identifier)
-    others = await memory.listed(owner) if turn else []
+    others = await memory.list_turns(owner) if turn else []
     return [turn, *(one for one in others if one.id != turn.id and _repeats(one.text, turn.text))] if turn else []
 
 

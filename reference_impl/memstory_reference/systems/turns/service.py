@@ -159,9 +159,9 @@ class TurnsService:
             turn = checked_turn(merged, old.id, self._clock.now(), self.config.limits)
             if reason := self._refusal(owner, turn):
                 raise InputError(reason)
-            turn = self._admitted(turn)
-            (vector,) = await self._embedded([turn.embedded])
-            await self._store.put(owner, [_written(turn, vector)])
+            turn = self._redact(turn)
+            (vector,) = await self._embed([turn.embedded])
+            await self._store.put(owner, [_index(turn, vector)])
         return turn
 
     async def delete(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> list[str]:
@@ -175,7 +175,7 @@ class TurnsService:
 
     async def about(self, owner: str, things: Sequence[str]) -> list[Turn]:
         """Return the turns that are about any of these things, in the order in which they were told."""
-        return [turn for turn in await self.listed(owner) if is_about(turn.text, things)]
+        return [turn for turn in await self.list_turns(owner) if is_about(turn.text, things)]
 
     async def forget_session(self, owner: str, session: str) -> int:
         """Forget all of a session; return how many turns there were."""
@@ -190,11 +190,11 @@ class TurnsService:
         async with self._writing:
             return await self._store.forget_owner(owner)
 
-    async def listed(self, owner: str, conditions: Conditions = ANY_TURN, limit: int | None = None) -> list[Turn]:
+    async def list_turns(self, owner: str, conditions: Conditions = ANY_TURN, limit: int | None = None) -> list[Turn]:
         """Return turns in the order in which they were told, or the last `limit` of them."""
         if limit is not None:
             checked_count(limit, "limit", high=10**9)
-        return await self._store.listed(checked_owner(owner), checked_conditions(conditions), limit)
+        return await self._store.list_turns(checked_owner(owner), checked_conditions(conditions), limit)
 
     async def search(
         self,
@@ -224,7 +224,7 @@ class TurnsService:
         whole = replace(whole, is_about_now=whole.is_about_now or as_of is not None)
         events = [read_question(event, known, now) for event in compared_events(text)]
         asked = [replace(one, spans=whole.spans, is_about_now=whole.is_about_now) for one in events] or [whole]
-        lists = [await self._ranked(owner, one, size, conditions, floor) for one in asked]
+        lists = [await self._rank(owner, one, size, conditions, floor) for one in asked]
         return [FoundTurn(ranked=one) for one in merge_rankings(lists)[:size]]
 
     async def context(
@@ -260,44 +260,44 @@ class TurnsService:
         now = self._clock.now()
         turns = [checked_turn(one, self._new_id(), now, self.config.limits) for one in new]
         refused = {turn.id: reason for turn in turns if (reason := self._refusal(owner, turn))}
-        turns = [turn if turn.id in refused else self._admitted(turn) for turn in turns]
+        turns = [turn if turn.id in refused else self._redact(turn) for turn in turns]
         kept = [turn for turn in turns if turn.id not in refused]
         stored: dict[str, StoredTurn] = {}
         if kept:
-            vectors = await self._embedded([turn.embedded for turn in kept])
+            vectors = await self._embed([turn.embedded for turn in kept])
             async with self._writing:
                 keys = [turn.key for turn in kept if turn.key is not None]
                 known = await self._store.by_keys(owner, keys) if keys else {}
                 ids = {key: turn.id for key, turn in known.items()}
-                stored = {turn.id: _keyed(turn, ids) for turn in kept}
-                written = [_written(one.turn, row) for one, row in zip(stored.values(), vectors, strict=True)]
+                stored = {turn.id: _reuse_id(turn, ids) for turn in kept}
+                written = [_index(one.turn, row) for one, row in zip(stored.values(), vectors, strict=True)]
                 await self._store.put(owner, written)
         return [stored.get(turn.id) or StoredTurn(turn=turn, refused=refused[turn.id]) for turn in turns]
 
-    async def _ranked(
+    async def _rank(
         self, owner: str, question: Question, size: int, conditions: Conditions, floor: float
     ) -> list[RankedTurn]:
-        vector = await self._asked(question)
+        vector = await self._embed_question(question)
         pool = await self._store.pool(owner, vector, question.stems, max(self.config.pool, size), conditions)
         first = score_candidates(pool, question, self.config.weights)
         rows = [int(row) for row in first.to_read(size, floor)]
-        read = await self._store.numbered(owner, [int(pool.numbers[row]) for row in rows])
+        read = await self._store.by_numbers(owner, [int(pool.numbers[row]) for row in rows])
         # One that another task has deleted meanwhile is not found any more.
         turns = {row: read[number] for row in rows if (number := int(pool.numbers[row])) in read}
         return rank_turns(first, turns, size=size, floor=floor)
 
-    async def _asked(self, question: Question) -> NDArray[np.float32]:
+    async def _embed_question(self, question: Question) -> NDArray[np.float32]:
         """Return the vector of a question: the mean of it as it was put and of what it is about."""
         texts = [question.text]
         if self.config.cleaning and question.bare != question.text:
             texts.append(question.bare)
-        vectors = await self._embedded(texts, Purpose.QUERY)
+        vectors = await self._embed(texts, Purpose.QUERY)
         mean = vectors.mean(axis=0)
         length = float(np.linalg.norm(mean))
         unit: NDArray[np.float32] = (mean / length if length else vectors[0]).astype(np.float32)
         return unit
 
-    async def _embedded(self, texts: Sequence[str], purpose: Purpose = Purpose.DOCUMENT) -> NDArray[np.float32]:
+    async def _embed(self, texts: Sequence[str], purpose: Purpose = Purpose.DOCUMENT) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 0), np.float32)
         vectors = await self._embedder.embed(texts, purpose)
@@ -314,7 +314,7 @@ class TurnsService:
             return str(refusal)
         return None
 
-    def _admitted(self, turn: Turn) -> Turn:
+    def _redact(self, turn: Turn) -> Turn:
         """Return a turn without its secrets."""
         text, metadata = self.config.admit_with(turn.text, turn.metadata)
         key = None if turn.key is None else self.config.admit_key(turn.key, turn.text)
@@ -325,7 +325,7 @@ def _checked_ids(ids: Sequence[str]) -> Sequence[str]:
     return [checked_text(one, "id", LONGEST_ID, may_be_blank=True) for one in ids]
 
 
-def _keyed(turn: Turn, ids: dict[str, str]) -> StoredTurn:
+def _reuse_id(turn: Turn, ids: dict[str, str]) -> StoredTurn:
     """Return the turn under the id that its key has already, which is noted in `ids`."""
     if turn.key is None:
         return StoredTurn(turn=turn)
@@ -333,7 +333,7 @@ def _keyed(turn: Turn, ids: dict[str, str]) -> StoredTurn:
     return StoredTurn(turn=replace(turn, id=identifier), is_new=identifier == turn.id)
 
 
-def _written(turn: Turn, vector: NDArray[np.float32]) -> IndexedTurn:
+def _index(turn: Turn, vector: NDArray[np.float32]) -> IndexedTurn:
     return IndexedTurn(turn=turn, vector=vector, stems=turn.stems)
 
 

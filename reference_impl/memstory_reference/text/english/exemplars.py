@@ -74,7 +74,7 @@ def _pairs(text: str) -> frozenset[str]:
 @cache
 def _patterns(table: str) -> Sequence[tuple[str, str, re.Pattern[str], Sequence[Sequence[str]]]]:
     rows = [(label, form) for label, text in lexicon.exemplar_table(table) for form in (text, *_indirect(text))]
-    made = [(label, *_compiled(text)) for label, text in rows]
+    made = [(label, *_compile(text)) for label, text in rows]
     return sorted(made, key=lambda one: -len(one[3]))
 
 
@@ -86,7 +86,7 @@ def _indirect(question: str) -> Iterator[str]:
     yield from [f"{turned[1]} {turned[3]} {turned[2]}{turned[4]}"] if turned else []
 
 
-def _compiled(text: str) -> tuple[str, re.Pattern[str], Sequence[Sequence[str]]]:
+def _compile(text: str) -> tuple[str, re.Pattern[str], Sequence[Sequence[str]]]:
     """Return the kind of the slot, the pattern, and its fixed words, each as the forms of which one has to be said."""
     kind, parts, fixed, before = "", list[str](), list[Sequence[str]](), ""
     for token in re.findall(r"\[[^\]]+\]|\{\w+\}|\S+", text):

@@ -72,8 +72,8 @@ def facts_in(sentence: str, known: Mapping[str, Holder]) -> list[StatedFact]:
         return []
     found, ended, who, is_whole = list[Fit](), list[Fit](), "", False
     for clause in (_with_subject(clause, who) for clause in _clauses(text)):
-        over = _ended(clause)
-        stated = None if over else _stated(clause) or _turned(clause, ended)
+        over = _read_ending(clause)
+        stated = None if over else _read_claim(clause) or _read_replacement(clause, ended)
         found += [stated] if stated else []
         ended += [over] if over else []
         is_whole = is_whole or not (stated or over)
@@ -119,9 +119,9 @@ def plain_value(text: str, kind: str) -> str | None:
 def _clauses(text: str) -> Iterator[str]:
     """Yield the clauses of `text`; a joint parts two where the right one can begin there, or the left one is over."""
     rest = text
-    while not _stated(rest):
+    while not _read_claim(rest):
         joints = [(rest[: joint.start()], rest[joint.end() :]) for joint in _JOINT.finditer(rest)]
-        parts = next((pair for pair in joints if pair[0] and (_CLAUSE.match(pair[1]) or _ended(pair[0]))), None)
+        parts = next((pair for pair in joints if pair[0] and (_CLAUSE.match(pair[1]) or _read_ending(pair[0]))), None)
         if parts is None or re.fullmatch(r"I|we|(?:my|our) \w+", parts[0], re.IGNORECASE):
             break
         yield parts[0]
@@ -143,7 +143,7 @@ def _subject(fit: Fit) -> str:
     return fit.who if not owner else (owner[1] or "") if fit.attribute == "name" else ""
 
 
-def _stated(clause: str) -> Fit | None:
+def _read_claim(clause: str) -> Fit | None:
     if _DENIAL.search(_NOT_THIS.sub("", clause)):
         return None
     for fit in exemplar_fits("stated", clause):
@@ -215,7 +215,7 @@ def _is_people(value: str) -> bool:
     return value.istitle() and " " not in found and (found in _PEOPLES or found.endswith(_PEOPLE_ENDINGS))
 
 
-def _ended(clause: str) -> Fit | None:
+def _read_ending(clause: str) -> Fit | None:
     """Return what a clause says is not, or no longer, so."""
     for fit in exemplar_fits("denied", clause):
         value = plain_value(fit.value, "name")
@@ -224,10 +224,10 @@ def _ended(clause: str) -> Fit | None:
     if not _DENIAL.search(clause) or re.search(r"\bnever\b", clause, re.IGNORECASE):
         return None
     affirmed = re.sub(r"\s*\banymore\b", "", _DENIED_VERB.sub("", clause, count=1)).strip()
-    return _stated(affirmed) or _stated(f"{affirmed} now")
+    return _read_claim(affirmed) or _read_claim(f"{affirmed} now")
 
 
-def _turned(clause: str, ended: Sequence[Fit]) -> Fit | None:
+def _read_replacement(clause: str, ended: Sequence[Fit]) -> Fit | None:
     """Return the new value of what has just been said to be over: `it's Rob`, `in Linz now`."""
     bare = _NOW.sub("", clause)
     kind = "any" if ended and ended[-1].kind == "number" else "name"

@@ -146,14 +146,14 @@ def _read_sentence(sentence: str, context: Context) -> Reading:
         return Reading(forget=_tagless(forgotten["rest"]).rstrip(".!? "))
     wish = _wish(bare)
     if wish is not None:
-        return _wished(wish, context)
+        return _read_wish(wish, context)
     label, near = nearest_exemplar(text)
     if label == "list" and near >= _SURE and _OF_LISTS.issuperset(content_words(text)):
         return Reading(lists=True)
     if is_question(said):
         return Reading(question=parse_question(said, context.known))
     corrected = _correction(said, context)
-    return Reading(facts=corrected) if corrected else _told(said, label if near >= _SURE else "", context)
+    return Reading(facts=corrected) if corrected else _read_statement(said, label if near >= _SURE else "", context)
 
 
 def _tagless(sentence: str) -> str:
@@ -183,7 +183,7 @@ def _wish(sentence: str) -> StatedFact | str | None:
     return re.sub(r"^to (?=\w)", "", rest, flags=re.IGNORECASE)
 
 
-def _wished(wish: StatedFact | str, context: Context) -> Reading:
+def _read_wish(wish: StatedFact | str, context: Context) -> Reading:
     """Keep what somebody asks to remember: values, else the whole sentence; say so where there is nothing to keep."""
     if isinstance(wish, StatedFact):
         return Reading(facts=[wish])
@@ -233,7 +233,7 @@ def _correction(sentence: str, context: Context) -> list[StatedFact]:
     return [replace(last, value=said if last.is_quote else value, said=told, correction=value)]
 
 
-def _told(sentence: str, label: str, context: Context) -> Reading:
+def _read_statement(sentence: str, label: str, context: Context) -> Reading:
     """Read a statement: its values, else all of it if it holds for longer than a moment, and is about somebody."""
     if _RULE.match(expand_contractions(sentence)):
         return Reading(facts=[whole_statement(sentence, rule=True)])

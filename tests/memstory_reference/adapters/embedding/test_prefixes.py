@@ -41,17 +41,17 @@ def test_minilm_has_a_floor_of_its_own_and_a_model_that_is_not_known_that_of_the
 
 
 def test_text_that_starts_with_a_prefix_gets_another():
-    sent = profile_of("nomic-embed-text").sent("search_query: x", Purpose.QUERY)
+    sent = profile_of("nomic-embed-text").model_input("search_query: x", Purpose.QUERY)
     assert sent == "search_query: search_query: x"
 
 
 def test_surrogate_pair_is_joined_and_a_lone_one_replaced():
-    assert NO_PREFIXES.sent("\ud83d\ude00 \ud83d", Purpose.QUERY) == "😀 \ufffd"
+    assert NO_PREFIXES.model_input("\ud83d\ude00 \ud83d", Purpose.QUERY) == "😀 \ufffd"
 
 
 @given(ANY_TEXT, st.sampled_from(Purpose))
 def test_what_is_sent_can_always_be_encoded(text, purpose):
-    sent = profile_of("nomic-embed-text").sent(text, purpose)
+    sent = profile_of("nomic-embed-text").model_input(text, purpose)
     assert sent.encode()
     if text.isprintable():
         assert sent.endswith(text)

@@ -41,7 +41,7 @@ def test_a_schema_that_needs_quotes_is_refused(schema):
 
 def test_the_longest_schema_fits_with_what_lies_beside_it():
     place = parse_place(f"{URL}?schema={'x' * 54}")
-    assert all(len(place.beside(name).schema) <= 63 for name in BESIDE)
+    assert all(len(place.sibling(name).schema) <= 63 for name in BESIDE)
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ WRONG = {
     "delete([None])": lambda service, _: service.records.delete(OWNER, [None]),
     "edit(None)": lambda service, _: service.records.edit(OWNER, None, note("tea")),
     "archive([])": lambda service, _: service.records.archive(OWNER, []),
-    "list a huge number": lambda service, _: service.records.listed(OWNER, limit=10**19),
-    "list -1": lambda service, _: service.records.listed(OWNER, limit=-1),
+    "list a huge number": lambda service, _: service.records.list_records(OWNER, limit=10**19),
+    "list -1": lambda service, _: service.records.list_records(OWNER, limit=-1),
     "recall('yes')": lambda service, _: service.set_recall(OWNER, on="yes"),
     "feedback([])": lambda service, who: service.give_feedback(who, ["helpful"]),
     "feedback(source)": lambda service, who: service.give_feedback(who, "helpful", {}),
@@ -129,4 +129,4 @@ async def test_a_summary_that_cannot_be_kept_is_dropped(open_layers, summary):
 async def test_a_setting_out_of_its_bounds_is_told(open_layers):
     service = await open_layers()
     with pytest.raises(MemstoryError, match="max_query_characters"):
-        service.config.changed({"max_query_characters": 0}, "test")
+        service.config.merge({"max_query_characters": 0}, "test")

@@ -25,7 +25,7 @@ async def say(service, who, *texts):
 async def everything(service, who):
     """All that is stored of an owner, as one text."""
     return str(await service.records.export(who.owner)) + "".join(
-        str(one) for one in await service.records.listed(who.owner, standings=tuple(Standing))
+        str(one) for one in await service.records.list_records(who.owner, standings=tuple(Standing))
     )
 
 
@@ -85,7 +85,7 @@ async def test_what_waits_for_the_end_is_forgotten_too(open_layers):
     assert (await service.status(who.owner))["held"] == 0
     await say(service, who, "There is rhubarb on the table.")
     await service.end_session(who, EndReason.EXPLICIT)
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
 
 
 async def test_a_turn_that_is_still_extracted_is_forgotten_too(open_layers, by_purpose):
@@ -106,14 +106,14 @@ async def test_a_turn_that_is_still_extracted_is_forgotten_too(open_layers, by_p
     gate.set()
     assert "Forgotten" in (await wish).answer
     await service.settle()
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
 
 
 async def test_the_former_value_is_forgotten_with_the_latest(open_layers):
     service = await open_layers()
     who = await service.who("ann", "t")
     await say(service, who, "I live in Oslo.", "I live in Bergen.", "Forget where I live.")
-    assert await service.records.listed(who.owner, standings=tuple(Standing)) == []
+    assert await service.records.list_records(who.owner, standings=tuple(Standing)) == []
 
 
 async def test_nobody_elses_memories_are_forgotten(open_layers):
@@ -122,14 +122,14 @@ async def test_nobody_elses_memories_are_forgotten(open_layers):
     await say(service, ann, "My name is Ann.")
     await say(service, bob, "My name is Bob.", "My name is Ann.")
     await say(service, ann, "Forget my name.")
-    assert len(await service.records.listed(bob.owner, standings=tuple(Standing))) == 2
+    assert len(await service.records.list_records(bob.owner, standings=tuple(Standing))) == 2
 
 
 async def test_what_is_not_found_is_offered_by_its_id(open_layers):
     service = await open_layers()
     who = await service.who("ann", "t")
     await say(service, who, "I live in Oslo.")
-    (record,) = await service.records.listed(who.owner)
+    (record,) = await service.records.list_records(who.owner)
     answer = await say(service, who, "Forget my Oslo bicycle.")
     assert "nothing to forget" in answer
     assert "I live in Oslo" in answer
@@ -137,7 +137,7 @@ async def test_what_is_not_found_is_offered_by_its_id(open_layers):
     assert await say(service, who, f"Forget {record.id}") == (
         'Forgotten: "I live in Oslo.". Removed or shortened: 1 memory, 1 turn of an open session.'
     )
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
 
 
 async def test_everything_goes_only_when_it_is_said_twice(open_layers):
@@ -145,9 +145,9 @@ async def test_everything_goes_only_when_it_is_said_twice(open_layers):
     who = await service.who("ann", "t")
     await say(service, who, "I live in Oslo.")
     assert "Memories: 1." in await say(service, who, "Forget everything.")
-    assert len(await service.records.listed(who.owner)) == 1
+    assert len(await service.records.list_records(who.owner)) == 1
     await say(service, who, "Forget everything for good.")
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
 
 
 async def test_a_summary_that_held_only_this_is_deleted_with_it(open_layers):
@@ -160,7 +160,7 @@ async def test_a_summary_that_held_only_this_is_deleted_with_it(open_layers):
     )
     await service.records.remember(who.owner, None, [fact, only, other])
     await say(service, who, "Forget my rhubarb farm.")
-    (left,) = await service.records.listed(who.owner, standings=tuple(Standing))
+    (left,) = await service.records.list_records(who.owner, standings=tuple(Standing))
     assert left.content.summary == "They met."
 
 
@@ -188,7 +188,7 @@ async def test_a_model_that_is_asked_what_it_knows_is_given_all(open_layers, by_
     await service.turn("What do you remember about me?", who)
     prompt = next(text for purpose, text in model.prompts if purpose == "chat")
     assert all(f"User HAS {one}" in prompt for one in words)
-    assert len(await service.records.listed(who.owner, [Layer.SEMANTIC])) == 3
+    assert len(await service.records.list_records(who.owner, [Layer.SEMANTIC])) == 3
 
 
 async def test_where_somebody_no_longer_lives_is_forgotten_with_where_they_live(open_layers):

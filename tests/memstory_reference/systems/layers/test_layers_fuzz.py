@@ -94,7 +94,9 @@ CALLABLE = (
     lambda service, chance, _: service.records.archive(chance.owner(), chance.identifier()),
     lambda service, chance, _: service.records.restore(chance.owner(), chance.identifier()),
     lambda service, chance, _: service.records.search(chance.owner(), chance.text()),
-    lambda service, chance, _: service.records.listed(chance.owner(), limit=chance.random.choice((3, chance.text()))),
+    lambda service, chance, _: service.records.list_records(
+        chance.owner(), limit=chance.random.choice((3, chance.text()))
+    ),
     lambda service, chance, _: service.set_recall(
         chance.owner(), on=chance.random.choice((True, False, chance.text()))
     ),
@@ -118,7 +120,7 @@ async def test_random_calls_raise_only_what_callers_know(open_layers, seed, call
             continue
     await service.settle()
     for owner in ("user:ann", "user:bob"):
-        every = await service.records.listed(owner, standings=tuple(Standing))
+        every = await service.records.list_records(owner, standings=tuple(Standing))
         assert {one.owner for one in every} <= {owner}
         pointed = {one.superseded_by for one in every} - {None}
         assert pointed <= {one.id for one in every}, "a pointer to what is not there"

@@ -135,7 +135,7 @@ MUTANTS = [
     ),
     ("C2: the model's word is final", "hits count 3", (lanes, "refusal_reason", None)),
     ("C2: any quote is believed", "User OWNS a bank", (lanes, "is_quoted", True)),
-    ("C2: repetition is not counted", "hits count 1", (Candidate, "heard_again", lambda _: lambda self, _turn: self)),
+    ("C2: repetition is not counted", "hits count 1", (Candidate, "add_turn", lambda _: lambda self, _turn: self)),
     (
         "C2: hold means commit",
         "data 'held' has a length that is 0",
@@ -201,7 +201,7 @@ MUTANTS = [
         "hits are 1",
         (
             SessionMemoryBuffer,
-            "spoken",
+            "add_turn",
             lambda plain: lambda self, *args: replace(plain(self, *args), last_at=self.started_at),
         ),
     ),

@@ -185,7 +185,7 @@ async def test_a_turn_that_two_processes_look_at_counts_once(stage):
     stage.store.aload = late
     await other._lanes.extract(who.owner, who.session, 1)
     stage.store.aload = loaded
-    (fact,) = await one.records.listed(who.owner)
+    (fact,) = await one.records.list_records(who.owner)
     assert fact.count == 1
     assert any("extracted_elsewhere" in str(one) for one in other.diagnostics(who))
 

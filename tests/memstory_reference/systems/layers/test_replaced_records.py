@@ -24,7 +24,7 @@ async def stored(service, *contents):
 
 
 async def standings(service):
-    every = await service.records.listed(OWNER, [Layer.SEMANTIC, Layer.PROCEDURAL], tuple(Standing))
+    every = await service.records.list_records(OWNER, [Layer.SEMANTIC, Layer.PROCEDURAL], tuple(Standing))
     return {
         getattr(one.content, "object", None) or one.content.rule: (str(one.standing), one.superseded_by)
         for one in every
@@ -36,7 +36,7 @@ async def test_an_edit_that_says_what_is_stored_makes_one_record_of_two(open_lay
     service = await open_layers()
     one, other = await stored(service, first, second)
     edited = await service.records.edit(OWNER, one, second)
-    (found,) = await service.records.listed(OWNER)
+    (found,) = await service.records.list_records(OWNER)
     assert (found.id, found.count, found.content) == (edited.id, 2, second)
     assert found.id == one != other
 
@@ -46,7 +46,7 @@ async def test_an_edit_that_changes_a_word_of_itself_is_no_duplicate(open_layers
     (one,) = await stored(service, fact("black tea"))
     await service.records.edit(OWNER, one, fact("green tea"))
     await service.records.edit(OWNER, one, fact("green tea"))
-    (found,) = await service.records.listed(OWNER)
+    (found,) = await service.records.list_records(OWNER)
     assert (found.id, found.count) == (one, 1)
 
 
@@ -55,7 +55,7 @@ async def test_an_edit_of_what_is_archived_leaves_the_active_alone(open_layers):
     one, _ = await stored(service, fact("tea"), fact("cake"))
     await service.records.archive(OWNER, one)
     await service.records.edit(OWNER, one, fact("cake"))
-    assert [one.count for one in await service.records.listed(OWNER)] == [1]
+    assert [one.count for one in await service.records.list_records(OWNER)] == [1]
 
 
 async def test_what_a_deleted_record_had_replaced_is_used_again(open_layers):
@@ -104,7 +104,7 @@ async def test_a_rule_that_is_used_again_stays_under_the_cap(open_layers):
         service, rule("Never use emojis."), rule("Always use emojis."), rule("Be kind."), rule("Write in French.")
     )
     await service.records.delete(OWNER, [always])
-    assert len(await service.records.listed(OWNER)) == 2
+    assert len(await service.records.list_records(OWNER)) == 2
 
 
 @pytest.mark.parametrize("on", [False, True])
@@ -146,5 +146,5 @@ async def test_without_a_model_denials_and_corrections_replace_what_they_speak_o
     for said in turns:
         await service.turn(said, who)
         await service.settle()
-    active = await service.records.listed(OWNER, [Layer.SEMANTIC])
+    active = await service.records.list_records(OWNER, [Layer.SEMANTIC])
     assert {(one.content.predicate, one.content.object) for one in active} == expected

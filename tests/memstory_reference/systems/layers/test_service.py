@@ -46,10 +46,10 @@ async def test_the_reply_does_not_wait_for_the_extractor(open_layers, by_purpose
     who = await service.who("ann", "t")
     answer = await service.turn("I like tea", who)
     assert answer.answer == "I see."
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
     gate.set()
     await service.settle()
-    assert len(await service.records.listed(who.owner)) == 1
+    assert len(await service.records.list_records(who.owner)) == 1
 
 
 async def test_a_lane_that_breaks_leaves_the_other_and_the_answer(open_layers, by_purpose):
@@ -61,7 +61,7 @@ async def test_a_lane_that_breaks_leaves_the_other_and_the_answer(open_layers, b
     (report,) = service.diagnostics(who)
     assert report["semantic"] == {"error": "RuntimeError"}
     assert report["procedural"]["commit"] == 1
-    assert len(await service.records.listed(who.owner)) == 1
+    assert len(await service.records.list_records(who.owner)) == 1
 
 
 async def test_a_turn_that_the_model_could_not_extract_is_extracted_at_the_end(open_layers, by_purpose):
@@ -69,10 +69,10 @@ async def test_a_turn_that_the_model_could_not_extract_is_extracted_at_the_end(o
     service = await open_layers(model=model)
     who = await service.who("ann", "t")
     await talk(service, who, ["I like tea"])
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
     model.answers["extract_semantic"] = facts("tea")
     await service.end_session(who, EndReason.EXPLICIT)
-    assert len(await service.records.listed(who.owner)) == 1
+    assert len(await service.records.list_records(who.owner)) == 1
 
 
 async def test_words_of_crisis_are_logged_though_no_model_answers(open_layers, by_purpose):
@@ -90,11 +90,11 @@ async def test_a_reconciler_that_fails_holds_the_candidate_and_the_end_stores_it
     service = await open_layers(model=model)
     who = await service.who("ann", "t")
     await talk(service, who, ["I like tea", "I like silence"])
-    assert len(await service.records.listed(who.owner)) == 1
+    assert len(await service.records.list_records(who.owner)) == 1
     assert len((await service.buffer(who)).held) == 1
     await talk(service, who, ["I like silence"])
     await service.end_session(who, EndReason.EXPLICIT)
-    assert len(await service.records.listed(who.owner, [Layer.SEMANTIC])) == 2
+    assert len(await service.records.list_records(who.owner, [Layer.SEMANTIC])) == 2
 
 
 async def test_what_the_assistant_says_is_no_evidence_and_no_support(open_layers, by_purpose):
@@ -103,7 +103,7 @@ async def test_what_the_assistant_says_is_no_evidence_and_no_support(open_layers
     who = await service.who("ann", "t")
     await talk(service, who, ["Hello", "Hello again"])
     await service.end_session(who, EndReason.EXPLICIT)
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
 
 
 @pytest.mark.parametrize("reason", EndReason)
@@ -123,12 +123,12 @@ async def test_every_trigger_leaves_the_same(open_layers, clock, reason):
             await service.finalise_voice([], who)
         case _:
             await service.end_session(who, reason)
-    kept = {str(one.layer): one.content for one in await service.records.listed(who.owner)}
+    kept = {str(one.layer): one.content for one in await service.records.list_records(who.owner)}
     assert set(kept) == {"semantic", "episodic"}
     assert kept["semantic"].object.startswith("a pilot")
     assert "northern lights" in kept["episodic"].summary
     assert await service.end_session(who, EndReason.EXPLICIT) is None
-    assert len(await service.records.listed(who.owner)) == 2
+    assert len(await service.records.list_records(who.owner)) == 2
 
 
 async def test_two_ends_at_once_leave_one_arc(open_layers):
@@ -137,15 +137,15 @@ async def test_two_ends_at_once_leave_one_arc(open_layers):
     await talk(service, who)
     reports = await asyncio.gather(*(service.end_session(who, EndReason.WEB) for _ in range(5)))
     assert sum(report is not None for report in reports) == 1
-    assert len(await service.records.listed(who.owner, [Layer.EPISODIC])) == 1
+    assert len(await service.records.list_records(who.owner, [Layer.EPISODIC])) == 1
 
 
 async def test_a_voice_transcript_is_taken_whole(open_layers):
     service = await open_layers()
     who = await service.who("ann", "call")
     await service.finalise_voice([(text, "Yes.") for text in LONG], who)
-    assert len(await service.records.listed(who.owner, [Layer.EPISODIC])) == 1
-    assert len(await service.records.listed(who.owner, [Layer.SEMANTIC])) == 1
+    assert len(await service.records.list_records(who.owner, [Layer.EPISODIC])) == 1
+    assert len(await service.records.list_records(who.owner, [Layer.SEMANTIC])) == 1
 
 
 async def test_a_clock_that_goes_backwards_ends_nothing_and_breaks_nothing(open_layers, clock):
@@ -159,7 +159,7 @@ async def test_a_clock_that_goes_backwards_ends_nothing_and_breaks_nothing(open_
     await clock.move(hours=3, minutes=20)
     await service.settle()
     assert await service.buffer(who) is None
-    assert len(await service.records.listed(who.owner, [Layer.EPISODIC])) == 1
+    assert len(await service.records.list_records(who.owner, [Layer.EPISODIC])) == 1
 
 
 async def test_a_session_left_by_a_dead_process_ends_at_the_next_opening(open_layers, clock):
@@ -170,7 +170,7 @@ async def test_a_session_left_by_a_dead_process_ends_at_the_next_opening(open_la
     clock.moment += timedelta(minutes=21)
     service = await open_layers()
     assert await service.buffer(who) is None
-    assert len(await service.records.listed(who.owner, [Layer.EPISODIC])) == 1
+    assert len(await service.records.list_records(who.owner, [Layer.EPISODIC])) == 1
 
 
 async def test_a_session_goes_on_after_it_ended(open_layers):
@@ -179,7 +179,7 @@ async def test_a_session_goes_on_after_it_ended(open_layers):
     for _ in range(2):
         await talk(service, who)
         await service.end_session(who, EndReason.EXPLICIT)
-    assert len(await service.records.listed(who.owner, [Layer.EPISODIC])) == 2
+    assert len(await service.records.list_records(who.owner, [Layer.EPISODIC])) == 2
 
 
 async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_layers):
@@ -195,7 +195,7 @@ async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_
     await service.settle()
     switch.mode = "ok"
     assert await service.buffer(who) is None
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
 
 
 async def test_a_batch_that_breaks_at_the_end_leaves_the_session_to_be_ended_again(open_layers):
@@ -209,7 +209,7 @@ async def test_a_batch_that_breaks_at_the_end_leaves_the_session_to_be_ended_aga
     with pytest.raises(Exception, match="second record"):
         await service.end_session(who, EndReason.EXPLICIT)
     switch.mode = "ok"
-    assert await service.records.listed(who.owner, [Layer.EPISODIC, Layer.PROCEDURAL]) == []
+    assert await service.records.list_records(who.owner, [Layer.EPISODIC, Layer.PROCEDURAL]) == []
     report = await service.end_session(who, EndReason.EXPLICIT)
     assert report.arc is not None
     assert report.promoted == ["repetition"]
@@ -274,7 +274,7 @@ async def test_a_contradiction_of_a_rule_replaces_it_without_a_model(open_layers
              "never end your answer with one short summary of what we said here"]  # fmt: skip
     for text in texts:
         await service.records.remember("user:a", None, [Rule(rule=text, explicit=True, evidence_quote=text)])
-    (rule,) = await service.records.listed("user:a", [Layer.PROCEDURAL])
+    (rule,) = await service.records.list_records("user:a", [Layer.PROCEDURAL])
     assert rule.content.rule.startswith("never")
 
 

@@ -28,11 +28,11 @@ def test_the_constants_are_as_resolved():
 )
 def test_what_is_out_of_bounds_is_refused_by_name(name, value):
     with pytest.raises(InputError, match=name):
-        LayersConfig().changed({name: value}, "options")
+        LayersConfig().merge({name: value}, "options")
 
 
 def test_values_within_bounds_are_taken():
-    changed = LayersConfig().changed({"idle_minutes": 0.5 * 3, "rule_cap": 3, "recall": False}, "options")
+    changed = LayersConfig().merge({"idle_minutes": 0.5 * 3, "rule_cap": 3, "recall": False}, "options")
     assert (changed.idle_minutes, changed.rule_cap, changed.recall) == (1.5, 3, False)
 
 

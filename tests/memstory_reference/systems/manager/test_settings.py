@@ -24,7 +24,7 @@ def test_a_file_changes_what_it_names_and_nothing_else(tmp_path):
     file.write_text("memory:\n  context_window_size: 0\n  timezone: Europe/Vienna\n")
     settings = ManagerSettings.read(file)
     assert (settings.context_window_size, settings.zone) == (0, ZoneInfo("Europe/Vienna"))
-    assert settings.changed({"context_window_size": 5, "timezone": "UTC"}, "test") == ManagerSettings.default()
+    assert settings.merge({"context_window_size": 5, "timezone": "UTC"}, "test") == ManagerSettings.default()
 
 
 def test_the_variable_of_ollama_says_where_it_answers(monkeypatch):

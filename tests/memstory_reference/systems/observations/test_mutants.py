@@ -96,7 +96,7 @@ def without_spared_sources(plain):
     return compress_and_store
 
 
-OF_AN_OWNER = ("insert", "get", "vectors", "named", "recent", "rate", "delete")
+OF_AN_OWNER = ("insert", "get", "vectors", "ids_by_words", "recent", "rate", "delete")
 FACTORY = ObservationsFactory
 MUTANTS = [
     ("O5: only the nearest are looked at", "'good' first", (service, "pool_size", lambda _: lambda top_k: top_k)),
@@ -163,7 +163,7 @@ MUTANTS = [
     (
         "O22: words that most rows hold are dropped",
         "first; the hits are: no hits",
-        (ObservationsStore, "named", without_common_words),
+        (ObservationsStore, "ids_by_words", without_common_words),
     ),
     (
         "O23: repeats fill the pool",
@@ -173,7 +173,7 @@ MUTANTS = [
     (
         "O24: the best run of a task alone says what was read, and it names only what it fetched",
         "'fetched' is",
-        (ObservationService, "related", with_the_best_alone),
+        (ObservationService, "find_related", with_the_best_alone),
         (ObservationService, "compress_and_store", without_spared_sources),
     ),
     (
@@ -181,7 +181,7 @@ MUTANTS = [
         "'text' is 'Ilse', not 'Bertrand'",
         *(
             (ObservationsStore, name, of_all)
-            for name in ("insert", "get", "vectors", "named", "recent", "rate", "delete")
+            for name in ("insert", "get", "vectors", "ids_by_words", "recent", "rate", "delete")
         ),
     ),
     (

@@ -106,7 +106,7 @@ async def make_service(tmp_path, clock):
                 chat=chat,
                 **parts,
             ),
-            PipelineConfig().changed(given, "test"),
+            PipelineConfig().merge(given, "test"),
         )
         made.append(service)
         return service

@@ -252,4 +252,4 @@ async def test_the_centroid_is_the_mean_of_the_rows_after_any_mix_of_changes(mak
 async def test_vectors_are_kept_as_they_came(make_service):
     service = make_service(COMPASS)
     await outcomes(service, "the east", "the north")
-    assert np.allclose(service._store.known("ann").centroid[:2], [0.5, 0.5])
+    assert np.allclose(service._store.read_for_ingest("ann").centroid[:2], [0.5, 0.5])

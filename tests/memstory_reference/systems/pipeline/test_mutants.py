@@ -270,7 +270,7 @@ MUTANTS = [
     ("P3: each chunk is embedded alone", "'calls' is 6", (PipelineService, "ingest_all", one_by_one)),
     ("P3: nothing is cached", "'calls' is 1, not 0", (PipelineStore, "embeddings", {})),
     ("P4b: the centroid moves within a text", "'outcome' is 'discarded'", (Planner, "plan", each_piece_a_text)),
-    ("P4: the centroid belongs to everybody", "'importance' is 0.0", (PipelineStore, "known", of_all_owners)),
+    ("P4: the centroid belongs to everybody", "'importance' is 0.0", (PipelineStore, "read_for_ingest", of_all_owners)),
     (
         "P5: the threshold itself is too little",
         "'outcome' is 'discarded'",
@@ -285,7 +285,7 @@ MUTANTS = [
     (
         "P9: changed preferences are dropped",
         "'outcome' is 'discarded', not 'updated'",
-        (PipelineStore, "known", without("preferences")),
+        (PipelineStore, "read_for_ingest", without("preferences")),
     ),
     (
         "P9: a preference is known by its words",
@@ -295,7 +295,7 @@ MUTANTS = [
     (
         "P9b: novelty is all that tells the same",
         "'outcome' is 'stored', not 'bumped'",
-        (PipelineStore, "known", without("twins")),
+        (PipelineStore, "read_for_ingest", without("twins")),
     ),
     ("P9c: everybody is the user", "'kind' is 'procedural'", (planning, "USER", "assistant")),
     (
@@ -344,7 +344,7 @@ MUTANTS = [
     ),
     ("P14c: sessions share what is going on", "auth", (pipeline_store, "sql_condition", admitting(session=None))),
     ("P14d: the centroid forgets nothing", "which is not ≤", (TableWriter, "shift", forward_only)),
-    ("P14d: the vectors are read once", "'vectors' is 1", (MemoryVectors, "changed", None)),
+    ("P14d: the vectors are read once", "'vectors' is 1", (MemoryVectors, "note_changes", None)),
     (
         "P15: ten sessions are enough",
         "'sessions' is 6",

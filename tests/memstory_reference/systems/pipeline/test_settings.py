@@ -6,7 +6,7 @@ from memstory_reference.systems.pipeline.settings import PipelineConfig
 
 @pytest.mark.parametrize(("threshold", "size"), [(10, 5), (5, 2), (3, 1), (1, 1)])
 def test_one_pass_compresses_half_as_many_sessions_as_the_threshold_rounded_down_but_one_at_least(threshold, size):
-    assert PipelineConfig().changed({"compression_threshold": threshold}, "test").sessions_a_pass == size
+    assert PipelineConfig().merge({"compression_threshold": threshold}, "test").sessions_a_pass == size
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,9 @@ def test_one_pass_compresses_half_as_many_sessions_as_the_threshold_rounded_down
 )
 def test_a_wrong_setting_is_named_with_what_is_allowed(values, message):
     with pytest.raises(InputError, match=message):
-        PipelineConfig().changed(values, "test")
+        PipelineConfig().merge(values, "test")
 
 
 def test_no_number_of_sessions_means_half_the_threshold():
-    assert PipelineConfig().changed({"sessions_to_compress": None}, "test").sessions_a_pass == 5
-    assert PipelineConfig().changed({"sessions_to_compress": 7}, "test").sessions_a_pass == 7
+    assert PipelineConfig().merge({"sessions_to_compress": None}, "test").sessions_a_pass == 5
+    assert PipelineConfig().merge({"sessions_to_compress": 7}, "test").sessions_a_pass == 7

@@ -366,5 +366,5 @@ async def test_forgetting_a_topic_names_what_was_said_of_it_since_and_keeps_it(m
     memory = make_memory()
     entry_id = await memory.service.write_topic("ann", "user.manager", "Anna")
     later = await memory.service.write_episodic("ann", "My manager is Bo.")
-    gone = await memory.service.forget_told("ann", entry_id)
+    gone = await memory.service.forget_repeats("ann", entry_id)
     assert (gone.engrams, [one.id for one in gone.mentions]) == ([], [later])

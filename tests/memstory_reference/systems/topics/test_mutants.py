@@ -63,10 +63,10 @@ def of_the_plain_alone(plain):
 
 
 def for_anybody(plain):
-    async def forget_told(self, owner, entry_id):
+    async def forget_repeats(self, owner, entry_id):
         return await plain(self, entry_id.split(":")[1] if ":" in entry_id else owner, entry_id)
 
-    return forget_told
+    return forget_repeats
 
 
 def only_once(plain):
@@ -218,7 +218,7 @@ MUTANTS = [
         "but must not",
         (memory_agent, "FORGET_MEMORY", lambda plain: replace(plain, name="no_tool")),
     ),
-    ("L17c: a memory is forgotten whoever asks", "was not refused", (MemoryService, "forget_told", for_anybody)),
+    ("L17c: a memory is forgotten whoever asks", "was not refused", (MemoryService, "forget_repeats", for_anybody)),
     ("L23: a rating over the bus is not heard", "hits do not have 'praised' first", (MemoryService, "rate_turn", True)),
     ("L24: what is past its time is found until it is purged", "hits count 2", (MemoryService, "oldest_kept", "")),
     ("L24: nothing is ever purged", "hits count 3", (MemoryService, "purge_all", 0)),

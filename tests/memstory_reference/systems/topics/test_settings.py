@@ -10,7 +10,7 @@ def test_the_shipped_file_sets_every_setting_to_a_value_that_is_allowed():
     defaults = TopicsSettings.default()
     assert (defaults.chroma_path, defaults.collection) == (".chroma", "local2.memory")
     assert (defaults.top_k, defaults.min_score, defaults.toolset) == (5, None, "single")
-    assert defaults.changed(asdict(defaults), "test") == defaults
+    assert defaults.merge(asdict(defaults), "test") == defaults
 
 
 def test_a_file_overrides_what_it_names_and_keeps_the_rest(tmp_path):

@@ -39,7 +39,7 @@ def make_system():
             chat=ScriptedChat(RULES),
             new_id=lambda: f"n{next(numbers)}",
         )
-        return make_topics(TopicsSettings.default().changed(changes, "test"), ports, NO_PREFIXES)
+        return make_topics(TopicsSettings.default().merge(changes, "test"), ports, NO_PREFIXES)
 
     return make
 

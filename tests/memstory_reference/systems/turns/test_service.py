@@ -30,7 +30,7 @@ TEA = NewTurn(text="The kettle sings.", speaker="Ann", session="s", said_at="202
 async def test_what_is_wrong_is_refused_and_nothing_of_the_batch_is_kept(memory, changes, wrong):
     with pytest.raises(InputError, match=wrong):
         await memory.add("ann", [TEA, replace(TEA, **changes)])
-    assert await memory.listed("ann") == []
+    assert await memory.list_turns("ann") == []
 
 
 CARD = "My card is 4111 1111 1111 1111."
@@ -43,7 +43,7 @@ async def test_a_secret_is_refused_alone_and_says_so(memory, changes):
     assert [one.refused is None for one in stored] == [True, False, True]
     assert "payment card" in stored[1].refused
     assert "4111" not in stored[1].refused
-    assert [turn.id for turn in await memory.listed("ann")] == [stored[0].turn.id, stored[2].turn.id]
+    assert [turn.id for turn in await memory.list_turns("ann")] == [stored[0].turn.id, stored[2].turn.id]
 
 
 @pytest.mark.parametrize("config", [TurnsConfig(secrets="refuse")])
@@ -58,7 +58,7 @@ async def test_what_was_forgotten_for_good_is_refused_alone(memory):
     await memory.delete("ann", [told.turn.id], durable=True)
     stored = await memory.add("ann", [replace(TEA, text=told.turn.text), TEA])
     assert "forgotten for good" in stored[0].refused
-    assert [turn.text for turn in await memory.listed("ann")] == [TEA.text]
+    assert [turn.text for turn in await memory.list_turns("ann")] == [TEA.text]
 
 
 async def test_a_turn_of_400_000_characters_is_kept_whole_and_found_by_its_beginning(memory):
@@ -133,7 +133,7 @@ async def test_a_time_that_ends_before_it_begins_is_refused(memory):
 async def test_the_same_key_twice_in_one_call_is_one_turn(memory):
     first, second = await memory.add("ann", [replace(TEA, key="k"), replace(TEA, key="k", text="The kettle is cold.")])
     assert (first.turn.id, first.is_new, second.is_new) == (second.turn.id, True, False)
-    assert [turn.text for turn in await memory.listed("ann")] == ["The kettle is cold."]
+    assert [turn.text for turn in await memory.list_turns("ann")] == ["The kettle is cold."]
 
 
 async def test_an_update_keeps_what_it_does_not_name(memory):
@@ -153,7 +153,7 @@ async def test_a_huge_word_is_remembered_and_found(memory):
 async def test_no_question_is_syntax(memory, question):
     await memory.add("ann", [TEA])
     await memory.search("ann", question, min_score=-1)
-    assert len(await memory.listed("ann")) == 1
+    assert len(await memory.list_turns("ann")) == 1
 
 
 async def test_nothing_is_found_as_of_a_moment_before_it_was_said(memory):
@@ -165,12 +165,12 @@ async def test_nothing_is_found_as_of_a_moment_before_it_was_said(memory):
 async def test_what_is_written_to_a_file_is_read_back_equal(memory):
     told = [replace(TEA, key="k", metadata={"room": [3, None]}), NewTurn(text="line\u2028end\nnext")]
     await memory.add("ann", told)
-    await memory.add("bob", read_jsonl(turns_as_jsonl(await memory.listed("ann"))))
+    await memory.add("bob", read_jsonl(turns_as_jsonl(await memory.list_turns("ann"))))
 
     def known(turns):
         return [replace(turn, id="") for turn in turns]
 
-    assert known(await memory.listed("bob")) == known(await memory.listed("ann"))
+    assert known(await memory.list_turns("bob")) == known(await memory.list_turns("ann"))
 
 
 @pytest.mark.parametrize(

@@ -290,11 +290,11 @@ def crisis_notice(text: str) -> CrisisNotice | None:
     found: dict[str, CrisisLevel] = {}
     for clauses in readings(text, SPELLING):
         whole = " | ".join(clauses)
-        is_over = OVER.within(whole) and not AGAIN.within(whole)
+        is_over = OVER.occurs_in(whole) and not AGAIN.occurs_in(whole)
         if is_over:
             continue
         found |= {one.name: one.level for one in SIGNALS if any(_is_meant(one, clause) for clause in clauses)}
-        if sum(sign.within(whole) for sign in PREPARING) > 1 and (SELF | Words("my")).within(whole):
+        if sum(sign.occurs_in(whole) for sign in PREPARING) > 1 and (SELF | Words("my")).occurs_in(whole):
             found["suicide"] = _ACUTE
     if not found:
         return None
@@ -304,7 +304,7 @@ def crisis_notice(text: str) -> CrisisNotice | None:
 
 
 def _is_meant(signal: Signal, clause: str) -> bool:
-    if signal.unless.within(clause) or (not signal.own and OUTSIDE.within(clause)):
+    if signal.unless.occurs_in(clause) or (not signal.own and OUTSIDE.occurs_in(clause)):
         return False
     for frame in signal.frames:
         match = frame.find(clause)
@@ -312,6 +312,6 @@ def _is_meant(signal: Signal, clause: str) -> bool:
             continue
         # A denial stands before what is denied, or between the one who speaks and it: "I would never hurt myself".
         before = _GOING_ON.sub("", " ".join(clause[: match.start()].split()[-3:]))
-        if not (signal.deniable and (DENIED.within(before) or DENIED.within(match[0]))):
+        if not (signal.deniable and (DENIED.occurs_in(before) or DENIED.occurs_in(match[0]))):
             return True
     return False

@@ -40,7 +40,7 @@ class Promotion:
 def promotions(buffer: SessionMemoryBuffer, arc: Arc | None, config: LayersConfig) -> list[Promotion]:
     """Judge every held candidate; the guards look again, now with all that was said."""
     said = [turn.user for turn in buffer.turns]
-    return [_judged(candidate, buffer.turns, arc, config, said) for candidate in buffer.held]
+    return [_judge(candidate, buffer.turns, arc, config, said) for candidate in buffer.held]
 
 
 def token_coverage(wanted: str, text: str) -> float:
@@ -54,7 +54,7 @@ def token_coverage(wanted: str, text: str) -> float:
     return len(telling & token_set(text)) / len(telling) if telling else 0.0
 
 
-def _judged(
+def _judge(
     candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig, said: Sequence[str]
 ) -> Promotion:
     dropped = candidate.reason if candidate.decision is Decision.DROP else None

@@ -140,13 +140,13 @@ def _by_rules(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> Reconcili
 
 
 def _prompt(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> str:
-    lines = [f"{number}. <<<{_inside_marks(_shown(record))}>>>" for number, record in enumerate(stored, start=1)]
+    lines = [f"{number}. <<<{_inside_marks(_wording(record))}>>>" for number, record in enumerate(stored, start=1)]
     head, tail = _PROMPT.split("{stored}")
     new = f'{candidate_text(content)} (quote: "{content.evidence_quote}")'
     return head.replace("{new}", _inside_marks(new)) + "\n".join(lines) + tail
 
 
-def _shown(record: MemoryRecord) -> str:
+def _wording(record: MemoryRecord) -> str:
     content = record.content
     return candidate_text(content) if isinstance(content, Fact | Rule) else content.summary
 

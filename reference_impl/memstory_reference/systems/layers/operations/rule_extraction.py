@@ -136,7 +136,7 @@ def rules_by_rules(said: str) -> list[Rule]:
             continue
         implied = _IMPLIED.fullmatch(sentence.rstrip(".!"))
         if implied:
-            found.append(Rule(rule=_wished(implied, sentence), explicit=False, evidence_quote=sentence))
+            found.append(Rule(rule=_rule_of_wish(implied, sentence), explicit=False, evidence_quote=sentence))
     return found
 
 
@@ -183,7 +183,7 @@ class _Listener:
         return next(earlier, "")
 
 
-def _wished(implied: re.Match[str], sentence: str) -> str:
+def _rule_of_wish(implied: re.Match[str], sentence: str) -> str:
     if implied["be"]:
         return f"Be {implied['be'].lower()}."
     return f"The user finds answers too {implied['how']}." if implied["how"] else _imperative(sentence)

@@ -182,7 +182,7 @@ def _is_against(clause: str) -> bool:
 def _acts_secretly(text: str) -> bool:
     """Say whether something grave is to be done unseen: "never ask before you delete", "wipe it without telling"."""
     match = _UNTOLD.find(text)
-    if match is None or not _GRAVE.within(text):
+    if match is None or not _GRAVE.occurs_in(text):
         return False
     # "Do not buy anything without my confirmation": what is forbidden is the deed, and not the question.
     return _NOT_THIS.count(text[: match.start()]) % 2 == 0 and "without" not in text[match.end() : match.end() + 20]

@@ -84,13 +84,13 @@ def decision_by_rules(content: Fact | Rule) -> Verdict:
     """
     if isinstance(content, Rule):
         if content.explicit:
-            return _ruled(Decision.COMMIT, "an explicit lasting instruction")
-        return _ruled(Decision.HOLD, "an implied preference")
+            return _verdict_by_rules(Decision.COMMIT, "an explicit lasting instruction")
+        return _verdict_by_rules(Decision.HOLD, "an implied preference")
     if _HEDGED.search(content.evidence_quote):
-        return _ruled(Decision.REPEAT, "hedged")
+        return _verdict_by_rules(Decision.REPEAT, "hedged")
     if _PASSING.search(content.evidence_quote) or durability(content.category) is not Durability.STABLE:
-        return _ruled(Decision.HOLD, "of the moment")
-    return _ruled(Decision.COMMIT, "a clear statement of a lasting kind")
+        return _verdict_by_rules(Decision.HOLD, "of the moment")
+    return _verdict_by_rules(Decision.COMMIT, "a clear statement of a lasting kind")
 
 
 def candidate_text(content: Fact | Rule) -> str:
@@ -121,5 +121,5 @@ def _read(answer: Mapping[str, Json]) -> Verdict | None:
     return Verdict(decision=chosen, reason=reason, by="model")
 
 
-def _ruled(decision: Decision, reason: str) -> Verdict:
+def _verdict_by_rules(decision: Decision, reason: str) -> Verdict:
     return Verdict(decision=decision, reason=reason, by="rules")

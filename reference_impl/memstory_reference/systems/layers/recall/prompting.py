@@ -90,11 +90,13 @@ def _all_of(memory: TurnMemory) -> str:
     told = [
         (layer, [one.content for one in (*memory.recalled, *memory.rules) if one.layer is layer]) for layer in Layer
     ]
-    lines = [f"{LABELS[layer]}:\n" + "\n".join(f"- {_told(one)}" for one in found) for layer, found in told if found]
+    lines = [
+        f"{LABELS[layer]}:\n" + "\n".join(f"- {_statement(one)}" for one in found) for layer, found in told if found
+    ]
     return "\n".join(["This is what I remember of you.", *lines]) if lines else "I remember nothing of you yet."
 
 
-def _told(content: Content) -> str:
+def _statement(content: Content) -> str:
     match content:
         case Fact():
             return one_line(content.evidence_quote or content.object)

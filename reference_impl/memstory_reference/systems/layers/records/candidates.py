@@ -45,7 +45,7 @@ class Candidate:
     def layer(self) -> Layer:
         return layer_of(self.content)
 
-    def heard_again(self, turn: int) -> Candidate:
+    def add_turn(self, turn: int) -> Candidate:
         """Return it with one more turn; the same turn counts once."""
         return self if turn in self.turns else replace(self, turns=(*self.turns, turn))
 
@@ -78,7 +78,7 @@ class SessionMemoryBuffer:
     held: Sequence[Candidate] = field(default=())
     missed: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
-    def spoken(self, user: str, assistant: str, at: datetime) -> SessionMemoryBuffer:
+    def add_turn(self, user: str, assistant: str, at: datetime) -> SessionMemoryBuffer:
         """Return the buffer with one more turn."""
         turn = SpokenTurn(number=self.turn_count + 1, user=user, assistant=assistant)
         return replace(
@@ -90,7 +90,7 @@ class SessionMemoryBuffer:
         last = self.turns[-1] if self.turns else None
         return last is not None and last.number == self.turn_count and (last.user, last.assistant) == (user, "")
 
-    def answered(self, assistant: str, at: datetime) -> SessionMemoryBuffer:
+    def add_answer(self, assistant: str, at: datetime) -> SessionMemoryBuffer:
         """Return the buffer with the answer that the last turn did not have."""
         turns = (*self.turns[:-1], replace(self.turns[-1], assistant=assistant))
         return replace(self, turns=turns, last_at=max(at, self.started_at))

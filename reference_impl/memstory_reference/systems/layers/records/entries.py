@@ -80,11 +80,11 @@ def _line(entry: WorkingMemoryEntry) -> str:
         case "semantic":
             category = one_line(entry["category"]).replace("[", "(").replace("]", ")")
             triple = " ".join(_bare(part) for part in (entry["subject"], entry["predicate"], entry["object"]))
-            return f"[{category}] {triple} — {_quoted(entry['evidence_quote'])}"
+            return f"[{category}] {triple} — {_quote(entry['evidence_quote'])}"
         case "episodic":
             return f"[session {entry['ended_at']}] {_bare(entry['summary'])}"
         case "procedural":
-            return f"[rule] {_bare(entry['rule'])} — {_quoted(entry['evidence_quote'])}"
+            return f"[rule] {_bare(entry['rule'])} — {_quote(entry['evidence_quote'])}"
 
 
 def _bare(text: str) -> str:
@@ -92,5 +92,5 @@ def _bare(text: str) -> str:
     return one_line(text).replace(" — ", " - ").replace('"', "'")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + one_line(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -18,7 +18,7 @@ def merge_dicts(left: Mapping[str, Json], right: Mapping[str, Json]) -> dict[str
     """
     merged = dict(left)
     for name, value in right.items():
-        merged[name] = _merged(merged[name], value) if name in merged else value
+        merged[name] = _merge(merged[name], value) if name in merged else value
     return merged
 
 
@@ -48,7 +48,7 @@ class TurnDiagnostics:
             del self._turns[key]
 
 
-def _merged(left: Json, right: Json) -> Json:
+def _merge(left: Json, right: Json) -> Json:
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return merge_dicts(left, right)
     if isinstance(left, list) and isinstance(right, list):

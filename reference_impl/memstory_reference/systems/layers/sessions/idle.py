@@ -46,14 +46,14 @@ class IdleWatch:
             for buffer in await self._active():
                 # This process may have heard a word of it while the store was read.
                 heard = self._last.get((buffer.owner, buffer.session), buffer.last_at)
-                self.touched(buffer.owner, buffer.session, max(heard, buffer.last_at))
+                self.touch(buffer.owner, buffer.session, max(heard, buffer.last_at))
 
     def keep_looking(self) -> None:
         """Look again and again, until `stop`: a store that is shared has sessions of processes that are gone."""
         self._looking = asyncio.create_task(self._look_round())
         self._looking.add_done_callback(_tell)
 
-    def touched(self, owner: str, session: str, last_at: datetime) -> None:
+    def touch(self, owner: str, session: str, last_at: datetime) -> None:
         """Note that a session was spoken in."""
         key = (owner, session)
         self._last[key] = last_at
@@ -62,7 +62,7 @@ class IdleWatch:
             self._sleepers[key] = task
             task.add_done_callback(lambda done: self._forget(key, done))
 
-    def ended(self, owner: str, session: str) -> None:
+    def drop(self, owner: str, session: str) -> None:
         """Watch a session no more."""
         key = (owner, session)
         self._last.pop(key, None)

@@ -139,7 +139,7 @@ class Lanes:
         return is_there
 
     async def _extract(self, owner: str, session: str, number: int, rules: RulesLook) -> bool:
-        buffer = await self._loaded(owner, session, number)
+        buffer = await self._load(owner, session, number)
         turn = next((one for one in buffer.turns if one.number == number), None) if buffer else None
         if buffer is None or turn is None or turn.extracted:
             return True
@@ -158,7 +158,7 @@ class Lanes:
         self._diagnostics.report(owner, session, number, {"writes": written} if written else {})
         return not any(report.is_down for report in reports)
 
-    async def _loaded(self, owner: str, session: str, number: int) -> SessionMemoryBuffer | None:
+    async def _load(self, owner: str, session: str, number: int) -> SessionMemoryBuffer | None:
         """Return a session with this turn and those around it: most often they are its last."""
         buffer = await self._store.aload(owner, session, last=2 * AROUND)
         if buffer is None or buffer.turn_count - number < AROUND:
@@ -181,13 +181,13 @@ class Lanes:
                 return LaneReport(lane=lane, failed=True, is_down=is_down, report=counts)
             model, counts = None, {**counts, "by": "rules"}
             found = await extract(None, lane, turn, around[:-1])
-        decided = [await self._decided(model, content, turn, around) for content in found.contents]
+        decided = [await self._decide(model, content, turn, around) for content in found.contents]
         counts |= {"candidates": len(decided)}
         for one in decided:
             counts = merge_dicts(counts, {str(one.decision): 1, "reasons": [one.reason]})
         return LaneReport(lane=lane, decided=decided, report=counts, risk=found.risk)
 
-    async def _decided(
+    async def _decide(
         self, model: ChatModel | None, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]
     ) -> CandidateDecision:
         fit = normal_content(content)
@@ -210,7 +210,7 @@ class Lanes:
         plan = WritePlan(owner=owner, session=session, now=self._clock.now())
         report: dict[str, Json] = {}
         async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
-            buffer = await self._loaded(owner, session, number)
+            buffer = await self._load(owner, session, number)
             if buffer is None or buffer.arc_id != seen.arc_id:
                 return await self._write_late(plan, seen, decided)
             if any(turn.number == number and turn.extracted for turn in buffer.turns):
@@ -257,7 +257,7 @@ class Lanes:
         candidate = known or Candidate(
             id=self._new_id(), content=one.content, turns=(number,), decision=one.decision, reason=one.reason
         )
-        candidate = candidate.heard_again(number)
+        candidate = candidate.add_turn(number)
         if candidate.decision is Decision.UNDECIDED:
             candidate = replace(candidate, decision=one.decision, reason=one.reason)
         if self._is_due(candidate, one):

@@ -128,7 +128,7 @@ class SessionEnds:
             return None
         return await summarise(self._model, buffer, self._config.max_prompt_characters)
 
-    async def _decided(self, candidate: Candidate) -> Candidate:
+    async def _decide(self, candidate: Candidate) -> Candidate:
         """Return a candidate with the decision that is due: the model's, or the rules' where it fails again."""
         if candidate.decision is not Decision.UNDECIDED:
             return candidate
@@ -140,7 +140,7 @@ class SessionEnds:
         return replace(candidate, decision=decision, reason=f"{verdict.by}: {decision}")
 
     async def _finish(self, buffer: SessionMemoryBuffer, reason: EndReason) -> EndReport | None:
-        buffer = buffer.with_held([await self._decided(one) for one in buffer.held])
+        buffer = buffer.with_held([await self._decide(one) for one in buffer.held])
         arc = await self._arc(buffer)
         plan = WritePlan(owner=buffer.owner, session=buffer.session, now=self._clock.now())
         promoted, dropped = [], []

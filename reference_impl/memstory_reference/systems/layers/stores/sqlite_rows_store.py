@@ -150,7 +150,7 @@ class SqliteRows:
             found |= {record.id: record for record in self._whole(rows)}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
-    def listed(
+    def list_records(
         self, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
     ) -> list[MemoryRecord]:
         rows = self._db.rows(
@@ -167,7 +167,7 @@ class SqliteRows:
             "AND r.standing = 'active' AND r.vector IS NOT NULL",
             (owner, layer),
         )
-        return [found for row in rows if (found := _placed(*row)) is not None]
+        return [found for row in rows if (found := _vector_row(*row)) is not None]
 
     def postings(self, owner: str, layer: Layer, tokens: Sequence[str]) -> dict[str, NDArray[np.int64]]:
         """Return the numbers of the rows that hold each token."""
@@ -181,7 +181,7 @@ class SqliteRows:
             found |= {token: np.array(joined.split(","), dtype=np.int64) for token, joined in rows}
         return found
 
-    def numbered(self, numbers: Sequence[int], since: datetime | None) -> list[tuple[int, str, int]]:
+    def by_numbers(self, numbers: Sequence[int], since: datetime | None) -> list[tuple[int, str, int]]:
         """Return the number, the id and the moment in microseconds of rows, newest first, ties by id."""
         found = list[tuple[int, str, int]]()
         for marks, part in batches_of_values(numbers):
@@ -210,7 +210,7 @@ class SqliteRows:
         )
         return self._whole(rows)
 
-    def damaged(self, owner: str) -> list[str]:
+    def damaged_ids(self, owner: str) -> list[str]:
         """Return the ids of rows that were changed outside memstory."""
         rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? ORDER BY r.row", (owner,))
         return [row["id"] for row in rows if self._record(row) is None]
@@ -380,7 +380,7 @@ def _moment(created_at: str) -> int | None:
         return None
 
 
-def _placed(identifier: str, stored: bytes, created_at: str) -> tuple[str, NDArray[np.float32], int] | None:
+def _vector_row(identifier: str, stored: bytes, created_at: str) -> tuple[str, NDArray[np.float32], int] | None:
     """Return what is needed to search by vector; None if it is damaged: what was written has length 1."""
     moment, vector = _moment(created_at), unit_vector(stored)
     return None if moment is None or vector is None or not _is_text(identifier) else (identifier, vector, moment)

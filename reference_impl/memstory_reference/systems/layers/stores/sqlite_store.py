@@ -87,7 +87,9 @@ class SqliteStore:
     async def alist(
         self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
     ) -> list[MemoryRecord]:
-        return await self._db.lane.run(self._rows.listed, owner, [layer] if layer else list(Layer), standings, limit)
+        return await self._db.lane.run(
+            self._rows.list_records, owner, [layer] if layer else list(Layer), standings, limit
+        )
 
     async def asearch_similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
@@ -97,7 +99,7 @@ class SqliteStore:
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
     ) -> list[ScoredRow]:
-        return await self._db.lane.run(self._named, owner, layer, tokens, limit, since)
+        return await self._db.lane.run(self._by_tokens, owner, layer, tokens, limit, since)
 
     async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
         return next(iter(await self.alist(owner, layer, limit=1)), None)
@@ -108,11 +110,11 @@ class SqliteStore:
     async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
         return await self._db.lane.run(self._rows.without_vector, owner, limit)
 
-    async def adamaged(self, owner: str) -> list[str]:
-        return await self._db.lane.run(self._rows.damaged, owner)
+    async def adamaged_ids(self, owner: str) -> list[str]:
+        return await self._db.lane.run(self._rows.damaged_ids, owner)
 
     async def alost(self) -> int:
-        return self._db.lost("records")
+        return self._db.count_lost("records")
 
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
         return [row.id for row in await self._db.lane.run(self._delete, owner, ids)]
@@ -177,7 +179,7 @@ class SqliteStore:
             return []
         return nearest_of(self._matrix(owner, layer), query, limit, since)
 
-    def _named(
+    def _by_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
     ) -> list[ScoredRow]:
         self._drop_what_is_stale()
@@ -193,7 +195,7 @@ class SqliteStore:
         share = dict(zip(numbers.tolist(), held.tolist(), strict=True))
         found = [
             ScoredRow(id=name, moment=moment, score=share[number] / len(tokens))
-            for number, name, moment in self._rows.numbered(list(share), since)
+            for number, name, moment in self._rows.by_numbers(list(share), since)
         ]
         return sorted(found, key=lambda one: -one.score)[:limit]
 

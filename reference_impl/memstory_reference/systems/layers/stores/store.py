@@ -88,7 +88,7 @@ class MemoryStore(Protocol):
         """Return active rows that were written while there was no embedding, oldest first."""
         ...
 
-    async def adamaged(self, owner: str) -> list[str]:
+    async def adamaged_ids(self, owner: str) -> list[str]:
         """Return the ids of rows that were changed outside memstory: no read gives them, a delete removes them."""
         ...
 

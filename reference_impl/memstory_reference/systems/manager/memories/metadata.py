@@ -35,7 +35,7 @@ def encode_metadata(metadata: Mapping[str, Tree]) -> dict[str, Primitive]:
         raise InputError(
             f"metadata key {reserved[0]!r} is reserved; the memory itself writes {', '.join(sorted(RESERVED))}"
         )
-    encoded = {key: _encoded(key, value) for key, value in metadata.items()}
+    encoded = {key: _encode(key, value) for key, value in metadata.items()}
     size = sum(len(key) + len(str(value)) for key, value in encoded.items())
     if size > MAX_CHARACTERS:
         raise InputError(f"metadata has {size} characters; at most {MAX_CHARACTERS}")
@@ -44,10 +44,10 @@ def encode_metadata(metadata: Mapping[str, Tree]) -> dict[str, Primitive]:
 
 def decode_metadata(stored: Mapping[str, Primitive | None]) -> dict[str, Tree]:
     """Return metadata as it was given, without what the memory itself wrote."""
-    return {key: _decoded(value) for key, value in stored.items() if key not in RESERVED}
+    return {key: _decode(value) for key, value in stored.items() if key not in RESERVED}
 
 
-def _encoded(key: object, value: Tree) -> Primitive:
+def _encode(key: object, value: Tree) -> Primitive:
     if not isinstance(key, str) or not key:
         raise InputError(f"metadata key {key!r:.60} must be text")
     if isinstance(value, bool) or (isinstance(value, str) and not value.startswith(_MARK)):
@@ -67,7 +67,7 @@ def _encoded(key: object, value: Tree) -> Primitive:
     return _MARK + text
 
 
-def _decoded(value: Primitive | None) -> Tree:
+def _decode(value: Primitive | None) -> Tree:
     if isinstance(value, str) and value.startswith(_MARK):
         return json.loads(value.removeprefix(_MARK))
     return value

@@ -17,7 +17,7 @@ IsWanted = Callable[[Memory], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Looked:
+class _Look:
     """What is wanted of the rows looked at; `lowest` is the score that no other row can exceed."""
 
     wanted: Sequence[SearchResult]
@@ -57,7 +57,7 @@ async def _look(
     fetch: int,
     conditions: Mapping[str, Primitive] | None,
     is_wanted: IsWanted,
-) -> _Looked:
+) -> _Look:
     matches = await index.query(vector, fetch, conditions)
     wanted = [
         SearchResult(memory=memory, score=score_of(match.similarity))
@@ -65,7 +65,7 @@ async def _look(
         if (memory := memory_of(match.record)) and is_wanted(memory)
     ]
     # Where there are no other rows that is below any floor.
-    return _Looked(wanted=wanted, lowest=-math.inf if len(matches) < fetch else score_of(matches[-1].similarity))
+    return _Look(wanted=wanted, lowest=-math.inf if len(matches) < fetch else score_of(matches[-1].similarity))
 
 
 def _best(results: Sequence[SearchResult], limit: int, floor: float) -> list[SearchResult]:

@@ -84,7 +84,7 @@ def import_rows(
     if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
         raise InputError(f"rows: expected a list of rows, not {type(rows).__name__}")
     ready = [
-        _imported(f"rows[{number}]", row_without_secrets(row, config), user_id, now=now, new_id=new_id)
+        _import_row(f"rows[{number}]", row_without_secrets(row, config), user_id, now=now, new_id=new_id)
         for number, row in enumerate(rows)
     ]
     for number, one in enumerate(ready):
@@ -102,7 +102,7 @@ def row_without_secrets(row: Tree, config: PipelineConfig) -> Tree:
     )
 
 
-def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: NewId) -> Import:
+def _import_row(where: str, row: Tree, user_id: str, *, now: datetime, new_id: NewId) -> Import:
     if not isinstance(row, Mapping) or not isinstance(row.get("text"), str) or not clean(row["text"]):
         raise InputError(f"{where}: `text` must be a text that is not empty")
     unknown = [name for name in row if name not in _CHECKS]

@@ -22,11 +22,11 @@ def clean(text: str) -> str:
     text = _UNWRITABLE.sub("\ufffd", _LINE_END.sub("\n", text)).strip()
     parts: list[str] = []
     for block in blocks(text):
-        parts.append(block.text if block.is_fence else _tidied(block.text, follows_fence=bool(parts)))
+        parts.append(block.text if block.is_fence else _tidy(block.text, follows_fence=bool(parts)))
     return "".join(parts).strip()
 
 
-def _tidied(prose: str, *, follows_fence: bool) -> str:
+def _tidy(prose: str, *, follows_fence: bool) -> str:
     # A fence ends with its own newline: the first one here already makes a blank line.
     joined = _BLANK_LINES.sub("\n\n", f"\n{prose}" if follows_fence else prose)
     return unicodedata.normalize("NFC", joined.removeprefix("\n") if follows_fence else joined)

@@ -102,7 +102,7 @@ def _attribute(verb: str, what: str) -> str | None:
 def _topic(thing: str) -> str | None:
     chosen, *rivals = _RIVAL.split(thing, maxsplit=1)
     names, others = _singular(chosen), _singular(" ".join(rivals))
-    topic, dimension = _known(names)
+    topic, dimension = _choice(names)
     if not rivals:
         return topic
     if topic and dimension in {_CHOICE_OF.get(one) or _QUALITY_OF.get(one) for one in others}:
@@ -110,7 +110,7 @@ def _topic(thing: str) -> str | None:
     return " or ".join(sorted((" ".join(names), " ".join(others))))
 
 
-def _known(names: list[str]) -> tuple[str | None, str | None]:
+def _choice(names: list[str]) -> tuple[str | None, str | None]:
     """Return what is chosen, and the kind of choice: a thing named alone, or a quality with what it is said of."""
     if len(names) == 1:
         (name,) = names

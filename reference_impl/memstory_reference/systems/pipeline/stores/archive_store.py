@@ -52,5 +52,5 @@ class ArchiveStore:
             self._rows.insert(summary.memory, summary.content_hash, summary.vector)
             flagged = [(summary.memory.id, owner, memory.id) for memory, _ in originals]
             self._db.executemany("UPDATE memories SET compressed = 1, summary = ? WHERE owner = ? AND id = ?", flagged)
-            self._vectors.changed(owner, [memory.id for memory, _ in originals])
+            self._vectors.note_changes(owner, [memory.id for memory, _ in originals])
         return True

@@ -43,7 +43,7 @@ class TableWriter:
         ready = self._fitting(vector)
         self._db.execute(_INSERT, (*memory_values(memory, content_hash), ready.tobytes()))
         self.shift(memory.user_id, ready, 1)
-        self._vectors.changed(memory.user_id, [memory.id])
+        self._vectors.note_changes(memory.user_id, [memory.id])
 
     def set(self, memory: MemoryChunk, content_hash: str, vector: NDArray[np.float32]) -> None:
         """Write a procedural memory; what its key held is history from now on, unless the memory is history itself."""
@@ -56,7 +56,7 @@ class TableWriter:
                 (memory.id, memory.user_id, memory.key, memory.id),
             ).fetchall()
         self._db.execute(_SET, (*preference_values(memory, content_hash), ready.tobytes()))
-        self._preferences.changed(memory.user_id, [memory.id, *(row["id"] for row in replaced)])
+        self._preferences.note_changes(memory.user_id, [memory.id, *(row["id"] for row in replaced)])
 
     def remove(self, owner: str, identifier: str) -> None:
         """Delete a memory that is found by its vector, if it exists."""
@@ -65,7 +65,7 @@ class TableWriter:
         ).fetchone()
         if row:
             self.shift(owner, vector_of(row["vector"]), -1)
-            self._vectors.changed(owner, [identifier])
+            self._vectors.note_changes(owner, [identifier])
 
     def unset(self, owner: str, identifier: str) -> bool:
         """Delete a procedural memory, False for none; what it replaced holds again, or is history of its successor."""
@@ -82,7 +82,7 @@ class TableWriter:
         for (one,) in replaced:
             self._db.execute("UPDATE preferences SET replaced_by = ? WHERE owner = ? AND id = ?", (heir, owner, one))
             heir = heir or one
-        self._preferences.changed(owner, [identifier, *(one for (one,) in replaced)])
+        self._preferences.note_changes(owner, [identifier, *(one for (one,) in replaced)])
         return True
 
     def bump(self, memory: MemoryChunk) -> None:
@@ -101,7 +101,7 @@ class TableWriter:
             "UPDATE memories SET compressed = 0, summary = NULL WHERE owner = ? AND summary = ? RETURNING id",
             (owner, summary),
         ).fetchall()
-        self._vectors.changed(owner, [row["id"] for row in released])
+        self._vectors.note_changes(owner, [row["id"] for row in released])
         self.remove(owner, summary)
 
     def cache(self, owner: str, vectors: Mapping[str, NDArray[np.float32]], keep: int) -> None:
@@ -127,7 +127,7 @@ class TableWriter:
         """Replace by a good vector one that cannot be compared; the centroid is counted afterwards."""
         ready = self._fitting(vector).tobytes()
         self._db.execute(f"UPDATE {table} SET vector = ? WHERE owner = ? AND id = ?", (ready, owner, identifier))  # noqa: S608
-        (self._vectors if table == "memories" else self._preferences).changed(owner, [identifier])
+        (self._vectors if table == "memories" else self._preferences).note_changes(owner, [identifier])
 
     def shift(self, owner: str, vector: NDArray[np.float32], step: int) -> None:
         """Move the sum behind the centroid by one vector; with the last vector it goes, rounding and all."""

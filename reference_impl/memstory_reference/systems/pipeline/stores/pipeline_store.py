@@ -68,7 +68,7 @@ class PipelineStore:
                         found[row["hash"]] = vector
         return found
 
-    def known(self, owner: str, hashes: Sequence[str] = (), keys: Sequence[str] = ()) -> UserMemories:
+    def read_for_ingest(self, owner: str, hashes: Sequence[str] = (), keys: Sequence[str] = ()) -> UserMemories:
         """Return what matters to new texts of these hashes and keys; archived memories are nobody's twin (PF-6)."""
         known = UserMemories()
         sums = "SELECT total, count FROM centroids WHERE owner = ?"
@@ -137,7 +137,7 @@ class PipelineStore:
                 "WHERE owner = ? AND compressed = 1 AND summary IS NULL RETURNING id",
                 (owner,),
             ).fetchall()
-            self._vectors.changed(owner, [row["id"] for row in (*shown, *tied)])
+            self._vectors.note_changes(owner, [row["id"] for row in (*shown, *tied)])
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryChunk]:
         """Return the memories that exist, in the order of `ids`."""
@@ -164,7 +164,7 @@ class PipelineStore:
         sql = f"SELECT * FROM preferences WHERE owner = ? {those}ORDER BY updated_at DESC, row DESC LIMIT ?"  # noqa: S608
         return [one for one, _ in sound_memories(self._db, sql, (owner, -1 if limit is None else limit))]
 
-    def admitted(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
+    def admit(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
         """Return, by id, those of these memories that a recall may return."""
         sql, parameters = sql_condition(admission, is_by_id=True)
         found: dict[str, MemoryChunk] = {}
@@ -256,8 +256,8 @@ class PipelineStore:
             stated = [one.id for one in self.preferences(owner, include_replaced=True)]
             for table in ("memories", "preferences", "embeddings", "centroids"):
                 self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
-            self._vectors.changed(owner, ids)
-            self._preferences.changed(owner, stated)
+            self._vectors.note_changes(owner, ids)
+            self._preferences.note_changes(owner, stated)
         self._db.forget_log()
         return len(ids) + len(stated)
 
@@ -289,7 +289,7 @@ class PipelineStore:
         other = self._db.execute("SELECT 1 FROM memories WHERE owner = ? LIMIT 1", (owner,)).fetchone()
         return newest[:limit], len(newest) > limit, other is not None
 
-    def _damaged(self, owner: str) -> int:
+    def _count_damaged(self, owner: str) -> int:
         damaged = 0
         for columns, table in TABLES:
             rows = f"FROM {table} WHERE owner = ?"
@@ -320,7 +320,7 @@ class PipelineStore:
             "replaced": number("SELECT count(*) FROM preferences WHERE owner = ? AND replaced_by IS NOT NULL"),
             "compressed": number(compressed),
             "sessions": number(sessions),
-            "damaged": self._damaged(owner),
-            "unreadable": self._db.lost("memories", "preferences"),
+            "damaged": self._count_damaged(owner),
+            "unreadable": self._db.count_lost("memories", "preferences"),
             "cached": number("SELECT count(*) FROM embeddings WHERE owner = ?"),
         }

@@ -141,13 +141,13 @@ def sound_memories(database: Database, sql: str, values: Sequence[object]) -> It
     """Yield the memories in rows of `memories` or `preferences`, each with its hash; damaged ones are left out."""
     for row in database.rows(sql, values):
         try:
-            yield _unchanged(row), row["hash"]
+            yield _verify(row), row["hash"]
         except (ValueError, TypeError, AttributeError) as damage:
             advice = "Restore a backup, or delete it by its id"
             database.leave_out(f"memory {row['id']}", damage, advice, (row["owner"], row["id"]))
 
 
-def _unchanged(row: sqlite3.Row) -> MemoryChunk:
+def _verify(row: sqlite3.Row) -> MemoryChunk:
     if content_hash(row["content"]) != row["hash"]:
         raise ValueError("its text was changed outside memstory")
     if not isinstance(row["importance"], (int, float)) or isinstance(row["session"], bytes):

@@ -49,7 +49,7 @@ class MemoryVectors:
         await self._db.lane.run(self._matrices.drop, owner)
         return await self.count(owner)
 
-    def changed(self, owner: str, ids: Iterable[str]) -> None:
+    def note_changes(self, owner: str, ids: Iterable[str]) -> None:
         """Note memories that were written; blocking."""
         if owner in self._matrices:
             self._stale.setdefault(owner, set()).update(ids)

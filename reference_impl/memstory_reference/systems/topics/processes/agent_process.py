@@ -109,7 +109,7 @@ class RemoteTopics:
     async def forget(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says, out of the sight of running talks too."""
         await self.settle()
-        found = await self.service.forget_told(owner, entry_id)
+        found = await self.service.forget_repeats(owner, entry_id)
         if await self.agent.alive() is not None:
             await self.agent.call("forget", owner)
         return found

@@ -28,7 +28,7 @@ _TEXTS: Mapping[str, Sequence[str]] = {
     "list_engrams": (),
     "entry": ("entry_id",),
     "forget": ("entry_id",),
-    "forget_told": ("entry_id",),
+    "forget_repeats": ("entry_id",),
     "reward": ("engram_id",),
     "rate_turn": ("query_id",),
 }
@@ -146,8 +146,8 @@ class RemoteMemory:
     async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
         return bool(await self._caller.call("rate_turn", owner, query_id=query_id, value=value))
 
-    async def forget_told(self, owner: str, entry_id: str) -> ForgottenEntry | None:
-        found = await self._caller.call("forget_told", owner, entry_id=entry_id)
+    async def forget_repeats(self, owner: str, entry_id: str) -> ForgottenEntry | None:
+        found = await self._caller.call("forget_repeats", owner, entry_id=entry_id)
         if found is None:
             return None
         engrams, mentions = ([EngramEntry(**one) for one in found[name]] for name in ("engrams", "mentions"))

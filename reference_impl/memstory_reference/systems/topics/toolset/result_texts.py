@@ -37,7 +37,7 @@ def topic_text(entry: TopicEntry) -> str:
     >>> topic_text(TopicEntry(id="1", topic="user.language_preference", content="Elixir", timestamp_utc=""))
     '[Memory: user.language_preference] Elixir'
     """
-    later = [f"- {_day(one.metadata)} {_clipped(user_words(one.content))}" for one in entry.since]
+    later = [f"- {_day(one.metadata)} {_clip(user_words(one.content))}" for one in entry.since]
     return "\n".join([f"[Memory: {entry.topic}] {as_data(entry.content)}", *([SAID_SINCE] if later else []), *later])
 
 
@@ -51,9 +51,9 @@ def engrams_text(found: Sequence[FoundEngram], today: date) -> str:
 
 def memories_text(topics: Sequence[TopicEntry], engrams: Sequence[EngramEntry]) -> str:
     """Return everything as JSON: topics by name, then engrams, newest first, as many as fit; NO_MEMORIES for none."""
-    every = [{"id": one.id, "topic": one.topic, "text": _clipped(one.content)} for one in topics]
+    every = [{"id": one.id, "topic": one.topic, "text": _clip(one.content)} for one in topics]
     every += [
-        {"id": one.id, "date": _day(one.metadata), "text": _clipped(one.content)}
+        {"id": one.id, "date": _day(one.metadata), "text": _clip(one.content)}
         for one in reversed(engrams)
         if not is_empty(one)
     ]
@@ -77,7 +77,7 @@ def forgotten_text(found: ForgottenEntry) -> str:
     text = f"Memory forgotten: {what}{more}."
     if not found.mentions:
         return text
-    shown = [f"- id {one.id}: {_clipped(one.content)}" for one in found.mentions[:MENTIONED]]
+    shown = [f"- id {one.id}: {_clip(one.content)}" for one in found.mentions[:MENTIONED]]
     head = f"{len(found.mentions)} other turns mention it; ask the user whether to forget them too, by id:"
     return "\n".join([text, head, *shown])
 
@@ -106,11 +106,11 @@ def as_data(text: str) -> str:
 
 
 def _item(engram: FoundEngram) -> str:
-    content = _clipped(engram.content, SHOWN_CHARACTERS)
+    content = _clip(engram.content, SHOWN_CHARACTERS)
     return f"(relevance: {engram.score:.2f}) {_day(engram.metadata)} {content}"
 
 
-def _clipped(text: str, at_most: int = LISTED_CHARACTERS) -> str:
+def _clip(text: str, at_most: int = LISTED_CHARACTERS) -> str:
     content = as_data(text)
     return content if len(content) <= at_most else f"{content[: at_most - 1]}…"
 

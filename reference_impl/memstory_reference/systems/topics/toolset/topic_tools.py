@@ -113,7 +113,7 @@ class _Calls:
         if not topic and not entry_id:
             raise InputError("forget_memory: give 'topic' for a standing fact or 'id' for any memory")
         entry = await self._service.topic_entry(caller.owner, topic) if topic else None
-        found = await self._service.forget_told(caller.owner, entry.id if entry else entry_id or topic)
+        found = await self._service.forget_repeats(caller.owner, entry.id if entry else entry_id or topic)
         if found is None:
             raise InputError(f"no memory has the topic or id {topic or entry_id!r:.80}; list_memories shows them")
         return forgotten_text(found)

@@ -60,7 +60,7 @@ class Pool:
         """Return BM25 of each candidate."""
         return self._rarities() @ saturation(self.times, self.words, self.mean_words)
 
-    def found(self) -> Numbers:
+    def coverage(self) -> Numbers:
         """Return which share of the question each candidate has: of its stems, each by its rarity; 0 to 1."""
         rare = self._rarities()
         whole = rare.sum()

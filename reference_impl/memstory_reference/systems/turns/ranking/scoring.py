@@ -84,7 +84,7 @@ def score_candidates(pool: Pool, question: Question, weights: Weights | None = N
     """Return what can be said of the candidates without their texts."""
     terms = _terms(pool, question, weights or Weights()) if len(pool) else {}
     scores = np.sum(list(terms.values()), axis=0).round(DIGITS) if terms else np.zeros(0)
-    found = pool.found() if len(pool) else np.zeros(0)
+    found = pool.coverage() if len(pool) else np.zeros(0)
     sure = np.round(evidence(pool.cosines, found), DIGITS)  # type: ignore[arg-type]  # columns are numbers too
     order = np.lexsort((pool.numbers, -pool.moments, -scores))
     return CandidateScores(pool=pool, terms=terms, scores=scores, evidence=sure, found=found, order=order)

@@ -68,7 +68,7 @@ class Columns:
         """Return the code of a session, None for an unknown one."""
         return self._sessions.get(name)
 
-    def beside(self, numbers: Places) -> tuple[Places, Places]:
+    def neighbours(self, numbers: Places) -> tuple[Places, Places]:
         """Return the numbers of the turns before and after each, NOBODY where there is none."""
         rows = self._rows[numbers]
         return rows["before"].astype(np.int64), rows["after"].astype(np.int64)
@@ -127,7 +127,7 @@ class Columns:
         rows = np.zeros(len(numbers), _ROW)
         rows["moment"], rows["signs"], rows["words"] = moments, signs, words
         rows["kind"] = [KINDS.index(kind) for kind in kinds]
-        rows["session"], rows["speaker"] = _coded(sessions, self._sessions), _coded(speakers, self._speakers)
+        rows["session"], rows["speaker"] = _codes(sessions, self._sessions), _codes(speakers, self._speakers)
         rows["before"], rows["after"], rows["alive"] = NOBODY, NOBODY, True
         self._rows[places] = rows
         self._spoken.update(one for one in speakers if one is not None)
@@ -167,5 +167,5 @@ class Columns:
         self._rows["before"][after] = before
 
 
-def _coded(names: Sequence[str | None], known: dict[str, int]) -> list[int]:
+def _codes(names: Sequence[str | None], known: dict[str, int]) -> list[int]:
     return [NOBODY if name is None else known.setdefault(name, len(known)) for name in names]

@@ -67,11 +67,11 @@ def pool_of(index: Index, vector: NDArray[np.float32], stems: Sequence[str], siz
         rare = rarity(len(numbers), columns.turns)
         worded[numbers] += rare * saturation(times, columns["words"][numbers], columns.mean_words)
     core = np.union1d(_best(near, size), _best(np.where(allowed & (worded > 0), worded, -np.inf), size))
-    beside = np.concatenate(columns.beside(core))
+    beside = np.concatenate(columns.neighbours(core))
     beside = beside[beside != NOBODY]
     numbers = np.union1d(core, beside[allowed[beside]])
     rows, vectors = columns.rows(numbers), index.matrix.rows[numbers]
-    before, after = columns.beside(numbers)
+    before, after = columns.neighbours(numbers)
     sides = [_admitted_rows(index.matrix, side, allowed) for side in (before, after)]
     return Pool(
         numbers=numbers,

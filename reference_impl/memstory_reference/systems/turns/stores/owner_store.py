@@ -189,7 +189,7 @@ class OwnerStore:
             found |= {turn.id: turn for turn in self._readable(rows).values()}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
-    def numbered(self, numbers: Sequence[int]) -> dict[int, Turn]:
+    def by_numbers(self, numbers: Sequence[int]) -> dict[int, Turn]:
         """Return the turns that exist, by number."""
         found: dict[int, Turn] = {}
         for marks, part in batches_of_values(numbers):
@@ -207,12 +207,12 @@ class OwnerStore:
             found |= {turn.key: turn for turn in self._readable(rows).values() if turn.key is not None}
         return found
 
-    def listed(self, conditions: Conditions, limit: int | None) -> list[Turn]:
+    def list_turns(self, conditions: Conditions, limit: int | None) -> list[Turn]:
         """Return the last `limit` turns that meet the conditions, in the order of adding."""
         while True:
-            numbers = self._admitted(conditions)
+            numbers = self._admit(conditions)
             last = numbers if limit is None else numbers[max(len(numbers) - limit, 0) :]
-            turns = self.numbered(last.tolist())
+            turns = self.by_numbers(last.tolist())
             if len(turns) == len(last):  # what could not be read is not admitted any more
                 return list(turns.values())
 
@@ -221,7 +221,7 @@ class OwnerStore:
         if self._matrix is not None:
             self._matrix.check(len(vector))
         index = Index(columns=self._columns, postings=self._postings, matrix=self._matrix)
-        return pool_of(index, vector, stems, size, None if conditions.is_open else self._admitted(conditions))
+        return pool_of(index, vector, stems, size, None if conditions.is_open else self._admit(conditions))
 
     def speakers(self) -> frozenset[str]:
         """Return who speaks."""
@@ -249,7 +249,7 @@ class OwnerStore:
 
     def unreadable(self) -> int:
         """Read all turns; return how many cannot be read, with those that SQLite has lost."""
-        self.listed(Conditions(), None)
+        self.list_turns(Conditions(), None)
         return len(self._unreadable) + self._lost
 
     def of_session(self, session: str) -> list[str]:
@@ -278,11 +278,11 @@ class OwnerStore:
         words = [stems for _, stems in ordered]
         self._postings.add(np.repeat(numbers, [len(one) for one in words]), np.concatenate(words))
 
-    def _admitted(self, conditions: Conditions) -> Places:
+    def _admit(self, conditions: Conditions) -> Places:
         """Return the numbers of the turns that meet the conditions, ascending; texts are read for `where` alone."""
         numbers = admitted_numbers(self._columns, conditions)
         if conditions.where:
-            turns = self.numbered(numbers.tolist())
+            turns = self.by_numbers(numbers.tolist())
             numbers = np.array([number for number, turn in turns.items() if conditions.admits(turn)], np.int64)
         return numbers
 
@@ -329,7 +329,7 @@ class OwnerStore:
 
     def _load(self) -> None:
         self._columns, self._postings = Columns(), Postings()
-        self._lost = self._db.lost("turns")
+        self._lost = self._db.count_lost("turns")
         (last,) = self._db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'turns'").fetchone()
         if not (isinstance(last, int) and 0 <= last <= _HIGHEST):
             raise UnavailableError(f"{self._file} is damaged: no turn has the number {last!r:.40}. Restore a backup")

@@ -165,7 +165,7 @@ class PostgresTurns:
         found = {row["id"]: turn_of(row) for row in rows}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
-    async def numbered(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
+    async def by_numbers(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
         sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND number = ANY (%s) ORDER BY number"  # noqa: S608
         return {row["number"]: turn_of(row) for row in await self._rows(sql, owner, list(numbers))}
 
@@ -173,7 +173,7 @@ class PostgresTurns:
         sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND key = ANY (%s)"  # noqa: S608
         return {row["key"]: turn_of(row) for row in await self._rows(sql, owner, list(keys))}
 
-    async def listed(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
+    async def list_turns(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
         found = [turn for _, turn in await self._meeting(owner, conditions)]
         return found if limit is None else found[max(len(found) - limit, 0) :]
 
@@ -202,7 +202,7 @@ class PostgresTurns:
 
     async def owners(self) -> list[str]:
         sql = "SELECT name FROM owners WHERE EXISTS (SELECT FROM turns WHERE owner = owners.number)"
-        return sorted(row["name"] for row in await self._call(_fetched, sql, ()))
+        return sorted(row["name"] for row in await self._call(_fetch, sql, ()))
 
     async def count(self, owner: str) -> int:
         rows = await self._rows("SELECT count(*) AS turns FROM turns WHERE owner = %s", owner)
@@ -253,7 +253,7 @@ async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTu
     return PostgresTurns(connections)
 
 
-async def _fetched(connection: Connection, sql: str, given: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
+async def _fetch(connection: Connection, sql: str, given: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
     # In binary: as text, the vectors of one search take ten times as long to write and to read as all the rest of it.
     async with connection.cursor(row_factory=dict_row, binary=True) as cursor:
         await cursor.execute(SQL(sql), given)  # all statements are of this module
@@ -268,7 +268,7 @@ async def _put(connection: Connection, owner: str, written: Sequence[IndexedTurn
         if keys:
             await connection.execute(_FREE, (list(keys.values()), list(keys), number))
         sql = "SELECT id, number FROM turns WHERE owner = %s AND id = ANY (%s)"
-        rows = await _fetched(connection, sql, [number, [one.turn.id for one in written]])
+        rows = await _fetch(connection, sql, [number, [one.turn.id for one in written]])
         known = {row["id"]: row["number"] for row in rows}
         new = [one.turn.id for one in written if one.turn.id not in known]
         numbers = known | dict(zip(new, count(last - len(written) + 1), strict=False))
@@ -311,7 +311,7 @@ async def _check_dimension(connection: Connection, owner: int, dimension: int) -
 
 
 async def _of_owner(connection: Connection, sql: str, owner: str, given: Sequence[Any]) -> list[dict[str, Any]]:
-    return await _fetched(connection, sql, (await _number(connection, owner), *given))
+    return await _fetch(connection, sql, (await _number(connection, owner), *given))
 
 
 async def _number(connection: Connection, owner: str, *, locked: bool = False) -> int | None:
@@ -326,7 +326,7 @@ async def _delete(connection: Connection, owner: str, condition: str, value: obj
         if number is None:
             return []
         sql = f"DELETE FROM turns WHERE owner = %s AND {condition} RETURNING id, number"  # noqa: S608  (two fixed conditions)
-        gone = await _fetched(connection, sql, (number, value))
+        gone = await _fetch(connection, sql, (number, value))
         sql = "DELETE FROM postings WHERE owner = %s AND number = ANY (%s)"
         await connection.execute(sql, (number, [row["number"] for row in gone]))
     return [row["id"] for row in gone]
@@ -359,18 +359,18 @@ async def _pool(
     mean = float(mean)
     await _check_dimension(connection, number, len(vector))
     counted = "SELECT stem, count(*) AS turns FROM postings WHERE owner = %s AND stem = ANY (%s) GROUP BY stem"
-    holding = {row["stem"]: row["turns"] for row in await _fetched(connection, counted, [number, stems])}
+    holding = {row["stem"]: row["turns"] for row in await _fetch(connection, counted, [number, stems])}
     given: dict[str, Any] = {"owner": number, "among": among, "size": size, "vector": vector, "k1": K1, "b": B}
     given |= {"stems": stems, "rarity": [rarity(holding.get(stem, 0), turns) for stem in stems], "mean": mean or 1.0}
-    core = {row["number"] for sql in (_NEAREST, _WORDED) for row in await _fetched(connection, sql, given)}
-    rows = await _fetched(connection, _BESIDE, {"owner": number, "numbers": list(core)})
+    core = {row["number"] for sql in (_NEAREST, _WORDED) for row in await _fetch(connection, sql, given)}
+    rows = await _fetch(connection, _BESIDE, {"owner": number, "numbers": list(core)})
     beside = {row["number"]: (row["before"], row["after"]) for row in rows}
     near = {other for one in core for other in beside.get(one, ()) if other is not None}
     numbers = sorted(core | (near if among is None else near & set(among)))
     sides = [[NOBODY if one is None else one for one in beside.get(place, (None, None))] for place in numbers]
     before, after = np.array(sides, np.int64).reshape(-1, 2).T
     others = {other for side in sides for other in side if among is None or other in set(among)}
-    read = await _fetched(connection, _CANDIDATES, [number, sorted(others.union(numbers))])
+    read = await _fetch(connection, _CANDIDATES, [number, sorted(others.union(numbers))])
     by_number = {row["number"]: vector_of(row["vector"]) for row in read}
     found_rows = [row for row in read if row["number"] in set(numbers)]
     nowhere = np.zeros(len(vector), np.float32)

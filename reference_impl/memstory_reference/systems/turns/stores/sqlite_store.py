@@ -69,14 +69,14 @@ class SqliteTurns:
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
         return await self._of(owner, lambda file: file.get(ids), [])
 
-    async def numbered(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
-        return await self._of(owner, lambda file: file.numbered(numbers), {})
+    async def by_numbers(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
+        return await self._of(owner, lambda file: file.by_numbers(numbers), {})
 
     async def by_keys(self, owner: str, keys: Sequence[str]) -> dict[str, Turn]:
         return await self._of(owner, lambda file: file.by_keys(keys), {})
 
-    async def listed(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
-        return await self._of(owner, lambda file: file.listed(conditions, limit), [])
+    async def list_turns(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
+        return await self._of(owner, lambda file: file.list_turns(conditions, limit), [])
 
     async def pool(
         self, owner: str, vector: NDArray[np.float32], stems: Sequence[str], size: int, conditions: Conditions
@@ -117,7 +117,7 @@ class SqliteTurns:
     def _put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
         # Noted first: a file whose owner nobody knows could never be listed or forgotten.
         self._owners.execute("INSERT OR IGNORE INTO owners VALUES (?)", (owner,))
-        self._opened(owner).put(written)
+        self._open_owner(owner).put(written)
 
     def _forget_owner(self, owner: str) -> int:
         path = self._path(owner)
@@ -154,9 +154,9 @@ class SqliteTurns:
 
     def _file_of(self, owner: str) -> OwnerStore | None:
         """Return the file of an owner who has one; a question about a stranger makes none."""
-        return self._opened(owner) if owner in self._open or self._path(owner).is_file() else None
+        return self._open_owner(owner) if owner in self._open or self._path(owner).is_file() else None
 
-    def _opened(self, owner: str) -> OwnerStore:
+    def _open_owner(self, owner: str) -> OwnerStore:
         if owner not in self._open:
             self._open[owner] = OwnerStore(self._path(owner), model=self._model)
         self._open.move_to_end(owner)

@@ -52,7 +52,7 @@ class TurnsStore(Protocol):
         """Return the turns that exist, in the order of `ids`."""
         ...
 
-    async def numbered(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
+    async def by_numbers(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
         """Return the turns that exist, by the numbers that a pool gives them."""
         ...
 
@@ -60,7 +60,7 @@ class TurnsStore(Protocol):
         """Return the turns that exist, by their keys."""
         ...
 
-    async def listed(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
+    async def list_turns(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
         """Return turns in the order in which they were added, or the last `limit` of them."""
         ...
 

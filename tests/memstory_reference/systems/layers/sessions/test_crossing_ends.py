@@ -53,7 +53,7 @@ async def open_twins(open_layers):
 
 
 async def objects(service, who, *standings):
-    found = await service.records.listed(who.owner, [Layer.SEMANTIC], standings or (Standing.ACTIVE,))
+    found = await service.records.list_records(who.owner, [Layer.SEMANTIC], standings or (Standing.ACTIVE,))
     return sorted(one.content.object for one in found)
 
 
@@ -126,7 +126,7 @@ async def test_a_lane_that_comes_after_the_end_counts_nothing_twice_and_replaces
     await other.settle()
     gate.set()
     await one.settle()
-    every = await one.records.listed(who.owner, [Layer.SEMANTIC], tuple(Standing))
+    every = await one.records.list_records(who.owner, [Layer.SEMANTIC], tuple(Standing))
     assert {(row.content.object, row.standing, row.count) for row in every} == {
         ("Oslo", Standing.SUPERSEDED, 1),
         ("Bergen", Standing.ACTIVE, 1),

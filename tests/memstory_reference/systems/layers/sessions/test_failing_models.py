@@ -47,7 +47,7 @@ async def talk(service, who, texts):
 
 
 async def stored(service, who):
-    rows = await service.records.listed(who.owner)
+    rows = await service.records.list_records(who.owner)
     return {str(one.layer): one for one in rows}
 
 
@@ -162,7 +162,7 @@ async def test_a_fact_that_cannot_be_compared_is_stored_at_the_end_beside_the_ot
     who = await service.who("ann", "t")
     await talk(service, who, ["I live in Oslo.", "I live in Bergen now."])
     await service.end_session(who, EndReason.EXPLICIT)
-    rows = await service.records.listed(who.owner, [Layer.SEMANTIC])
+    rows = await service.records.list_records(who.owner, [Layer.SEMANTIC])
     assert {one.content.object for one in rows} == {"Oslo", "Bergen"}
 
 
@@ -172,7 +172,7 @@ async def test_a_session_that_no_model_sums_up_is_summed_up_by_rules(open_layers
     who = await service.who("ann", "t")
     await talk(service, who, LONG)
     await service.end_session(who, EndReason.EXPLICIT)
-    (arc,) = await service.records.listed(who.owner, [Layer.EPISODIC])
+    (arc,) = await service.records.list_records(who.owner, [Layer.EPISODIC])
     assert isinstance(arc.content, Arc)
     assert arc.content.by == "rules"
     assert "northern lights" in arc.content.summary

@@ -72,7 +72,7 @@ async def talk(service, texts=LONG):
 
 
 async def arcs(service, who):
-    return await service.records.listed(who.owner, [Layer.EPISODIC])
+    return await service.records.list_records(who.owner, [Layer.EPISODIC])
 
 
 async def test_a_session_of_a_process_that_died_is_ended_by_one_that_was_there_before(open_service, clock):
@@ -162,7 +162,7 @@ async def test_to_settle_waits_for_the_end_of_what_a_look_has_found(watch, clock
 
 
 async def test_a_look_does_not_put_back_what_was_heard_meanwhile(watch, clock):
-    watch.touched("ann", "s", clock.now())
+    watch.touch("ann", "s", clock.now())
     watch.store = [silent_since(clock.now() - IDLE)]
     await watch.look()
     await clock.move(minutes=19)

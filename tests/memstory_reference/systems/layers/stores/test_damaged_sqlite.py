@@ -28,7 +28,7 @@ def record(identifier, word, owner="ann"):
 def session(*texts):
     buffer = SessionMemoryBuffer(owner="ann", session="s", arc_id="a", started_at=NOON, last_at=NOON)
     for text in texts:
-        buffer = buffer.spoken(text, "I see.", NOON)
+        buffer = buffer.add_turn(text, "I see.", NOON)
     return buffer
 
 
@@ -90,8 +90,8 @@ async def test_a_damaged_row_is_left_out_and_told(file, open_store, caplog, dama
     assert [one.id for one in await store.aget("ann", [one.id for one in by_word])] == ["c"]
     by_meaning = await store.asearch_similar("ann", Layer.SEMANTIC, EAST, 5)
     assert {one.id for one in await store.aget("ann", [one.id for one in by_meaning])} == {"b", "c"}
-    assert await store.adamaged("ann") == ["a"]
-    assert await store.adamaged("bob") == []
+    assert await store.adamaged_ids("ann") == ["a"]
+    assert await store.adamaged_ids("bob") == []
     assert [one.message for one in caplog.records if "record a is damaged" in one.message] == [caplog.messages[0]]
 
 
@@ -100,7 +100,7 @@ async def test_a_damaged_row_can_be_deleted_and_leaves_no_token(file, open_store
     by_hand(file, "UPDATE records SET content = replace(content, 'tea', 'gin') WHERE id = 'a'")
     store = open_store()
     assert await store.adelete("ann", ["a"]) == ["a"]
-    assert await store.adamaged("ann") == []
+    assert await store.adamaged_ids("ann") == []
     assert await store.adelete_owner("bob") == 1
     with closing(sqlite3.connect(file)) as connection:
         rows = {row for (row,) in connection.execute("SELECT row FROM records")}
@@ -125,7 +125,7 @@ async def test_a_row_that_is_written_again_is_whole(file, open_store):
     by_hand(file, "UPDATE records SET content = replace(content, 'tea', 'gin') WHERE id = 'a'")
     store = open_store()
     await store.aput(record("a", "water"))
-    assert await store.adamaged("ann") == []
+    assert await store.adamaged_ids("ann") == []
     assert await store.asearch_tokens("ann", Layer.SEMANTIC, {"gin"}, 5) == []
     assert [one.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"water"}, 5)] == ["a"]
 
@@ -186,5 +186,5 @@ async def test_a_turn_is_written_once_however_long_its_session(open_store, file)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     log = file.with_name(f"{FILE}-wal")
     before = log.stat().st_size
-    await store.asave(buffer.spoken("a word", "I see.", NOON))
+    await store.asave(buffer.add_turn("a word", "I see.", NOON))
     assert log.stat().st_size - before < 100_000

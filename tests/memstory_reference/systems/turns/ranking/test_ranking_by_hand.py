@@ -40,7 +40,7 @@ def bm25(wanted, turns, numbers):
     return list(scores.values())
 
 
-def beside(turns, number, step):
+def neighbours(turns, number, step):
     own = turns[number]
     if own.session is None or own.speaker is None:
         return None
@@ -54,7 +54,7 @@ def terms_by_hand(turns, numbers, question, vectors, asked):
     own = [turns[number] for number in numbers]
 
     def together(number):
-        sides = [vectors[other] for step in (-1, 1) if (other := beside(turns, number, step)) is not None]
+        sides = [vectors[other] for step in (-1, 1) if (other := neighbours(turns, number, step)) is not None]
         whole = vectors[number] + sum(sides, np.zeros(len(asked))) / 2
         return float(whole @ asked) / max(float(np.linalg.norm(whole)), 1e-9)
 
@@ -88,7 +88,7 @@ def terms_by_hand(turns, numbers, question, vectors, asked):
         "cosine": near,
         "words": [0.7 * value for value in found],
         "context": [0.3 * value for value in context],
-        "following": [0.25 * known.get(beside(turns, number, 1), 0.0) for number in numbers],
+        "following": [0.25 * known.get(neighbours(turns, number, 1), 0.0) for number in numbers],
         "session": [0.5 * value for value in z([best.get(turn.session, lowest) for turn in own])],
         "speaker": [4.0 * one for one in (of_assistant if question.asks_assistant and any(of_assistant) else is_meant)],
         "date": [4.0 * is_dated * max(one, other) for is_dated, one, other in zip(dated, fits, holds, strict=True)],

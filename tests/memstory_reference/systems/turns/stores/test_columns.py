@@ -62,7 +62,7 @@ def test_neighbours_speakers_and_means_hold_after_any_changes(steps):
                 columns.discard([number])
                 del alive[number]
     numbers = np.array(sorted(alive), np.int64)
-    before, after = columns.beside(numbers)
+    before, after = columns.neighbours(numbers)
     assert dict(zip(numbers.tolist(), zip(before.tolist(), after.tolist(), strict=True), strict=True)) == beside(alive)
     assert np.flatnonzero(columns["alive"]).tolist() == numbers.tolist()
     assert columns.turns == len(alive)

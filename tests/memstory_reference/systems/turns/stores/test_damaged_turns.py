@@ -61,7 +61,7 @@ async def filled(memory):
 
 
 async def texts(memory, owner="ann"):
-    return [turn.text for turn in await memory.listed(owner)]
+    return [turn.text for turn in await memory.list_turns(owner)]
 
 
 @pytest.mark.usefixtures("filled")

@@ -44,11 +44,11 @@ async def test_on_a_full_disk_what_was_acknowledged_is_kept_and_found_and_the_re
     assert refused
 
     async def ids():
-        return [turn.id for turn in await store.listed("ann", Conditions())]
+        return [turn.id for turn in await store.list_turns("ann", Conditions())]
 
     async def nearest(vector):
         pool = await store.pool("ann", vector, [], 1, Conditions())
-        (turn,) = (await store.numbered("ann", [int(pool.numbers[int(np.argmax(pool.cosines))])])).values()
+        (turn,) = (await store.by_numbers("ann", [int(pool.numbers[int(np.argmax(pool.cosines))])])).values()
         return turn.id
 
     async def all_are_found():

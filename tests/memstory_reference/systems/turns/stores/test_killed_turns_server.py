@@ -44,7 +44,7 @@ async def test_added_and_deleted_turns_outlive_a_server_that_is_killed(killed_po
                 deleted.add(step)
 
     async with killed_postgres(kills, opened, write, added) as store:
-        turns = [turn.id for turn in await store.listed("ann", Conditions())]
+        turns = [turn.id for turn in await store.list_turns("ann", Conditions())]
         pool = await store.pool("ann", EAST, [f"word{step}" for step in added], 10**6, Conditions())
     assert added
     assert len(pool) == len(turns) == len(set(turns)), "vectors and turns differ"

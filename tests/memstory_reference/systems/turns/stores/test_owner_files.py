@@ -103,7 +103,7 @@ async def test_where_files_cannot_grow_writes_are_refused_and_what_was_acknowled
     assert kept
     assert refused
     assert all("room" in message for message in refused)
-    assert {turn.id: turn for turn in await store.listed("ann", ANY)} == kept
+    assert {turn.id: turn for turn in await store.list_turns("ann", ANY)} == kept
     first = next(iter(kept))
     with pytest.raises(UnavailableError):
         await store.put("ann", [written(first, "longer " * 14_000)])
@@ -146,7 +146,7 @@ async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(stor
             await store.put(name, [written(f"{name}{_}", f"tea of {name}", speaker=name, session="s")])
     for name in names:
         pool = await store.pool(name, EAST, [*stems(name)], 5, ANY)
-        found = await store.numbered(name, pool.numbers.tolist())
+        found = await store.by_numbers(name, pool.numbers.tolist())
         assert {turn.speaker for turn in found.values()} == {name}
         assert await store.count(name) == 2
     assert len(store._open) == 3

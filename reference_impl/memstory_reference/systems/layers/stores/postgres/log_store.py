@@ -25,7 +25,7 @@ class PostgresLog(Generic[R]):
         # A text of Postgres cannot hold every character that people send: JSON can.
         row = (*names, json.dumps(last) if self._kind.is_typed else last)
         sql = f"INSERT INTO {self._kind.table} VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"  # noqa: S608
-        await self._changed(sql, row)
+        await self._write(sql, row)
 
     async def alist(self, owner: str | None) -> list[R]:
         columns = ", ".join(("id", "owner", "session", "at", *self._kind.columns))
@@ -37,15 +37,15 @@ class PostgresLog(Generic[R]):
         return [self._kind.record(row) for row in read]
 
     async def apurge(self, before: datetime) -> int:
-        return await self._changed(f"DELETE FROM {self._kind.table} WHERE at < %s", (before,))  # noqa: S608
+        return await self._write(f"DELETE FROM {self._kind.table} WHERE at < %s", (before,))  # noqa: S608
 
     async def adelete_owner(self, owner: str) -> int:
-        return await self._changed(f"DELETE FROM {self._kind.table} WHERE owner = %s", (owner,))  # noqa: S608
+        return await self._write(f"DELETE FROM {self._kind.table} WHERE owner = %s", (owner,))  # noqa: S608
 
     async def aclose(self) -> None:
         await self._connections.close()
 
-    async def _changed(self, sql: str, values: Sequence[object]) -> int:
+    async def _write(self, sql: str, values: Sequence[object]) -> int:
         async with postgres_errors(), self._connections.one() as connection:
             return (await connection.execute(sql, values)).rowcount
 

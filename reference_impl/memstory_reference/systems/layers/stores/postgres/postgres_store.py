@@ -94,7 +94,7 @@ class PostgresStore:
     async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
         return await self._call(rows.rows_without_vector, owner, limit)
 
-    async def adamaged(self, owner: str) -> list[str]:
+    async def adamaged_ids(self, owner: str) -> list[str]:
         del owner  # a server checks its own pages, where its data checksums are on
         return []
 

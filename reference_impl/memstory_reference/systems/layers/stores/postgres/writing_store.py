@@ -111,7 +111,7 @@ def _step(owner: str, version: Version, written: Sequence[_Row]) -> Step:
 
 
 async def _put(connection: Connection, owners: Mapping[str, int], records: Sequence[MemoryRecord]) -> list[_Row]:
-    rows = await _numbered(connection, owners, records)
+    rows = await _number_rows(connection, owners, records)
     await _write_records(connection, rows)
     await _write_vectors(connection, rows)
     changed = [row for row in rows if not row.is_indexed_alike]
@@ -143,7 +143,9 @@ async def _lock_known(connection: Connection, names: Sequence[str]) -> dict[str,
     return {str(name): (int(number), int(version)) for name, number, version in await cursor.fetchall()}
 
 
-async def _numbered(connection: Connection, owners: Mapping[str, int], records: Sequence[MemoryRecord]) -> list[_Row]:
+async def _number_rows(
+    connection: Connection, owners: Mapping[str, int], records: Sequence[MemoryRecord]
+) -> list[_Row]:
     rows: list[_Row] = []
     by_owner: dict[str, list[MemoryRecord]] = {}
     for record in records:

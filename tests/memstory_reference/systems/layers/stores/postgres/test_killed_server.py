@@ -37,7 +37,7 @@ async def test_what_was_acknowledged_outlives_a_server_that_is_killed(killed_pos
         for step in steps:
             await store.aput_batch([fact(f"{step}-{place}", f"word{step}") for place in range(BATCH)])
             session = SessionMemoryBuffer(owner="ann", session="s", arc_id="a", started_at=NOON, last_at=NOON)
-            await store.asave(session.spoken("one", "two", NOON))
+            await store.asave(session.add_turn("one", "two", NOON))
             await store.aend("ann", "s", [fact(f"{step}-end", f"word{step}")])
             acknowledged.add(step)
 

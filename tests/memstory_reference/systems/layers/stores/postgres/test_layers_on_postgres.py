@@ -59,7 +59,7 @@ async def test_a_server_that_is_gone_between_turns_costs_the_memory_of_the_turn(
     await service.turn("Where do I live?", who)
     await service.settle()
     assert await spoken(service, who) == ["I live in Oslo.", "Where do I live?"]
-    facts = await service.records.listed(who.owner, [Layer.SEMANTIC])
+    facts = await service.records.list_records(who.owner, [Layer.SEMANTIC])
     assert [fact.content.object for fact in facts] == ["Oslo"]
 
 
@@ -77,7 +77,7 @@ async def test_a_server_that_goes_while_a_turn_runs_leaves_nothing_of_it(open_la
     await service.settle()
     await asyncio.to_thread(server.start)
     assert await spoken(service, who) == []
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
 
 
 async def test_a_server_that_goes_before_the_extraction_leaves_the_turn_to_the_end(
@@ -103,9 +103,9 @@ async def test_a_server_that_goes_before_the_extraction_leaves_the_turn_to_the_e
     await service.settle()
     assert any("store" in report for report in service.diagnostics(who))
     await asyncio.to_thread(server.start)
-    assert await service.records.listed(who.owner) == []
+    assert await service.records.list_records(who.owner) == []
     await service.end_session(who, EndReason.EXPLICIT)
-    (fact,) = await service.records.listed(who.owner, [Layer.SEMANTIC])
+    (fact,) = await service.records.list_records(who.owner, [Layer.SEMANTIC])
     assert fact.content.object == "tea"
 
 
@@ -128,7 +128,7 @@ async def test_two_processes_that_end_a_session_at_once_leave_one_arc(open_layer
     await one.settle()
     reports = await asyncio.gather(one.end_session(who, EndReason.EXPLICIT), other.end_session(who, EndReason.EXPLICIT))
     assert sorted(report is None for report in reports) == [False, True]
-    assert len(await one.records.listed(who.owner, [Layer.EPISODIC])) == 1
+    assert len(await one.records.list_records(who.owner, [Layer.EPISODIC])) == 1
 
 
 async def test_twenty_rules_from_two_processes_keep_the_cap(open_layers, postgres_database):
@@ -142,7 +142,7 @@ async def test_twenty_rules_from_two_processes_keep_the_cap(open_layers, postgre
         await service.settle()
 
     await asyncio.gather(talk(services[0], range(5)), talk(services[1], range(5, 10)))
-    assert len(await services[0].records.listed(who.owner, [Layer.PROCEDURAL])) == 5
+    assert len(await services[0].records.list_records(who.owner, [Layer.PROCEDURAL])) == 5
 
 
 async def test_a_server_that_is_gone_at_the_opening_is_an_error(open_layers, place, server):

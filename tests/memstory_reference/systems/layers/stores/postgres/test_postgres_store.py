@@ -365,7 +365,7 @@ async def test_schemas_whose_owner_is_gone_are_dropped_with_those_beside(postgre
     for place, owner in ((left, "gone"), (kept, "here")):
         await claim_schema(place, owner)
         await (await open_postgres(place, model="m")).aclose()
-        await claim_schema(place.beside("audit"), "")
+        await claim_schema(place.sibling("audit"), "")
     assert await drop_unclaimed(left, "case_", lambda owner: owner == "gone") == ["case_left"]
     names = asked(postgres_database, "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, 'case_')")
     assert sorted(name for (name,) in names) == ["case_kept", "case_kept_audit"]
