@@ -10,7 +10,7 @@ import pytest
 
 from memstory.running.stage import owner_of
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers import forgetting, formulas, records_desk, service
+from memstory_reference.systems.layers import forgetting, records_desk, service, values
 from memstory_reference.systems.layers.operations import dedup, episodic, promotion
 from memstory_reference.systems.layers.policy import guards, write
 from memstory_reference.systems.layers.recall import prompting, retrieval
@@ -151,12 +151,12 @@ MUTANTS = [
     (
         "C5: the threshold itself is out",
         '"near", "different", "near"',
-        (formulas, "compare_texts", lambda plain: lambda a, b, least: plain(a, b, least + 1e-9)),
+        (values, "compare_texts", lambda plain: lambda a, b, least: plain(a, b, least + 1e-9)),
     ),
     (
         "C6: ranks begin at zero",
         "data is [0.0333333",
-        (formulas, "rrf_score", lambda _: lambda row: sum(1 / (59 + rank) for rank in row if rank)),
+        (values, "rrf_score", lambda _: lambda row: sum(1 / (59 + rank) for rank in row if rank)),
     ),
     ("C7: meaning alone ranks", "'chinese'", (retrieval, "query_tokens", frozenset())),
     (

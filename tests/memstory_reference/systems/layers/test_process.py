@@ -162,6 +162,8 @@ async def test_the_session_of_a_process_that_is_gone_is_ended_by_another_when_it
     assert (await talk.status())["active_sessions"] == 1
     for _ in range(5):
         await stage.clock.move(minutes=5)
+        for _, service in stage.processes[1:]:
+            await service.settle()
     assert (await talk.status())["active_sessions"] == 0
 
 

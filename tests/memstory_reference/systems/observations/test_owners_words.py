@@ -68,6 +68,7 @@ async def test_a_file_whose_words_an_earlier_version_indexed_is_indexed_again(op
     await service.close()
     with closing(sqlite3.connect(tmp_path / "observations.sqlite3")) as file, file:
         file.executescript(
+            "DROP INDEX without_checksum; ALTER TABLE observations DROP COLUMN checksum;"
             "DROP TABLE words; UPDATE about SET value = '1' WHERE name = 'schema';"
             "CREATE VIRTUAL TABLE words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'unicode61');"
             "UPDATE observations SET facts = '[' WHERE id = 'bent'"

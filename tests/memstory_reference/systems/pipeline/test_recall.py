@@ -320,7 +320,7 @@ async def test_an_export_can_be_imported_and_is_the_same(make_service):
     [
         ("text", "expected a list of rows"),
         ([7], r"rows\[0\]: expected a mapping"),
-        ([{"text": " "}], r"rows\[0\]: expected a mapping with a `text`"),
+        ([{"text": " "}], r"rows\[0\]: `text` must be a text that is not empty"),
         ([{"text": "x"}, {"text": "x", "weight": 1}], r"rows\[1\]: unknown field 'weight'"),
         ([{"text": "x", "importance": 2}], r"rows\[0\].importance"),
         ([{"text": "x", "importance": float("nan")}], r"rows\[0\].importance"),

@@ -80,7 +80,7 @@ def without_the_metadata(plain):
 MUTANTS = [
     ("T50b: what repeats it stays", "forgotten", (memory_tools, "LEAST_WORDS", 1_000)),
     ("T50: the wish is kept word for word", "'walnuts'", (loop, "FORGET", lambda plain: replace(plain, name="none"))),
-    ("T50: nothing is listed", "must not", (memory_tools, "EVERYTHING", "**")),
+    ("T50: nothing is listed", "bakery", (memory_tools, "LISTED", 0)),
     ("X6: only what says the same is forgotten", "(ann|ben)", (model, "facts_in", lambda _plain: lambda *_: [])),
     ("T1: whoever spoke", "'speaker'", without("speaker")),
     ("T1: the same person is always meant", "'ben' first", about(named=("Ana Kern",))),

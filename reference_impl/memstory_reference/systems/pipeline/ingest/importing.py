@@ -103,7 +103,9 @@ def row_without_secrets(row: Tree, config: PipelineConfig) -> Tree:
 
 
 def _import_row(where: str, row: Tree, user_id: str, *, now: datetime, new_id: NewId) -> Import:
-    if not isinstance(row, Mapping) or not isinstance(row.get("text"), str) or not clean(row["text"]):
+    if not isinstance(row, Mapping):
+        raise InputError(f"{where}: expected a mapping with a `text`, not {type(row).__name__}")
+    if not isinstance(row.get("text"), str) or not clean(row["text"]):
         raise InputError(f"{where}: `text` must be a text that is not empty")
     unknown = [name for name in row if name not in _CHECKS]
     if unknown:

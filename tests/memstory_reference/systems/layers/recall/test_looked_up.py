@@ -1,7 +1,7 @@
 """What of a turn is looked up in the memory."""
 
 import pytest
-from memstory_reference.systems.layers.config import LayersConfig
+from memstory_reference.systems.layers.settings import LayersConfig
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.systems.layers.recall.retrieval import Retrieval
