@@ -1,10 +1,10 @@
 """What of a turn is looked up in the memory."""
 
 import pytest
-from memstory_reference.systems.layers.settings import LayersConfig
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.systems.layers.recall.retrieval import Retrieval
+from memstory_reference.systems.layers.settings import LayersConfig
 
 
 class AskedError(Exception):
