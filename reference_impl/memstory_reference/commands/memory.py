@@ -17,22 +17,23 @@ from memstory_reference.commands.desk import Desk, chosen_settings, open_desk
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, row_page, rows_as_jsonl
 from memstory_reference.commands.printed import is_confirmed, print_log, print_rows, print_text, write_new
 from memstory_reference.commands.terminal_text import cell, json_text
+from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.errors import InputError
 
 NOTHING_DONE = 1
 NEEDS_MODEL = frozenset({"search", "import", "migrate", "run"})
 MAY_BE_NEW = frozenset({"import", "migrate"})
 
-ONLY: Mapping[str, Sequence[str]] = {
-    "migrate": ("manager",),
-    "audit": ("layers",),
-    "feedback": ("topics", "observations", "layers"),
-    "purge": ("topics", "layers"),
-    "rate": ("topics", "observations"),
-    "archive": ("layers",),
-    "restore": ("layers",),
+NEEDED: Mapping[str, str] = {
+    "migrate": "job.migrate",
+    "audit": "inspect.audit",
+    "feedback": "inspect.feedback",
+    "purge": "job.purge",
+    "rate": "feedback",
+    "archive": "job.archive",
+    "restore": "job.archive",
 }
-"""The memories that have what an action is about, where not all do."""
+"""What a memory must be able to do for an action, where not all can."""
 
 Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
 
@@ -251,9 +252,10 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 async def _do(parsed: argparse.Namespace) -> int:
-    having = ONLY.get(parsed.action, (parsed.system,))
-    if parsed.system not in having:
-        others = " and ".join(having)
+    needed = NEEDED.get(parsed.action)
+    able = [one.name for one in SYSTEMS.values() if needed is None or needed in one.memory.capabilities()]
+    if parsed.system not in able:
+        others = " and ".join(able)
         raise InputError(f"memory {parsed.action} is for {others}; the {parsed.system} memory has no such thing")
     try:
         if parsed.action == "reindex":

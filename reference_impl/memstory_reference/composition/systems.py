@@ -92,7 +92,9 @@ class Models:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySystem:
-    """One of the six: `kind` is the class of its settings, and `server` one that may say where its memories are stored.
+    """One of the six: `kind` is the class of its settings, `memory` that of what is opened.
+
+    `server` is a setting that may say where its memories are stored.
 
     `owner` is whose memory it is in a talk where no name is given; of nobody's, the conversation owns it.
     `files` are those of its folder that vectors belong to, with the names that `earlier` versions gave the last;
@@ -101,6 +103,7 @@ class MemorySystem:
 
     name: str
     kind: type[Any]
+    memory: type[SystemMemory]
     opener: Callable[[Any, Models], Awaitable[SystemMemory]]
     files: Sequence[EmbeddedFile]
     earlier: Sequence[str] = ()
@@ -249,6 +252,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
         MemorySystem(
             name="topics",
             kind=TopicsSettings,
+            memory=TopicsMemory,
             opener=_topics,
             files=[EMBEDDED_FILE],
             earlier=IN_CHROMA,
@@ -259,6 +263,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
         MemorySystem(
             name="observations",
             kind=ObservationsSettings,
+            memory=ObservationsMemory,
             opener=_observations,
             files=[observations_store.EMBEDDED_FILE],
             derived=[VECTORS],
@@ -266,6 +271,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
         MemorySystem(
             name="pipeline",
             kind=PipelineSettings,
+            memory=PipelineMemory,
             opener=_pipeline,
             files=[tables_store.EMBEDDED_FILE],
             owner=OF_A_PERSON,
@@ -273,6 +279,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
         MemorySystem(
             name="layers",
             kind=LayersSettings,
+            memory=LayersMemory,
             opener=_layers,
             files=[sqlite_rows_store.EMBEDDED_FILE],
             owner="",
@@ -280,6 +287,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
         MemorySystem(
             name="manager",
             kind=ManagerSettings,
+            memory=ManagerMemory,
             opener=_manager,
             files=[EMBEDDED_FILE],
             earlier=IN_CHROMA,
@@ -288,6 +296,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
         MemorySystem(
             name="turns",
             kind=TurnsSettings,
+            memory=TurnsMemory,
             opener=_turns,
             files=[owner_store.EMBEDDED_FILE, EMBEDDED_OWNERS],
             derived=[MATRIX],
