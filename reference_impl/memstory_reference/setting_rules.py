@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,6 +20,10 @@ from memstory_reference.text.secret_guard import SecretAction
 
 DEFAULTS = "memory.yaml"
 MAX_TEXT_CHARACTERS = 500
+
+
+_USER = re.compile(r"(?<=://)[^@/]*@")
+"""Who opens a database, with the password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,10 @@ def text_rule(what: str, *starts: str) -> SettingRule:
     return SettingRule(what, fits)
 
 
+FOLDER = SettingRule(
+    "the path of a folder; this memory is in no database",
+    lambda value: text_rule("").fits(value) and "://" not in str(value),
+)
 PLACE = text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE")
 
 MODEL_RULES: Mapping[str, SettingRule] = {
@@ -166,7 +175,8 @@ def check_settings(values: Mapping[str, Tree], rules: Mapping[str, SettingRule],
                 f"{where}: unknown setting {key!r:.80}.{did_you_mean(str(key), rules)} Known: {', '.join(rules)}"
             )
         if not rules[key].fits(value):
-            raise InputError(f"{where}: {key} is {value!r:.80}; allowed: {rules[key].allowed}")
+            shown = _USER.sub("", value) if isinstance(value, str) else value
+            raise InputError(f"{where}: {key} is {shown!r:.80}; allowed: {rules[key].allowed}")
 
 
 def _text_of(file: Path) -> str:

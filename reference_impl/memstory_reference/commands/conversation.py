@@ -139,9 +139,8 @@ class Conversation:
         done = [await self.memory.forget(one, self._owner) for one in meant]
         gone = {hit.id: row_of(self.scope.user, hit) for one in done for hit in one.gone}
         # By its name a fact can be told again; of what has none the first stands for all.
-        names = [row_name(row) for row in gone.values() if is_named(row)] or [row_name(row) for row in gone.values()][
-            :1
-        ]
+        named = dict.fromkeys(row_name(row) for row in gone.values() if is_named(row))
+        names = [*named] or [row_name(row) for row in gone.values()][:1]
         more = f", and {len(gone) - len(names)} more that say it" if len(gone) > len(names) else ""
         self.speech.aside(f"Forgotten: {', '.join(names)}{more}." if gone else "Nothing was forgotten.")
         # What one of them left may have gone with the next.

@@ -141,7 +141,7 @@ def test_the_topics_memory_has_a_status_and_no_archive(typed, action):
     assert typed("memory", "status").out == "ann: topics 1, episodic 1\n"
     ran = typed("memory", action, "user.name")
     assert (ran.code, ran.out) == (1, "")
-    assert f"the topics memory has no job '{action}'; it has: publish, purge, rate" in ran.err
+    assert f"memory {action} is for layers; the topics memory has no such thing" in ran.err
 
 
 def test_forget_without_a_name_says_what_to_type(filled):

@@ -29,7 +29,7 @@ class Connection:
         self.client = Client()
         self.place = address_without_password(address)
         self.when_back: list[Callable[[], Awaitable[None]]] = []
-        """What is done after each time that the connection was loss and is there again."""
+        """What is done after each time that the connection was lost and is there again."""
         self._servers = servers_of(address)
         self._name = name
         self._last_error: Exception | None = None
@@ -106,7 +106,7 @@ class Connection:
 
     async def _on_disconnect(self) -> None:
         if not self._closing:
-            _log.warning("bus: the connection to %s is loss; trying again every %d s", self.place, RETRY_SECONDS)
+            _log.warning("bus: the connection to %s is lost; trying again every %d s", self.place, RETRY_SECONDS)
 
     async def _on_reconnect(self) -> None:
         self._told = ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
 from memstory_reference.setting_rules import (
+    FOLDER,
     MODEL_RULES,
     OWN_ENGINE,
     SECRET_RULES,
@@ -15,7 +16,6 @@ from memstory_reference.setting_rules import (
     ConfiguredSettings,
     count_rule,
     number_rule,
-    text_rule,
 )
 from memstory_reference.text.secret_guard import SecretPolicy
 
@@ -63,7 +63,7 @@ class ObservationsSettings(ConfiguredSettings):
 
 
 ObservationsSettings.rules = {
-    "path": text_rule("the path of a folder"),
+    "path": FOLDER,
     **MODEL_RULES,
     **ObservationsConfig.rules,
 }

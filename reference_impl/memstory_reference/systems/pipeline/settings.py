@@ -10,6 +10,7 @@ from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
 from memstory_reference.setting_rules import (
+    FOLDER,
     MODEL_RULES,
     SECRET_RULES,
     SWITCH,
@@ -105,7 +106,7 @@ class PipelineSettings(ConfiguredSettings):
 
 
 PipelineSettings.rules = {
-    "path": text_rule("a folder"),
+    "path": FOLDER,
     **MODEL_RULES,
     "reranker": null_rule(text_rule("cross-encoder or cross-encoder:MODEL", "cross-encoder")),
     **PipelineConfig.rules,
