@@ -170,7 +170,8 @@ class LayersService:
         if wish is not None:
             # Not kept: the wish itself would tell what is to be forgotten.
             return TurnAnswer(answer=await self.answer_wish(who.owner, wish), memory=TurnMemory(), diagnostics=trouble)
-        if asks_what_is_known(said):
+        if self._ports.model is None or asks_what_is_known(said):
+            # Rules take a moment, and who asks at once after a correction means the new value.
             await self._background.settle(_key(who))
         buffer = await self._buffer(who, trouble)
         memory = await self._recall(said, who, trouble, is_first_turn=buffer is None or not buffer.turn_count)

@@ -318,3 +318,13 @@ def test_the_hash_is_keyed_and_long():
 )
 def test_an_owner_is_nobody_who_is_only_written_alike(one, other):
     assert [resolve_owner_id({"user_id": name}, b"key") for name in (one, other)] == [f"user:{one}", f"user:{other}"]
+
+
+async def test_what_was_corrected_a_moment_ago_is_the_answer(open_layers):
+    service = await open_layers()
+    who = await service.who("ann", "t")
+    await service.turn("I live in Lisbon.", who)
+    await service.turn("I live in Porto.", who)
+    answer = (await service.turn("Where do I live?", who)).answer
+    assert "Porto" in answer
+    assert "Lisbon" not in answer
