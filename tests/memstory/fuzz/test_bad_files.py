@@ -33,7 +33,7 @@ from memstory.results.runs import NamedRun
 from memstory.targets.discovery import load_table
 
 MARK = Mark("a.story.yaml", 1, 1)
-pytestmark = pytest.mark.doses("files", 2_000, 200_000)
+pytestmark = pytest.mark.doses("files", 500, 200_000)
 
 
 @pytest.fixture(scope="module")
