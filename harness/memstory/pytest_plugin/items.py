@@ -210,17 +210,9 @@ def note_foreign_end(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def forget_result(item: pytest.Item) -> None:
-    """Let go of what a case came to, with all of its steps: a run of many cases would hold them to its end.
-
-    So would the terminal its reports of a setup and a teardown of which there is nothing to show.
-    """
-    if not isinstance(item, StoryItem):
-        return
-    item.result = None
-    terminal = item.config.pluginmanager.get_plugin("terminalreporter")
-    silent = terminal.stats.get("", []) if terminal and item.config.option.durations is None else []
-    while silent and not getattr(silent[-1], "sections", True):
-        silent.pop()
+    """Let go of what a case came to, with all of its steps: a run of many cases would hold them to its end."""
+    if isinstance(item, StoryItem):
+        item.result = None
 
 
 def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:

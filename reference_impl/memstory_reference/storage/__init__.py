@@ -6,6 +6,7 @@ __all__ = [
     "database_store",
     "lane",
     "mapped_matrix",
+    "named_locks",
     "postgres",
     "recurring",
     "reindexing",

@@ -229,23 +229,6 @@ def test_a_summary_that_no_service_takes_costs_no_report(project, monkeypatch, t
     )
 
 
-def test_the_terminal_holds_no_silent_report_of_a_story_that_has_ended(project):
-    project.story(MANY)
-    (project.path / "conftest.py").write_text(
-        "held = []\n"
-        "def pytest_configure(config):\n"
-        "    global plugins\n"
-        "    plugins = config.pluginmanager\n"
-        "def pytest_runtest_logstart():\n"
-        "    held.append(len(plugins.get_plugin('terminalreporter').stats.get('', [])))\n"
-        "def pytest_terminal_summary(terminalreporter):\n"
-        "    terminalreporter.write_line(f'held {held}')\n"
-    )
-    result = project.run("-q")
-    assert f"held {[0] * 8}" in result.outlines
-    result.assert_outcomes(passed=8)
-
-
 def test_junit_has_the_file_the_line_and_what_a_case_is_of(project):
     project.story("story: J1\ntitle: t\nharm: leak\nsteps: [{add: x}]\n")
     project.run("--junitxml", "j.xml", "-o", "junit_family=xunit1")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,6 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.alone import OwnerLocks
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.chroma_collections import (
     check_space,
@@ -38,6 +38,7 @@ from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.vector_rows import check_model
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.lane import SerialThread
+from memstory_reference.storage.named_locks import NamedLocks
 
 logger = logging.getLogger(__name__)
 
@@ -88,8 +89,10 @@ async def _admit(store: ChromaStore) -> ChromaStore:
     return store
 
 
-class ChromaStore(OwnerLocks):
+class ChromaStore:
     """A `VectorStore`; made by `open_chroma_folder` and `open_chroma_server`."""
+
+    is_shared = False
 
     def __init__(
         self,
@@ -102,7 +105,7 @@ class ChromaStore(OwnerLocks):
         dimension: int | None,
         has_copies: bool = False,
     ) -> None:
-        super().__init__()
+        self._locks = NamedLocks()
         self._lane = lane
         self._release = release
         self._has_copies = has_copies
@@ -112,6 +115,10 @@ class ChromaStore(OwnerLocks):
         self._model = model
         self._batch = int(client.get_max_batch_size())
         self._rows: dict[str, CollectionRows] = {}
+
+    def alone(self, owner: str) -> AbstractAsyncContextManager[None]:
+        """Hold off who else in this process wants to be alone with this owner."""
+        return self._locks.hold(owner)
 
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Open the index of `owner`."""

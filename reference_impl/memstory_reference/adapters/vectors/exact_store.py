@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -13,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.alone import OwnerLocks
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.stored_rows import (
     EMBEDDED,
@@ -26,6 +26,7 @@ from memstory_reference.adapters.vectors.stored_rows import (
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, equality_test
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import IN_MEMORY, Database
+from memstory_reference.storage.named_locks import NamedLocks
 from memstory_reference.storage.reindexing import EmbeddedFile
 from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix
 
@@ -112,11 +113,13 @@ class ExactRows:
         return self._store.in_memory(self._stored).nearest(vector, k, where)
 
 
-class ExactStore(OwnerLocks):
+class ExactStore:
     """A `VectorStore` in one SQLite file, or in memory alone if there is no `file`; one process owns the file.
 
     `release` is called at the end.
     """
+
+    is_shared = False
 
     def __init__(
         self,
@@ -126,7 +129,7 @@ class ExactStore(OwnerLocks):
         dimension: int | None = None,
         release: Callable[[], object] = lambda: None,
     ) -> None:
-        super().__init__()
+        self._locks = NamedLocks()
         self._db = Database(file or IN_MEMORY, schema=SCHEMA)
         self._lane = self._db.lane
         self._model = model
@@ -142,6 +145,10 @@ class ExactStore(OwnerLocks):
         except BaseException:
             self._db.close()
             raise
+
+    def alone(self, owner: str) -> AbstractAsyncContextManager[None]:
+        """Hold off who else in this process wants to be alone with this owner."""
+        return self._locks.hold(owner)
 
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Return the index of `owner`."""

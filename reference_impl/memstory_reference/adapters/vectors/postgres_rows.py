@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.vectors.alone import OwnerLocks
 from memstory_reference.adapters.vectors.vector_rows import (
     checked_collection,
     checked_ids,
@@ -30,6 +29,7 @@ from memstory_reference.adapters.vectors.vector_rows import (
 )
 from memstory_reference.errors import OtherModelError, StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record
+from memstory_reference.storage.named_locks import NamedLocks
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors, vector_of
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import MEMORY, open_schema, partition_by_owner
@@ -87,7 +87,7 @@ class PostgresVectors:
         self._place = place
         self._connections = connections
         self._dimension = dimension
-        self._locks = OwnerLocks()
+        self._locks = NamedLocks()
         self._held: dict[asyncio.Task[Any] | None, Connection] = {}
         self._is_open = True
 
@@ -106,7 +106,7 @@ class PostgresVectors:
     async def alone(self, owner: str) -> AsyncIterator[None]:
         """Be alone with an owner in one transaction, to which belongs what this task does to the store meanwhile."""
         # First among the tasks of this process: those that wait need no connection.
-        async with self._locks.alone(owner), AsyncExitStack() as lent:
+        async with self._locks.hold(owner), AsyncExitStack() as lent:
             async with postgres_errors(ALONE_SECONDS):
                 connection = await lent.enter_async_context(self._lent())
                 await lent.enter_async_context(connection.transaction())

@@ -6,12 +6,10 @@ so are the rows of the tokens that were asked for.
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.named_locks import NamedLocks
 from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix, normalized_or_none
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
@@ -31,33 +30,6 @@ from memstory_reference.systems.layers.stores.sqlite_rows_store import (
     WrittenRow,
 )
 from memstory_reference.systems.layers.stores.store import ACTIVE, ScoredRow, best_by_tokens, nearest_of
-
-
-@dataclass(slots=True)
-class _Entry:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
-class NamedLocks:
-    """Locks for the tasks of one process: for stores that a single process owns."""
-
-    def __init__(self) -> None:
-        self._entries: dict[str, _Entry] = {}
-
-    @asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[None]:
-        """Hold the lock of this name."""
-        entry = self._entries.setdefault(name, _Entry())
-        entry.users += 1
-        try:
-            async with entry.lock:
-                yield
-        finally:
-            entry.users -= 1
-            if not entry.users:
-                self._entries.pop(name, None)
-
 
 KEPT_LISTS = 1_024
 """Tokens whose rows stay in memory."""

@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import OtherModelError
+from memstory_reference.storage.named_locks import NamedLocks
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema
@@ -27,7 +28,6 @@ from memstory_reference.systems.layers.stores.postgres import postgres_rows_stor
 from memstory_reference.systems.layers.stores.postgres import sessions_store as sessions
 from memstory_reference.systems.layers.stores.postgres import writing_store as writing
 from memstory_reference.systems.layers.stores.postgres.held_vectors import HeldVectors
-from memstory_reference.systems.layers.stores.sqlite_store import NamedLocks
 from memstory_reference.systems.layers.stores.store import ACTIVE, ScoredRow, nearest_of
 
 P = ParamSpec("P")
