@@ -23,7 +23,7 @@ from memstory_reference.bus.subjects import (
 )
 
 _STREAM = [
-    f"$JS.API.STREAM.CREATE.{STREAM}",
+    *(f"$JS.API.STREAM.{act}.{STREAM}" for act in ("CREATE", "INFO")),
     *(f"$JS.API.CONSUMER.{act}.{STREAM}.{WRITER}" for act in ("INFO", "DELETE")),
     f"$JS.API.CONSUMER.CREATE.{STREAM}.{WRITER}.>",
     f"$JS.ACK.{STREAM}.{WRITER}.>",

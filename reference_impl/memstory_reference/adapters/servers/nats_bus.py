@@ -33,6 +33,7 @@ NO_RESPONDERS = "503"
 KEPT_REPLY_SUBJECTS = 128
 POLL_SECONDS = 0.001
 CAUGHT_UP_SECONDS = 5.0
+MOST_SILENCES = 6
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -256,13 +257,22 @@ class NatsBus:
         subscription.inner = await self._stream.consume(durable, deliver)
 
     async def _settle_stream(self, subscription: _Subscription) -> None:
-        """Return when all is taken, or waits for a store that is down, which may be long; or no server is there."""
-        durable = subscription.durable
-        with contextlib.suppress(UnavailableError):
-            while (  # noqa: ASYNC110  (the server has no event for it)
-                durable and not subscription.is_held_up and not await self._stream.is_done(durable)
-            ):
-                await asyncio.sleep(POLL_SECONDS)
+        """Return when all is taken, or waits for a store that is down, which may be long; or no server is there.
+
+        Raises:
+            UnavailableError: the server is there, and its stream is silent however often it is asked.
+        """
+        silences = 0
+        while subscription.durable and not subscription.is_held_up and self._client.is_connected:
+            try:
+                if await self._stream.is_done():
+                    return
+            except UnavailableError:
+                # A server whose disk is busy is slow to say so, and has not settled.
+                silences += 1
+                if silences == MOST_SILENCES and self._client.is_connected:
+                    raise
+            await asyncio.sleep(POLL_SECONDS)
 
     async def _hear_again(self) -> None:
         """Hear the stream of a server that was away, which may be another one now."""

@@ -65,11 +65,12 @@ class NatsStream:
                 RESPONSES, stream=STREAM, durable=durable, cb=deliver, manual_ack=True, config=config
             )
 
-    async def is_done(self, durable: str) -> bool:
+    async def is_done(self) -> bool:
         """Say whether everything in the stream is acknowledged."""
+        # The stream, not the consumer: that one does not count yet what was stored a moment ago.
         with self._usable():
-            info = await self._jetstream.consumer_info(STREAM, durable)
-        return not info.num_pending and not info.num_ack_pending
+            info = await self._jetstream.stream_info(STREAM)
+        return not info.state.messages
 
     async def _make(self) -> None:
         config = StreamConfig(

@@ -5,11 +5,13 @@ import contextlib
 
 import pytest
 from memstory_tests_waiting import eventually
+from nats import errors
+from nats.js import JetStreamContext
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.servers import nats_stream
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
-from memstory_reference.adapters.servers.nats_bus import open_nats_bus
+from memstory_reference.adapters.servers.nats_bus import MOST_SILENCES, open_nats_bus
 from memstory_reference.adapters.servers.nats_connection import START_BY
 from memstory_reference.bus.subjects import RESPONSE_FEEDBACK, RESPONSE_GENERATION, RESPONSES, STREAM, WRITER
 from memstory_reference.errors import InputError
@@ -89,6 +91,29 @@ async def test_while_a_store_is_down_a_message_comes_again_and_none_overtakes_it
     await eventually(lambda: len(taker.heard) == 12)
     await memory.settle()
     assert taker.numbers == [0] * 10 + [1, 2]
+
+
+@pytest.mark.parametrize("silences", [MOST_SILENCES - 1, MOST_SILENCES])
+async def test_a_stream_that_is_slow_to_answer_is_asked_again_before_all_counts_as_settled(
+    opened, monkeypatch, silences
+):
+    agent, memory, taker = await opened(), await opened("memory"), Taker()
+    await taken(memory, taker)
+    for n in range(50):
+        await agent.publish(response(n))
+    answers, ask = [errors.TimeoutError()] * silences, JetStreamContext.stream_info
+
+    async def stream_info(self, name):
+        if answers:
+            raise answers.pop()
+        return await ask(self, name)
+
+    monkeypatch.setattr(JetStreamContext, "stream_info", stream_info)
+    if silences == MOST_SILENCES:
+        with pytest.raises(UnavailableError, match="within 5 seconds"):
+            await memory.settle()
+    await memory.settle()
+    assert taker.numbers == list(range(50))
 
 
 async def test_what_is_settled_does_not_wait_for_a_store_that_is_down(opened):
