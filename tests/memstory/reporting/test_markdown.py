@@ -31,8 +31,13 @@ def test_the_headline_counts_every_outcome_that_occurred(results, report):
 
 def test_a_run_in_which_nothing_was_judged_is_not_called_a_success(make_case, report):
     markdown = report([make_case(outcome="unsupported")])
-    assert "Nothing was judged" in markdown
+    assert "**Nothing was judged** in 1 case. 1 unsupported" in markdown
     assert "Every case that ran passed" not in markdown
+
+
+def test_a_run_in_which_nothing_was_judged_says_what_went_wrong(make_case, report):
+    markdown = report([make_case(outcome="error"), make_case("S6", outcome="measured")])
+    assert "**Nothing was judged** in 2 cases: 1 ended in an error before a judgement. 1 measured" in markdown
 
 
 def test_a_green_run_still_tells_what_could_not_run(make_case, report):

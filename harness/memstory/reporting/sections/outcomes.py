@@ -111,7 +111,7 @@ def conclusion(run: Run, lost: int) -> str:
     ran = counts["passed"] + counts["failed"]
     wrong = [f"{counts[name]} {words}" for name in WORST_FIRST if (words := _WRONG.get(name)) and counts[name]]
     if not ran:
-        first = f"**Nothing was judged**: none of {quantity(cases, 'case')} ran to its end."
+        first = f"**Nothing was judged** in {quantity(cases, 'case')}{': ' if wrong else ''}{', '.join(wrong)}."
     elif wrong:
         first = f"**Not everything passed**: {', '.join(wrong)}."
     else:
