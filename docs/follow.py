@@ -10,7 +10,7 @@ A comment directly before a block of commands says what differs from "every comm
 
     <!-- follow: exits 0 1 -->             the exit codes of its commands
     <!-- follow: keeps running at 8765 --> it is a server: the page goes on when that port answers
-    <!-- follow: in CI: nox -s NAME -->    it does not run here, for `.ci/run` runs the same as that session
+    <!-- follow: in CI: nox -s NAME -->    it does not run here, for a script in .ci runs that session
     <!-- follow: not here: REASON -->      it does not run here
 """
 
@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-CI: Final = ROOT / ".ci/run"
+CI: Final = (ROOT / ".ci/run", ROOT / ".ci/nightly")
 READER: Final = "/home/you"
 """The home that pages show in the place of the one in which they are followed."""
 PATIENCE_SECONDS: Final = 300.0
@@ -116,7 +116,7 @@ class Walk:
     name: str
     shell: Shell
     sessions: str
-    """The script that runs in CI."""
+    """The scripts that run in CI."""
     ran: int = 0
     left: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -161,7 +161,7 @@ class Walk:
         elif left := _LEFT.fullmatch(mark):
             self.left += [f"{place}: {mark} ({len(commands)} {'command' if len(commands) == 1 else 'commands'})"]
             if left[1] and not re.search(rf"\b{left[1]}\b", self.sessions):
-                self.wrong.append(f"{place}: .ci/run does not run 'nox -s {left[1]}'")
+                self.wrong.append(f"{place}: no script in .ci runs 'nox -s {left[1]}'")
         else:
             self.wrong.append(f"{place}: 'follow: {mark}' says nothing that is known, or gives no reason")
         return body
@@ -232,7 +232,7 @@ class Machine:
             shell = Shell(folder=home, home=home, settings=settings(home, bin_folder))
         started = time.monotonic()
         with _PORTS if _SERVES.search(text) else threading.Lock():
-            walk = Walk(name=name, shell=shell, sessions=CI.read_text("utf-8"))
+            walk = Walk(name=name, shell=shell, sessions="".join(script.read_text("utf-8") for script in CI))
             walk.follow(text)
         tell(f"{name}: {walk.ran} ran in {time.monotonic() - started:.0f} s")
         return walk

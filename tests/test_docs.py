@@ -193,7 +193,7 @@ def test_a_page_whose_commands_do_as_it_says_is_followed(tmp_path, page, ran):
         (sh("true", "exits 1"), "page.md:2: ended with 0 instead of 1: true"),
         (sh("true", "exits 1 0"), "1 commands, but 2 exit codes"),
         (sh("true", "not here:"), "gives no reason"),
-        (sh("true", "in CI: nox -s lifelines"), ".ci/run does not run 'nox -s lifelines'"),
+        (sh("true", "in CI: nox -s lifelines"), "no script in .ci runs 'nox -s lifelines'"),
         (sh("true", "skip it"), "says nothing that is known"),
         ("<!-- follow: exits 1 -->\n\n" + sh("true"), "does not stand directly before"),
         ("<!-- follow: exits 1 -->\n```yaml\nx: 1\n```\n", "before a block without commands"),
