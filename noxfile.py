@@ -18,6 +18,8 @@ nox.options.sessions = ["lint", "types", "imports", "tests", "stories"]
 # Tests and stories start hundreds of processes. Where a shell forbids bytecode, as many images of containers do, each
 # would compile all that it imports: half of the time of a run.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A plugin that LangGraph brings takes a second of every start of pytest, and does nothing here.
+os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} -p no:langsmith_plugin"
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 # A language model decides what these keep: without one they run the stories alone that script it.

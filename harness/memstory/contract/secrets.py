@@ -14,7 +14,7 @@ from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, Literal
 
 Kind = Literal["card", "key", "private key", "recovery phrase", "password", "pin", "account"]
@@ -40,6 +40,10 @@ _BARE: Final = f"({_WORD})"
 _GROUPS: Final = r"[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8})+"
 
 
+# Of these patterns a text needs few, and to compile them all would take a good part of every start.
+_compile = cache(re.compile)
+
+
 @dataclass(frozen=True, slots=True)
 class FoundSecret:
     """A secret in a text: what it is, and where it starts and ends."""
@@ -58,14 +62,15 @@ class Form:
     """
 
     kind: Kind
-    pattern: re.Pattern[str]
+    pattern: str
     words: tuple[str, ...]
     accepts: Callable[[re.Match[str]], bool] = lambda _: True
-    near: re.Pattern[str] | None = None
+    near: str | None = None
+    flags: int = 0
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where secrets of this form are in `text`."""
-        for found in self.pattern.finditer(text):
+        for found in _compile(self.pattern, self.flags).finditer(text):
             if self.accepts(found):
                 yield found.span(_group(found))
 
@@ -114,7 +119,7 @@ def findings(text: str, names: str | None = None) -> Sequence[FoundSecret]:
 def _behind(name: _Name, text: str, named: str) -> Iterator[FoundSecret]:
     """Yield the value behind each name of a secret: what it is said to be, or the first word chosen by chance."""
     kind = name.kind
-    for found in name.pattern.finditer(named):
+    for found in _compile(name.pattern, re.IGNORECASE).finditer(named):
         if told := _TOLD.match(text, found.end()):
             value = next(number for number in (1, 2, 3) if told[number] is not None)
             is_quoted = value < 3  # noqa: PLR2004  (the third is bare)
@@ -169,7 +174,7 @@ def _find_forms(text: str) -> Iterator[tuple[Form, tuple[int, int]]]:
         # Patterns that ignore the case take both for an i.
         lowered = lowered.replace("i\u0307", "i").replace("\u0131", "i")
     for (words, near), forms in _ALIKE.items():
-        if any(word in lowered for word in words) and (near is None or near.search(lowered)):
+        if any(word in lowered for word in words) and (near is None or _compile(near).search(lowered)):
             for form in forms:
                 yield from ((form, span) for span in form.spans(text))
 
@@ -200,12 +205,12 @@ class _Name:
     """A name of secrets; one that `tells` is the name of nothing else, so that any digit behind it will do."""
 
     kind: Kind
-    pattern: re.Pattern[str]
+    pattern: str
     tells: bool = True
 
 
 def _name(kind: Kind, words: str, behind: str, *, tells: bool = True) -> _Name:
-    return _Name(kind, re.compile(rf"{_EDGE}(?:{words})\b{behind}", re.IGNORECASE), tells)
+    return _Name(kind, rf"{_EDGE}(?:{words})\b{behind}", tells)
 
 
 _NEAR_OR_IS: Final = rf"(?:{_OF}{_IS}|(?=[ \t]))"
@@ -310,7 +315,7 @@ def _form(
     kind: Kind = "password",
 ) -> Form:
     words = (words,) if isinstance(words, str) else words
-    return Form(kind, re.compile(pattern, flags), words, accepts, re.compile(near) if near else None)
+    return Form(kind, pattern, words, accepts, near, flags)
 
 
 def _telling(*patterns: str, accepts: Callable[[re.Match[str]], bool] = lambda _: True) -> Iterator[Form]:
@@ -322,28 +327,24 @@ def _telling(*patterns: str, accepts: Callable[[re.Match[str]], bool] = lambda _
 FORMS: Final = (
     Form(
         "private key",
-        re.compile(
-            r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
-            r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z))",
-            re.DOTALL,
-        ),
+        r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
+        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z))",
         ("private key",),
+        flags=re.DOTALL,
     ),
     Form(
         "key",
-        re.compile(
-            r"(?<![A-Za-z0-9])("
-            r"(?:sk|pk|rk)[-_](?=[A-Za-z0-9_-]{0,80}\d)[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9]{32,}"  # OpenAI, Stripe …
-            r"|whsec_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
-            r"|xox[a-z]-[A-Za-z0-9-]{10,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}"
-            r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])|AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}"
-            r"|ya29\.[A-Za-z0-9_-]{20,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|SK[0-9a-f]{32}(?![0-9a-z])"
-            r"|(?:gsk|pcsk)_[A-Za-z0-9_]{20,}|xai-[A-Za-z0-9]{20,}|do[opr]_v1_[0-9a-f]{40,}|AGE-SECRET-KEY-1[A-Z0-9]{20,}"
-            r"|(?:(?:gh[pousr]|hf|whsec)_|xox[a-z]-)(?=[A-Za-z0-9_-]{0,80}\d)[A-Za-z0-9_-]{16,}"
-            r"|pa-(?=[A-Za-z0-9_-]{0,40}\d)(?=[A-Za-z0-9_-]{0,40}[A-Z])[A-Za-z0-9_-]{30,}"  # Voyage
-            r"|eyJ[A-Za-z0-9_-]{8,1000}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"  # JSON web tokens
-            r")"
-        ),
+        r"(?<![A-Za-z0-9])("
+        r"(?:sk|pk|rk)[-_](?=[A-Za-z0-9_-]{0,80}\d)[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9]{32,}"  # OpenAI, Stripe …
+        r"|whsec_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
+        r"|xox[a-z]-[A-Za-z0-9-]{10,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}"
+        r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])|AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}"
+        r"|ya29\.[A-Za-z0-9_-]{20,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|SK[0-9a-f]{32}(?![0-9a-z])"
+        r"|(?:gsk|pcsk)_[A-Za-z0-9_]{20,}|xai-[A-Za-z0-9]{20,}|do[opr]_v1_[0-9a-f]{40,}|AGE-SECRET-KEY-1[A-Z0-9]{20,}"
+        r"|(?:(?:gh[pousr]|hf|whsec)_|xox[a-z]-)(?=[A-Za-z0-9_-]{0,80}\d)[A-Za-z0-9_-]{16,}"
+        r"|pa-(?=[A-Za-z0-9_-]{0,40}\d)(?=[A-Za-z0-9_-]{0,40}[A-Z])[A-Za-z0-9_-]{30,}"  # Voyage
+        r"|eyJ[A-Za-z0-9_-]{8,1000}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"  # JSON web tokens
+        r")",
         (
             *["sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "whsec_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"],
             *["github_pat_", "glpat-", "xox", "hf_", "npm_", "pypi-", "akia", "asia", "aiza", "gocspx-", "ya29."],
@@ -353,11 +354,9 @@ FORMS: Final = (
     ),
     # Of the next two and of cards, the look behind comes after the first sign, so that the search can jump to it.
     Form(
-        "key", re.compile(r"([MNO](?<![A-Za-z0-9].)[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,})"), (".",)
+        "key", r"([MNO](?<![A-Za-z0-9].)[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,})", (".",)
     ),  # Discord
-    Form(
-        "key", re.compile(r"(?<![A-Za-z0-9])(\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-]))"), (":aa",)
-    ),  # Telegram
+    Form("key", r"(?<![A-Za-z0-9])(\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-]))", (":aa",)),  # Telegram
     _form(  # hosts of models, code, data and dashboards, each with its own beginning
         r"(?<![A-Za-z0-9])("
         r"shp(?:at|ca|pa|ss)_[0-9a-f]{32}|key-[0-9a-f]{32}|sq0[a-z]{3}-[\w-]{22,}|dapi[0-9a-f]{32}|lin_api_[A-Za-z0-9]{32,}"
@@ -380,7 +379,7 @@ FORMS: Final = (
     _form(rf"\b(?:set-)?cookie\\?[\"']?{_GAP}[:=]{_GAP}\\?[\"']?([^\s=;\"']+=[^\"'\\\r\n]+)", "cookie"),
     _form(rf"\bbearer{_SPACE}(?=[^\s\"']{{0,500}}\d)([A-Za-z0-9._~+/=-]{{8,}})", "bearer"),
     _form(rf"\bbasic{_SPACE}([A-Za-z0-9+/=]{{8,}})", "basic", _is_login),
-    Form("password", ADDRESS, ("://",), _is_no_placeholder),
+    Form("password", ADDRESS.pattern, ("://",), _is_no_placeholder, flags=ADDRESS.flags),
     _form(r"[?&](?:key|sig|signature|auth|x-(?:amz|goog)-(?:signature|security-token))=([^&\s#\"']+)", "="),
     _form(r"\b(?:(?:account|sharedaccess)key|sig)=([A-Za-z0-9%+/=_-]{16,})", ("key=", "sig=")),
     _form(r"hooks\.slack\.com/[a-z]{1,20}/([A-Za-z0-9/_-]{20,})", "hooks.slack.com"),
@@ -443,7 +442,7 @@ FORMS: Final = (
     ),
 )
 
-_ALIKE: Final[Mapping[tuple[tuple[str, ...], re.Pattern[str] | None], list[Form]]] = {
+_ALIKE: Final[Mapping[tuple[tuple[str, ...], str | None], list[Form]]] = {
     (words, near): [form for form in FORMS if (form.words, form.near) == (words, near)]
     for words, near in dict.fromkeys((form.words, form.near) for form in FORMS)
 }
