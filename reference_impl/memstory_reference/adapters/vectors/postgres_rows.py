@@ -110,8 +110,7 @@ class PostgresVectors:
             async with postgres_errors(ALONE_SECONDS):
                 connection = await lent.enter_async_context(self._lent())
                 await lent.enter_async_context(connection.transaction())
-                key = int.from_bytes(_digest(self._place.schema, owner)[:8], signed=True)
-                await connection.execute("SELECT pg_advisory_xact_lock(%s)", (key,))
+                await connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._place.lock_of(owner),))
             task = asyncio.current_task()
             self._held[task] = connection
             try:

@@ -76,20 +76,24 @@ async def check_schema(place: PostgresPlace, migrations: Sequence[str]) -> None:
         )
 
 
+def parts_of(table: str) -> str:
+    """Return the SQL that makes the parts of a table that is partitioned by hash."""
+    return "".join(
+        f"CREATE TABLE {table}_{part} PARTITION OF {table} FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part});"
+        for part in range(PARTITIONS)
+    )
+
+
 def partition_by_owner(table: str, *keys: str) -> str:
     """Return the SQL by which a plain table becomes a partitioned one with the same rows, each owner's side by side.
 
     It has the `keys`, each of which begins with the owner, and no other index, identity or foreign key.
     """
-    parts = "".join(
-        f"CREATE TABLE {table}_{part} PARTITION OF {table} FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part});"
-        for part in range(PARTITIONS)
-    )
     # Indexes last: then they have the names that those of the plain table had, and are built at once.
     return f"""
     ALTER TABLE {table} RENAME TO {table}_whole;
     CREATE TABLE {table} (LIKE {table}_whole INCLUDING DEFAULTS INCLUDING STORAGE) PARTITION BY HASH (owner);
-    {parts}
+    {parts_of(table)}
     INSERT INTO {table} SELECT * FROM {table}_whole ORDER BY owner;
     DROP TABLE {table}_whole;
     {"".join(f"ALTER TABLE {table} ADD {key};" for key in keys)}
