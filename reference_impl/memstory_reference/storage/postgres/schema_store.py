@@ -15,6 +15,7 @@ from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, reason_of
 from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace
+from memstory_reference.storage.postgres.tables import parts_of
 
 LOG = logging.getLogger(__name__)
 
@@ -23,9 +24,6 @@ _ONE_AT_A_TIME = 0x6D656D73746F7279
 
 OPENING_SECONDS = 60.0
 """How long an opening may wait, be it for another that migrates; its own migrations may take what they take."""
-
-PARTITIONS = 16
-"""Parts of a table by hash of the owner. More cost every new schema: 64 take a second to make."""
 
 _VERSION = "schema"
 MEMORY = "memory"
@@ -74,14 +72,6 @@ async def check_schema(place: PostgresPlace, migrations: Sequence[str]) -> None:
             f"the schema {place.schema!r} {made}, and to open it would change it. Name another, or open it once by "
             "'memstory-reference memory status'"
         )
-
-
-def parts_of(table: str) -> str:
-    """Return the SQL that makes the parts of a table that is partitioned by hash."""
-    return "".join(
-        f"CREATE TABLE {table}_{part} PARTITION OF {table} FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part});"
-        for part in range(PARTITIONS)
-    )
 
 
 def partition_by_owner(table: str, *keys: str) -> str:
