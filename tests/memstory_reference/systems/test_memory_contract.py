@@ -84,6 +84,7 @@ MEMORIES = {
     "manager-postgres": Entry(system="manager", engine="postgres", settings=AT_NOON),
     "observations": Entry(system="observations", sound=vectors_of_all),
     "observations-chroma": Entry(system="observations", engine="chroma"),
+    "observations-postgres": Entry(system="observations", engine="postgres", sound=vectors_of_all),
     "pipeline": Entry(
         system="pipeline",
         kind="episodic",

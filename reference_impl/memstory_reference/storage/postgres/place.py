@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from memstory_reference.errors import InputError
 
 DEFAULT_SCHEMA = "memstory"
-BESIDE = ("audit", "feedback")
+BESIDE = ("audit", "feedback", "vectors")
 """What has its own schemas next to the memory's."""
 
 _SCHEMES = ("postgresql", "postgres")
