@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import random
 
 import psycopg
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.errors import OtherModelError, StoreConflictError
+from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database
@@ -218,6 +219,13 @@ class TestPostgres:
     async def test_every_table_with_an_owner_is_divided_by_the_owner(self, database):
         rows = database.execute("SELECT relname FROM pg_class WHERE relkind = 'p' ORDER BY 1")
         assert [row[0] for row in rows] == ["notes"]
+
+    async def test_a_key_that_is_too_long_for_an_index_is_refused_and_harms_nothing(self, database, seed):
+        longest = random.Random(seed).randbytes(5_000)  # noqa: S311  (no secret; what repeats itself is packed)
+        with pytest.raises(InputError, match="at most 2,000"):
+            database.execute(PUT, ("ann", longest[:2_000].hex(), ""))
+        database.execute(PUT, ("ann", longest[:800].hex(), None))
+        assert ids(database) == [longest[:800].hex()]
 
     async def test_a_connection_that_ended_between_two_calls_is_not_noticed(self, database, ended):
         database.execute(PUT, ("ann", "a", ""))

@@ -10,7 +10,7 @@ from functools import lru_cache
 from time import monotonic
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from psycopg import Connection, Cursor, Error, OperationalError
+from psycopg import Connection, Cursor, Error, OperationalError, errors
 from psycopg.abc import Buffer, PQGen
 from psycopg.adapt import Dumper
 from psycopg.pq import Format, TransactionStatus
@@ -18,7 +18,7 @@ from psycopg.types.string import StrDumperUnknown, TextBinaryLoader, TextLoader
 from psycopg.waiting import Ready
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.errors import OtherModelError
+from memstory_reference.errors import InputError, OtherModelError
 from memstory_reference.storage.lane import SerialThread
 from memstory_reference.storage.postgres.connections_store import (
     ANSWER_SECONDS,
@@ -96,7 +96,8 @@ SharedCursor: TypeAlias = Cursor[NamedRow]
 class PostgresDatabase:
     """A `SqlDatabase` in a schema that `open_postgres_database` has made; the first call opens the connection.
 
-    A connection that breaks is thrown away: its call fails at once, and the next one opens another.
+    A connection that breaks is thrown away: its call fails at once, and the next one opens another. A key that no index
+    of Postgres takes is an InputError.
     """
 
     is_shared = True
@@ -202,6 +203,8 @@ class PostgresDatabase:
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
+        except errors.ProgramLimitExceeded as error:
+            raise InputError("Postgres takes no id or key of so many bytes: at most 2,000 with its owner") from error
         except OperationalError as error:
             # Nobody knows its state.
             self.close()
