@@ -123,7 +123,6 @@ SQLITE, CHROMA, POSTGRES = ENGINES = ("sqlite", "chroma", "postgres")
 """Where a memory that was specified on Chroma has its rows: in our own file, in Chroma itself, or in a database."""
 
 ENGINE = SettingRule("sqlite, chroma or postgres", lambda value: value in ENGINES)
-OWN_ENGINE = SettingRule("sqlite or chroma", lambda value: value in (SQLITE, CHROMA))
 SWITCH = SettingRule("true or false", lambda value: isinstance(value, bool))
 
 

@@ -29,7 +29,7 @@ from memstory_reference.systems.observations.words_store import (
     SQLITE_WORDS,
     PostgresWords,
     SqliteWords,
-    Words,
+    WordIndex,
     text_of_facts,
     texts_of,
 )
@@ -107,7 +107,7 @@ class PendingIndexing:
 class ObservationsStore:
     """Blocking; one connection, used by one thread at a time."""
 
-    def __init__(self, database: SqlDatabase, words: Words) -> None:
+    def __init__(self, database: SqlDatabase, words: WordIndex) -> None:
         self._db = database
         self._words = words
         self.lane = database.lane
@@ -265,7 +265,7 @@ def observations_in_postgres(database: SqlDatabase) -> ObservationsStore:
     return ObservationsStore(database, PostgresWords(database))
 
 
-def _index_all(database: Database, words: Words) -> None:
+def _index_all(database: Database, words: WordIndex) -> None:
     # A file of schema 1 has lost its words. As bytes, for a row that is damaged must not keep it from being opened.
     if database.execute("SELECT EXISTS (SELECT 1 FROM words)").fetchone()[0]:
         return

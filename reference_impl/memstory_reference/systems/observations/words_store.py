@@ -27,7 +27,7 @@ CREATE INDEX by_mark ON words USING gin (marks);
 """
 
 
-class Words(Protocol):
+class WordIndex(Protocol):
     """The words of each row, written in the transaction of the row."""
 
     def put(self, owner: str, row: int, texts: Sequence[str]) -> None:
