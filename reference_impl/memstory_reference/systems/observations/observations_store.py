@@ -178,10 +178,13 @@ class ObservationsStore:
             if len(known) >= tasks:
                 break
             part = best[start : start + tasks]
-            marks = ", ".join("?" * len(part))
-            sql = f"SELECT row, id, task FROM observations WHERE owner = ? AND row IN ({marks})"  # noqa: S608  (no input)
-            rows = {one["row"]: one for one in self._db.rows(sql, (owner, *part))}
-            for one in (rows[row] for row in part if row in rows and isinstance(rows[row]["task"], str)):
+            # As a join in this order: SQLite would read all of an owner's rows for a list of numbers.
+            sql = (
+                f"WITH wanted (number) AS (VALUES {', '.join(['(?)'] * len(part))}) SELECT row, id, task "  # noqa: S608
+                "FROM wanted CROSS JOIN observations WHERE row = number AND owner = ?"
+            )
+            named = {one["row"]: one for one in self._db.rows(sql, (*part, owner))}
+            for one in (named[row] for row in part if row in named and isinstance(named[row]["task"], str)):
                 found.append(one["id"])
                 known.add(normal_task(one["task"]))
         return found
