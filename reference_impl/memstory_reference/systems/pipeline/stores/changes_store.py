@@ -27,7 +27,7 @@ from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUM
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 _INSERT = f"INSERT INTO memories ({MEMORY_COLUMNS}, vector) VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)
-_SET = f"INSERT OR REPLACE INTO preferences ({PREFERENCE_COLUMNS}, vector) VALUES ({', '.join('?' * 14)})"  # noqa: S608
+_SET = f"INSERT INTO preferences ({PREFERENCE_COLUMNS}, vector) VALUES ({', '.join('?' * 14)})"  # noqa: S608
 
 
 class TableWriter:
@@ -55,6 +55,7 @@ class TableWriter:
                 "WHERE owner = ? AND key = ? AND replaced_by IS NULL AND id <> ? RETURNING id",
                 (memory.id, memory.user_id, memory.key, memory.id),
             ).fetchall()
+        self._db.execute("DELETE FROM preferences WHERE owner = ? AND id = ?", (memory.user_id, memory.id))
         self._db.execute(_SET, (*preference_values(memory, content_hash), ready.tobytes()))
         self._preferences.note_changes(memory.user_id, [memory.id, *(row["id"] for row in replaced)])
 
@@ -107,20 +108,20 @@ class TableWriter:
     def cache(self, owner: str, vectors: Mapping[str, NDArray[np.float32]], keep: int) -> None:
         """Keep vectors of texts that are not stored, the latest `keep` of a user."""
         rows = [(owner, one, self._fitting(vector).tobytes()) for one, vector in vectors.items()]
-        self._db.executemany("INSERT OR IGNORE INTO embeddings (owner, hash, vector) VALUES (?, ?, ?)", rows)
+        self._db.executemany("INSERT INTO embeddings (owner, hash, vector) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
         self._db.execute(
-            "DELETE FROM embeddings WHERE row IN "
-            "(SELECT row FROM embeddings WHERE owner = ? ORDER BY row DESC LIMIT -1 OFFSET ?)",
-            (owner, keep),
+            "DELETE FROM embeddings WHERE owner = ? AND row <= "
+            "(SELECT row FROM embeddings WHERE owner = ? ORDER BY row DESC LIMIT 1 OFFSET ?)",
+            (owner, owner, keep),
         )
 
     def uncache(self, owner: str, identifier: str) -> None:
         """Forget the cached vector of a row's text."""
         self._db.execute(
-            "DELETE FROM embeddings WHERE owner = ?1 AND hash IN ("
-            "SELECT hash FROM memories WHERE owner = ?1 AND id = ?2 "
-            "UNION ALL SELECT hash FROM preferences WHERE owner = ?1 AND id = ?2)",
-            (owner, identifier),
+            "DELETE FROM embeddings WHERE owner = ? AND hash IN ("
+            "SELECT hash FROM memories WHERE owner = ? AND id = ? "
+            "UNION ALL SELECT hash FROM preferences WHERE owner = ? AND id = ?)",
+            (owner, *(owner, identifier) * 2),
         )
 
     def mend(self, table: str, owner: str, identifier: str, vector: NDArray[np.float32]) -> None:
@@ -152,11 +153,15 @@ class TableWriter:
         if total is None or count == 0:
             self._db.execute("DELETE FROM centroids WHERE owner = ?", (owner,))
         else:
-            self._db.execute("INSERT OR REPLACE INTO centroids VALUES (?, ?, ?)", (owner, total.tobytes(), count))
+            self._db.execute(
+                "INSERT INTO centroids VALUES (?, ?, ?) "
+                "ON CONFLICT (owner) DO UPDATE SET total = excluded.total, count = excluded.count",
+                (owner, total.tobytes(), count),
+            )
 
     def _fitting(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a vector as it is stored; the first one says how many numbers all have."""
         ready = np.asarray(vector, np.float32)
-        self._db.execute("INSERT OR IGNORE INTO about VALUES ('dimension', ?)", (str(len(ready)),))
+        self._db.execute("INSERT INTO about VALUES ('dimension', ?) ON CONFLICT DO NOTHING", (str(len(ready)),))
         check_dimension(dimension_of(self._db), ready)
         return ready

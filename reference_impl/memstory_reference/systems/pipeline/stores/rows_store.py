@@ -36,8 +36,8 @@ class Admission:
 def sql_condition(admission: Admission, *, is_by_id: bool = False) -> tuple[str, list[object]]:
     """Return the SQL condition on a row of `memories`, and its parameters; `is_by_id` says that ids are named too."""
     marks = ", ".join("?" for _ in admission.kinds)
-    # The plus keeps SQLite from walking through all rows of a type where a few ids are named.
-    kind = "+kind" if is_by_id else "kind"
+    # What is computed keeps SQLite from walking through all rows of a type where a few ids are named.
+    kind = "kind || ''" if is_by_id else "kind"
     # A rounded number stands for what was reached by it: 0.2 typed and 0.2 computed are the same.
     sql = f"{kind} IN ({marks}) AND importance >= ? - 1e-9"
     parameters: list[object] = [*map(str, admission.kinds), admission.least_importance]
@@ -111,10 +111,10 @@ def memory_values(memory: MemoryChunk, content_hash: str) -> tuple[object, ...]:
         memory.role,
         memory.source,
         memory.times_seen,
-        memory.compressed,
+        int(memory.compressed),
         memory.summary_id,
         memory.source_session_id,
-        memory.compression_source,
+        int(memory.compression_source),
     )
 
 
