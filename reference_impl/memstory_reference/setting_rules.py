@@ -123,6 +123,7 @@ SQLITE, CHROMA, POSTGRES = ENGINES = ("sqlite", "chroma", "postgres")
 """Where a memory that was specified on Chroma has its rows: in our own file, in Chroma itself, or in a database."""
 
 ENGINE = SettingRule("sqlite, chroma or postgres", lambda value: value in ENGINES)
+SQL_ENGINE = SettingRule("sqlite or postgres", lambda value: value in (SQLITE, POSTGRES))
 SWITCH = SettingRule("true or false", lambda value: isinstance(value, bool))
 
 

@@ -1,16 +1,17 @@
-"""The smallest changes to a user's rows; the caller has opened the transaction.
+"""The smallest changes to a user's rows; the caller is alone with the user.
 
 Each keeps the centroid equal to the mean of the rows, and notes which vectors have to be read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import SqlDatabase
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.pipeline.chunk import MemoryChunk
 from memstory_reference.systems.pipeline.stores.rows_store import (
@@ -26,24 +27,33 @@ from memstory_reference.systems.pipeline.stores.rows_store import (
 from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS, PREFERENCE_COLUMNS
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
+Broken = tuple[str, str, str]
+"""Table, id and content of a row whose vector cannot be compared."""
+
 _INSERT = f"INSERT INTO memories ({MEMORY_COLUMNS}, vector) VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)
 _SET = f"INSERT INTO preferences ({PREFERENCE_COLUMNS}, vector) VALUES ({', '.join('?' * 14)})"  # noqa: S608
 
 
 class TableWriter:
-    """Writes rows of all tables."""
+    """Writes rows of all tables; `memories` and `preferences` are the vectors that hear of it."""
 
-    def __init__(self, database: Database, vectors: MemoryVectors, preferences: MemoryVectors) -> None:
+    def __init__(self, database: SqlDatabase, memories: MemoryVectors, preferences: MemoryVectors) -> None:
         self._db = database
-        self._vectors = vectors
-        self._preferences = preferences
+        self.memories = memories
+        self.preferences = preferences
+
+    @contextmanager
+    def alone(self, owner: str) -> Iterator[None]:
+        """Read and write, all or nothing, while nobody else writes for this user, in any process."""
+        with self._db.transaction(owner), self.memories.new_version(owner), self.preferences.new_version(owner):
+            yield
 
     def insert(self, memory: MemoryChunk, content_hash: str, vector: NDArray[np.float32]) -> None:
         """Write a memory that is found by its vector; StoreConflictError for one of another dimension."""
         ready = self._fitting(vector)
         self._db.execute(_INSERT, (*memory_values(memory, content_hash), ready.tobytes()))
         self.shift(memory.user_id, ready, 1)
-        self._vectors.note_changes(memory.user_id, [memory.id])
+        self.memories.note_changes([memory.id])
 
     def set(self, memory: MemoryChunk, content_hash: str, vector: NDArray[np.float32]) -> None:
         """Write a procedural memory; what its key held is history from now on, unless the memory is history itself."""
@@ -57,7 +67,7 @@ class TableWriter:
             ).fetchall()
         self._db.execute("DELETE FROM preferences WHERE owner = ? AND id = ?", (memory.user_id, memory.id))
         self._db.execute(_SET, (*preference_values(memory, content_hash), ready.tobytes()))
-        self._preferences.note_changes(memory.user_id, [memory.id, *(row["id"] for row in replaced)])
+        self.preferences.note_changes([memory.id, *(row["id"] for row in replaced)])
 
     def remove(self, owner: str, identifier: str) -> None:
         """Delete a memory that is found by its vector, if it exists."""
@@ -66,7 +76,7 @@ class TableWriter:
         ).fetchone()
         if row:
             self.shift(owner, vector_of(row["vector"]), -1)
-            self._vectors.note_changes(owner, [identifier])
+            self.memories.note_changes([identifier])
 
     def unset(self, owner: str, identifier: str) -> bool:
         """Delete a procedural memory, False for none; what it replaced holds again, or is history of its successor."""
@@ -83,7 +93,7 @@ class TableWriter:
         for (one,) in replaced:
             self._db.execute("UPDATE preferences SET replaced_by = ? WHERE owner = ? AND id = ?", (heir, owner, one))
             heir = heir or one
-        self._preferences.note_changes(owner, [identifier, *(one for (one,) in replaced)])
+        self.preferences.note_changes([identifier, *(one for (one,) in replaced)])
         return True
 
     def bump(self, memory: MemoryChunk) -> None:
@@ -102,13 +112,15 @@ class TableWriter:
             "UPDATE memories SET compressed = 0, summary = NULL WHERE owner = ? AND summary = ? RETURNING id",
             (owner, summary),
         ).fetchall()
-        self._vectors.note_changes(owner, [row["id"] for row in released])
+        self.memories.note_changes(row["id"] for row in released)
         self.remove(owner, summary)
 
     def cache(self, owner: str, vectors: Mapping[str, NDArray[np.float32]], keep: int) -> None:
         """Keep vectors of texts that are not stored, the latest `keep` of a user."""
         rows = [(owner, one, self._fitting(vector).tobytes()) for one, vector in vectors.items()]
-        self._db.executemany("INSERT INTO embeddings (owner, hash, vector) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
+        self._db.executemany(
+            "INSERT INTO embeddings (owner, hash, vector) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows
+        )
         self._db.execute(
             "DELETE FROM embeddings WHERE owner = ? AND row <= "
             "(SELECT row FROM embeddings WHERE owner = ? ORDER BY row DESC LIMIT 1 OFFSET ?)",
@@ -124,11 +136,17 @@ class TableWriter:
             (owner, *(owner, identifier) * 2),
         )
 
-    def mend(self, table: str, owner: str, identifier: str, vector: NDArray[np.float32]) -> None:
-        """Replace by a good vector one that cannot be compared; the centroid is counted afterwards."""
-        ready = self._fitting(vector).tobytes()
-        self._db.execute(f"UPDATE {table} SET vector = ? WHERE owner = ? AND id = ?", (ready, owner, identifier))  # noqa: S608
-        (self._vectors if table == "memories" else self._preferences).note_changes(owner, [identifier])
+    def mend(self, owner: str, broken: Broken, vector: NDArray[np.float32]) -> None:
+        """Replace by a good vector one that cannot be compared; the centroid is counted afterwards.
+
+        A row that has another content by now stays as it is.
+        """
+        table, identifier, content = broken
+        self._db.execute(
+            f"UPDATE {table} SET vector = ? WHERE owner = ? AND id = ? AND content = ?",  # noqa: S608
+            (self._fitting(vector).tobytes(), owner, identifier, content),
+        )
+        (self.memories if table == "memories" else self.preferences).note_changes([identifier])
 
     def shift(self, owner: str, vector: NDArray[np.float32], step: int) -> None:
         """Move the sum behind the centroid by one vector; with the last vector it goes, rounding and all."""
