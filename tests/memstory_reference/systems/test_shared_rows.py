@@ -1,4 +1,4 @@
-"""Topics, manager and observations on one Postgres in two processes: what one has read need not be true any more."""
+"""Memories on one Postgres in two processes: what one has read need not be true any more."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -335,7 +335,9 @@ async def test_vectors_of_observations_that_are_gone_with_their_schema_are_made_
         assert await status(memory) == in_step(1)
 
 
-@pytest.mark.parametrize(("first", "second"), [("observations", "topics"), ("manager", "observations")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("observations", "pipeline"), ("pipeline", "topics"), ("manager", "observations")]
+)
 async def test_a_schema_that_holds_another_memory_is_refused(postgres_database, first, second):
     async with opened(first, postgres_database):
         pass
@@ -346,7 +348,101 @@ async def test_a_schema_that_holds_another_memory_is_refused(postgres_database, 
         pass
 
 
-@pytest.mark.parametrize("system", ["manager", "observations", "topics"])
+EPISODES = {"store_threshold": 0, "min_chunk_tokens": 1, "compression_threshold": 2, "auto_compress": False}
+
+
+async def tell_the_same(ready, url):
+    async with opened("pipeline", url, **EPISODES) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            await memory.add(f"Bees hum {number}.", kind="episodic", session="s")
+
+
+async def test_a_text_that_two_processes_of_pipeline_are_told_at_once_is_one_memory_seen_twice(postgres_database):
+    await side_by_side(postgres_database, [tell_the_same], [tell_the_same])
+    async with opened("pipeline", postgres_database, **EPISODES) as memory:
+        seen = {hit.text: hit.metadata["times_seen"] for hit in await memory.list()}
+        assert len(await memory.list()) == TIMES
+        assert await memory.memory.inspect("drift", {}, ANN) <= 1e-6
+    assert seen == {f"Bees hum {number}.": 2 for number in range(TIMES)}
+
+
+async def change_their_mind(ready, url, *seats):
+    async with opened("pipeline", url) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            await memory.add(f"I prefer {seats[number % len(seats)]} seats.", session="s")
+
+
+async def test_a_preference_that_two_processes_of_pipeline_change_is_one_and_the_others_are_its_history(
+    postgres_database,
+):
+    await side_by_side(
+        postgres_database, [change_their_mind, "window", "aisle"], [change_their_mind, "aisle", "window"]
+    )
+    async with opened("pipeline", postgres_database) as memory:
+        (holds,) = await memory.list()
+        (first, *past) = await memory.run("history", key=holds.key)
+    assert first["replaced_by"] is None
+    assert len(past) > 1
+    assert all(one["replaced_by"] for one in past)
+
+
+async def tell_sessions(ready, url, name):
+    async with opened("pipeline", url, **EPISODES) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            await memory.add(f"{name} met Ilse{number} in town{number}.", kind="episodic", session=f"s{number}")
+
+
+async def compress_meanwhile(ready, url):
+    async with opened("pipeline", url, **EPISODES) as memory:
+        ready.wait()
+        for _ in range(2 * TIMES):
+            await memory.run("compress")
+
+
+async def test_sessions_that_two_processes_of_pipeline_compress_while_two_tell_more_are_summed_up_once(
+    postgres_database,
+):
+    telling = [[tell_sessions, name] for name in ("Bob", "Eve")]
+    await side_by_side(postgres_database, *telling, [compress_meanwhile], [compress_meanwhile])
+    async with opened("pipeline", postgres_database, **EPISODES) as memory:
+        await memory.run("compress", until_quiet=True)
+        assert await memory.memory.inspect("drift", {}, ANN) <= 1e-6
+        rows = await memory.memory.export_rows(ANN)
+    told = sorted(row["text"] for row in rows if row["kind"] == "episodic")
+    assert told == sorted(f"{name} met Ilse{n} in town{n}." for name in ("Bob", "Eve") for n in range(TIMES))
+    summaries = {row["id"]: row for row in rows if row["compression_source"]}
+    archived = [row for row in rows if row["compressed"]]
+    assert {row["summary_id"] for row in archived} == summaries.keys()
+    assert all(row["session"] == summaries[row["summary_id"]]["session"] for row in archived)
+    assert len({row["text"] for row in summaries.values()}) == len(summaries), "no memory is summed up twice"
+
+
+async def test_a_process_of_pipeline_finds_what_another_has_written_reworded_and_forgotten(postgres_database):
+    async with (
+        opened("pipeline", postgres_database, **EPISODES) as one,
+        opened("pipeline", postgres_database, **EPISODES) as other,
+    ):
+        await one.add("The ferry leaves at nine.", kind="episodic")
+        assert [hit.text for hit in await other.search("ferry")] == ["The ferry leaves at nine."]
+        (kept,) = await one.add("Bees hum.", kind="episodic")
+        (seat,) = await one.add("I prefer window seats.")
+        assert {kept, seat} <= {hit.id for hit in await other.search("bees seats")}
+        await one.update(kept, "Wasps sting.")
+        assert (await other.search("wasps"))[0].id == kept
+        await one.delete(kept)
+        await one.add("I prefer aisle seats.")
+        assert kept not in {hit.id for hit in await other.search("wasps")}
+        assert seat not in {hit.id for hit in await other.search("window seats")}
+        await one.memory.delete(Ref(), ANN)
+        assert await other.search("ferry") == []
+        found = await status(other)
+        assert (found["vectors"], found["set_aside"]) == (0, 0)
+
+
+@pytest.mark.parametrize("system", ["manager", "observations", "pipeline", "topics"])
 @pytest.mark.parametrize("wrong", ["password", "port"])
 async def test_a_server_that_refuses_or_is_away_is_one_line_without_the_password(postgres_database, system, wrong):
     parts = urlsplit(postgres_database)
@@ -368,6 +464,8 @@ async def test_a_server_that_refuses_or_is_away_is_one_line_without_the_password
         ("observations", {"store": "postgres", "path": "here"}),
         ("observations", {"store": "chroma", "path": "postgresql://ann:sesame@db/work"}),
         ("observations", {"path": "mysql://ann:sesame@db/work"}),
+        ("pipeline", {"store": "postgres", "path": "here"}),
+        ("pipeline", {"path": "mysql://ann:sesame@db/work"}),
         ("topics", {"store": "postgres", "chroma_path": "here"}),
         ("topics", {"store": "chroma", "chroma_path": "postgresql://ann:sesame@db/work"}),
         ("topics", {"chroma_path": "mysql://ann:sesame@db/work"}),
