@@ -47,7 +47,7 @@ class ArchiveStore:
                 ).fetchone()
                 if same is None:
                     return False
-            self._rows.insert(summary.memory, summary.content_hash, summary.vector)
+            self._rows.insert(owner, [summary])
             flagged = [(summary.memory.id, owner, memory.id) for memory, _ in originals]
             self._db.executemany("UPDATE memories SET compressed = 1, summary = ? WHERE owner = ? AND id = ?", flagged)
             self._rows.memories.note_changes(memory.id for memory, _ in originals)

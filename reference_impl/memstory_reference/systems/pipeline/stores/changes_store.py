@@ -5,7 +5,7 @@ Each keeps the centroid equal to the mean of the rows, and notes which vectors h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from memstory_reference.storage.sql_database import SqlDatabase
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.pipeline.chunk import MemoryChunk
+from memstory_reference.systems.pipeline.ingest.planning import Insertion
 from memstory_reference.systems.pipeline.stores.rows_store import (
     check_dimension,
     dimension_of,
@@ -48,16 +49,22 @@ class TableWriter:
         with self._db.transaction(owner), self.memories.new_version(owner), self.preferences.new_version(owner):
             yield
 
-    def insert(self, memory: MemoryChunk, content_hash: str, vector: NDArray[np.float32]) -> None:
-        """Write a memory that is found by its vector; StoreConflictError for one of another dimension."""
-        ready = self._fitting(vector)
-        self._db.execute(_INSERT, (*memory_values(memory, content_hash), ready.tobytes()))
-        self.shift(memory.user_id, ready, 1)
-        self.memories.note_changes([memory.id])
+    def insert(self, owner: str, new: Sequence[Insertion]) -> None:
+        """Write memories that are found by their vectors; StoreConflictError for one of another dimension."""
+        if not new:
+            return
+        vectors = self._fitting([one.vector for one in new])
+        rows = [
+            (*memory_values(one.memory, one.content_hash), vector.tobytes())
+            for one, vector in zip(new, vectors, strict=True)
+        ]
+        self._db.executemany(_INSERT, rows)
+        self.shift(owner, np.sum(vectors, axis=0, dtype=np.float64), len(new))
+        self.memories.note_changes(one.memory.id for one in new)
 
     def set(self, memory: MemoryChunk, content_hash: str, vector: NDArray[np.float32]) -> None:
         """Write a procedural memory; what its key held is history from now on, unless the memory is history itself."""
-        ready = self._fitting(vector)
+        (ready,) = self._fitting([vector])
         replaced = []
         if memory.replaced_by is None:
             replaced = self._db.execute(
@@ -75,7 +82,7 @@ class TableWriter:
             "DELETE FROM memories WHERE owner = ? AND id = ? RETURNING vector", (owner, identifier)
         ).fetchone()
         if row:
-            self.shift(owner, vector_of(row["vector"]), -1)
+            self.shift(owner, -vector_of(row["vector"]), -1)
             self.memories.note_changes([identifier])
 
     def unset(self, owner: str, identifier: str) -> bool:
@@ -117,7 +124,8 @@ class TableWriter:
 
     def cache(self, owner: str, vectors: Mapping[str, NDArray[np.float32]], keep: int) -> None:
         """Keep vectors of texts that are not stored, the latest `keep` of a user."""
-        rows = [(owner, one, self._fitting(vector).tobytes()) for one, vector in vectors.items()]
+        ready = self._fitting(list(vectors.values()))
+        rows = [(owner, one, vector.tobytes()) for one, vector in zip(vectors, ready, strict=True)]
         self._db.executemany(
             "INSERT INTO embeddings (owner, hash, vector) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows
         )
@@ -142,20 +150,21 @@ class TableWriter:
         A row that has another content by now stays as it is.
         """
         table, identifier, content = broken
+        (ready,) = self._fitting([vector])
         self._db.execute(
             f"UPDATE {table} SET vector = ? WHERE owner = ? AND id = ? AND content = ?",  # noqa: S608
-            (self._fitting(vector).tobytes(), owner, identifier, content),
+            (ready.tobytes(), owner, identifier, content),
         )
         (self.memories if table == "memories" else self.preferences).note_changes([identifier])
 
-    def shift(self, owner: str, vector: NDArray[np.float32], step: int) -> None:
-        """Move the sum behind the centroid by one vector; with the last vector it goes, rounding and all."""
+    def shift(self, owner: str, vector: NDArray[np.floating], step: int) -> None:
+        """Move the sum behind the centroid, and its count by `step`; with the last vector it goes, rounding and all."""
         row = self._db.execute("SELECT total, count FROM centroids WHERE owner = ?", (owner,)).fetchone()
         total = total_of(row, dimension_of(self._db)) if row else np.zeros(len(vector))
         if total is None or len(total) != len(vector) or normalized_or_none(vector) is None:
             self.recount(owner)
         else:
-            self._keep(owner, total + step * np.asarray(vector, np.float64), (row["count"] if row else 0) + step)
+            self._keep(owner, total + vector, (row["count"] if row else 0) + step)
 
     def recount(self, owner: str) -> None:
         """Make the sum behind the centroid again, of the vectors that can be compared."""
@@ -177,9 +186,11 @@ class TableWriter:
                 (owner, total.tobytes(), count),
             )
 
-    def _fitting(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return a vector as it is stored; the first one says how many numbers all have."""
-        ready = np.asarray(vector, np.float32)
-        self._db.execute("INSERT INTO about VALUES ('dimension', ?) ON CONFLICT DO NOTHING", (str(len(ready)),))
-        check_dimension(dimension_of(self._db), ready)
+    def _fitting(self, vectors: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+        """Return vectors as they are stored; the first one says how many numbers all have."""
+        ready = [np.asarray(vector, np.float32) for vector in vectors]
+        self._db.execute("INSERT INTO about VALUES ('dimension', ?) ON CONFLICT DO NOTHING", (str(len(ready[0])),))
+        held = dimension_of(self._db)
+        for vector in ready:
+            check_dimension(held, vector)
         return ready

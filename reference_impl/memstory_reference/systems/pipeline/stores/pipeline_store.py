@@ -5,7 +5,7 @@ Each write is one transaction that also moves the centroid, so a process that is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from memstory_reference.systems.pipeline.chunk import ChunkReceipt, ChunkType, M
 from memstory_reference.systems.pipeline.importance import centroid
 from memstory_reference.systems.pipeline.ingest.chunking import Chunk
 from memstory_reference.systems.pipeline.ingest.planning import (
+    Bump,
     Insertion,
     PreferenceChange,
     UserMemories,
@@ -111,17 +112,15 @@ class PipelineStore:
             self._write(owner, writes, cached, keep)
         return receipts, writes
 
-    def _write(self, owner: str, writes: Iterable[Write], cached: Mapping[str, Vector], keep: int) -> None:
-        unstored = dict(cached)
+    def _write(self, owner: str, writes: Sequence[Write], cached: Mapping[str, Vector], keep: int) -> None:
+        self._rows.insert(owner, [one for one in writes if isinstance(one, Insertion)])
         for write in writes:
-            if isinstance(write, Insertion):
-                self._rows.insert(write.memory, write.content_hash, write.vector)
-                unstored.pop(write.content_hash, None)
-            elif isinstance(write, PreferenceChange):
+            if isinstance(write, PreferenceChange):
                 self._rows.set(write.memory, write.content_hash, write.vector)
-                unstored.pop(write.content_hash, None)
-            else:
+            elif isinstance(write, Bump):
                 self._rows.bump(write.memory)
+        stored = {one.content_hash for one in writes if not isinstance(one, Bump)}
+        unstored = {one: vector for one, vector in cached.items() if one not in stored}
         if unstored:
             self._rows.cache(owner, unstored, keep)
 
@@ -139,9 +138,10 @@ class PipelineStore:
                     is_history = keys.get(row.memory.replaced_by or "") == row.memory.key
                     memory = row.memory if is_history else replace(row.memory, replaced_by=None)
                     self._rows.set(memory, row.content_hash, row.vector)
-                else:
-                    self._rows.remove(owner, row.memory.id)
-                    self._rows.insert(row.memory, row.content_hash, row.vector)
+            by_id = {row.memory.id: row for row in rows if isinstance(row, Insertion)}
+            for one in by_id:
+                self._rows.remove(owner, one)
+            self._rows.insert(owner, list(by_id.values()))
             shown = self._db.execute(
                 "UPDATE memories SET summary = NULL WHERE owner = ? AND summary IS NOT NULL AND NOT EXISTS (SELECT 1 "
                 "FROM memories AS s WHERE s.owner = memories.owner AND s.id = memories.summary AND "
@@ -243,14 +243,14 @@ class PipelineStore:
                 return None
             old, new = found[0], reword(found[0])
             if not old.compression_source:
-                self._rows.release(old.user_id, old.summary_id)
+                self._rows.release(owner, old.summary_id)
             if old.key is not None:
                 if new.key != old.key:
-                    self._rows.unset(old.user_id, old.id)
+                    self._rows.unset(owner, old.id)
                 self._rows.set(new, content_hash, vector)
             else:
-                self._rows.remove(old.user_id, old.id)
-                self._rows.insert(new, content_hash, vector)
+                self._rows.remove(owner, old.id)
+                self._rows.insert(owner, [Insertion(memory=new, content_hash=content_hash, vector=vector)])
             return new
 
     def delete(
