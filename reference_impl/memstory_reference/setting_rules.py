@@ -146,10 +146,6 @@ def text_rule(what: str, *starts: str) -> SettingRule:
     return SettingRule(what, fits)
 
 
-FOLDER = SettingRule(
-    "the path of a folder; this memory is in no database",
-    lambda value: text_rule("").fits(value) and "://" not in str(value),
-)
 PLACE = text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE")
 
 MODEL_RULES: Mapping[str, SettingRule] = {

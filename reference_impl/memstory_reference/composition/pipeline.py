@@ -15,7 +15,7 @@ from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
-from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE, SCHEMA, SCHEMA_VERSION
+from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE, MIGRATIONS, SCHEMA, SCHEMA_VERSION
 from memstory_reference.systems.pipeline.system import PipelineSystem
 
 if TYPE_CHECKING:
@@ -103,5 +103,4 @@ def _own_database(folder: Path, model: str) -> tuple[SqlDatabase, Callable[[], N
 async def _shared_database(place: PostgresPlace, model: str) -> SqlDatabase:
     with require_extra("the driver of Postgres", "psycopg", "postgres"):
         from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
-        from memstory_reference.storage.postgres.tables import postgres_tables  # noqa: PLC0415
-    return await open_postgres_database(place, [postgres_tables(SCHEMA)], memory="pipeline", model=model)
+    return await open_postgres_database(place, MIGRATIONS, memory="pipeline", model=model)

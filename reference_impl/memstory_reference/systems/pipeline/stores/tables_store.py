@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 
 SCHEMA_VERSION = "2"
@@ -68,6 +69,8 @@ CREATE TABLE IF NOT EXISTS versions (
 """
 
 SCHEMA = f"{_MEMORIES}{_PREFERENCES}{_CACHES}"
+MIGRATIONS = (postgres_tables(SCHEMA),)
+"""What makes the tables in Postgres."""
 
 MEMORY_COLUMNS = (
     "owner, id, kind, content, hash, session, importance, created_at, updated_at, role, source, times_seen, "
