@@ -13,6 +13,7 @@ from memstory.controls import OracleFactory
 from memstory.targets.discovery import GROUP
 from memstory_reference.targets.manager import ManagerFactory
 from memstory_reference.targets.observations import ObservationsFactory
+from memstory_reference.targets.pipeline import PipelineFactory
 from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.targets.turns import TurnsFactory
 
@@ -109,4 +110,9 @@ class TestManagerOnPostgres(OfManager):
 
 class TestObservationsOnPostgres(TargetContract):
     factory = ObservationsFactory
+    options: ClassVar = {"store": "postgres"}
+
+
+class TestPipelineOnPostgres(OfPipeline):
+    factory = PipelineFactory
     options: ClassVar = {"store": "postgres"}
