@@ -80,12 +80,16 @@ class MemoryVectors:
         yield
         if not self._changed:
             return
-        # Drawn and not counted: a number would come again once the user's last row is gone.
-        version = secrets.token_hex(8)
-        self._db.execute(
-            "INSERT INTO versions VALUES (?, ?, ?) ON CONFLICT (owner, name) DO UPDATE SET version = excluded.version",
-            (owner, self._table, version),
+        # Drawn and not counted: a number would come again once the user's last row is gone, and the version with it.
+        version: str | None = secrets.token_hex(8)
+        written = self._db.execute(
+            f"INSERT INTO versions SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM {self._table} WHERE owner = ?) "  # noqa: S608
+            "ON CONFLICT (owner, name) DO UPDATE SET version = excluded.version",
+            (owner, self._table, version, owner),
         )
+        if not written.rowcount:
+            self._db.execute("DELETE FROM versions WHERE owner = ? AND name = ?", (owner, self._table))
+            version = None
         held = self._held.get(owner)
         if held is not None:
             held.stale |= self._changed
