@@ -249,8 +249,8 @@ def open_memory(
 ) -> OpenMemory:
     """Open a memory of this machine: topics, observations, pipeline, layers, manager or turns.
 
-    `path` is its folder, which is made where there is none, or the URL of a Postgres database (layers, turns, topics,
-    manager); None is the folder that the commands use. `owner` is whose memory it is in calls that name nobody.
+    `path` is its folder, which is made where there is none, or the URL of a Postgres database; None is the folder that
+    the commands use. `owner` is whose memory it is in calls that name nobody.
     `settings` are those of the memory, such as `embedding_model`, `chat` or `top_k`.
     """
     return OpenMemory(system, path, owner, settings)

@@ -123,7 +123,7 @@ SQLITE, CHROMA, POSTGRES = ENGINES = ("sqlite", "chroma", "postgres")
 """Where a memory that was specified on Chroma has its rows: in our own file, in Chroma itself, or in a database."""
 
 ENGINE = SettingRule("sqlite, chroma or postgres", lambda value: value in ENGINES)
-OWN_ENGINE = SettingRule("sqlite or chroma", lambda value: value in (SQLITE, CHROMA))
+SQL_ENGINE = SettingRule("sqlite or postgres", lambda value: value in (SQLITE, POSTGRES))
 SWITCH = SettingRule("true or false", lambda value: isinstance(value, bool))
 
 
@@ -146,10 +146,6 @@ def text_rule(what: str, *starts: str) -> SettingRule:
     return SettingRule(what, fits)
 
 
-FOLDER = SettingRule(
-    "the path of a folder; this memory is in no database",
-    lambda value: text_rule("").fits(value) and "://" not in str(value),
-)
 PLACE = text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE")
 
 MODEL_RULES: Mapping[str, SettingRule] = {

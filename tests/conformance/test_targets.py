@@ -12,6 +12,8 @@ from memstory.conformance import TargetContract
 from memstory.controls import OracleFactory
 from memstory.targets.discovery import GROUP
 from memstory_reference.targets.manager import ManagerFactory
+from memstory_reference.targets.observations import ObservationsFactory
+from memstory_reference.targets.pipeline import PipelineFactory
 from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.targets.turns import TurnsFactory
 
@@ -103,4 +105,14 @@ class TestTopicsOnPostgres(TargetContract):
 
 class TestManagerOnPostgres(OfManager):
     factory = ManagerFactory
+    options: ClassVar = {"store": "postgres"}
+
+
+class TestObservationsOnPostgres(TargetContract):
+    factory = ObservationsFactory
+    options: ClassVar = {"store": "postgres"}
+
+
+class TestPipelineOnPostgres(OfPipeline):
+    factory = PipelineFactory
     options: ClassVar = {"store": "postgres"}

@@ -29,8 +29,8 @@ class FolderLock:
             msg = (
                 f"{self._folder} is in use by another process, or by another store of this one: a folder belongs to "
                 "one process. Close that one, or choose another folder. Several programs use one memory through 'serve "
-                "http'; layers, turns, topics and manager run as several services on Postgres ('store: postgres', "
-                "--store postgresql://…, of mcp --path)"
+                "http'; each of the six runs as several services on Postgres ('store: postgres', --store "
+                "postgresql://…, of mcp --path)"
             )
             raise StoreConflictError(msg) from problem
         except OSError as problem:

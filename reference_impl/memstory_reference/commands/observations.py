@@ -18,6 +18,7 @@ from memstory_reference.composition import embedders
 from memstory_reference.composition.chat_models import make_chat
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
 from memstory_reference.errors import InputError
+from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
@@ -113,15 +114,17 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 async def _with_service(work: Work, options: argparse.Namespace) -> int:
-    if options.action not in WRITING and not (options.store / OBSERVATIONS_FILE).exists():
-        raise InputError(f"{options.store}: no observations are stored here; name the folder with --store")
+    folder, place = Path(options.store), parse_place(options.store) if "://" in options.store else None
+    if place is None and options.action not in WRITING and not (folder / OBSERVATIONS_FILE).exists():
+        raise InputError(f"{folder}: no observations are stored here; name the folder with --store")
     service = await open_observations(
-        options.store,
+        folder,
         embedder=embedders.make_embedder(options.embedder, ollama_host=options.ollama_host, cached=False),
         chat=make_chat(options.chat, ollama_host=options.ollama_host) if getattr(options, "chat", None) else None,
         clock=SystemClock(),
         new_id=random_id,
         config=ObservationsConfig(),
+        place=place,
     )
     try:
         return await work(service, options)

@@ -44,7 +44,7 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
         "--store",
         metavar="DIR",
         help="folder of the memory (default: .chroma here for topics, ~/.reachy/memory for manager, else a dot and its "
-        "name here); layers, turns, topics and manager also take postgresql://…",
+        "name here), or postgresql://…",
     )
     parser.add_argument(
         "--embedder",

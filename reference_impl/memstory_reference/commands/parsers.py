@@ -144,7 +144,8 @@ def add_observations(subparsers: Parsers) -> None:
 
 def _add_observations_action(actions: Parsers, name: str, text: str) -> Parser:
     parser = actions.add_parser(name, help=text, description=text)
-    parser.add_argument("--store", type=Path, required=True, metavar="DIR", help="the folder of the memory")
+    text = "the folder of the memory, or postgresql://…"
+    parser.add_argument("--store", required=True, metavar="DIR", help=text)
     parser.add_argument("--owner", default=DEFAULT_OWNER, help=f"whose runs (default '{DEFAULT_OWNER}')")
     parser.add_argument("--embedder", default=MINILM, help=f"the store's model (default {MINILM})")
     parser.add_argument("--ollama-host", default=os.environ.get("OLLAMA_HOST", "http://127.0.0.1:11434"), metavar="URL")

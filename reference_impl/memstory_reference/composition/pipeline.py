@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.embedders import make_reranker
-from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.composition.extras import require_extra
+from memstory_reference.composition.vector_stores import postgres_place
+from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
-from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE
+from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE, MIGRATIONS, SCHEMA, SCHEMA_VERSION
 from memstory_reference.systems.pipeline.system import PipelineSystem
 
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
     from memstory_reference.ports import Embedder, NewId
+    from memstory_reference.storage.postgres.place import PostgresPlace
+    from memstory_reference.storage.sql_database import SqlDatabase
     from memstory_reference.systems.pipeline.recall import NearestMemories
     from memstory_reference.systems.pipeline.selection import Reranker
     from memstory_reference.systems.pipeline.settings import PipelineConfig, PipelineSettings
@@ -36,6 +41,7 @@ async def open_pipeline_system(settings: PipelineSettings, *, embedder: Embedder
         new_id=random_id,
         config=settings.config,
         reranker=make_reranker(settings.reranker),
+        place=postgres_place(settings, settings.store),
     )
     return PipelineSystem(memory=memory, chat=chat)
 
@@ -51,29 +57,50 @@ async def open_pipeline(
     reranker: Reranker | None = None,
     detectors: Detectors | None = None,
     wrap: Callable[[NearestMemories], NearestMemories] = lambda vectors: vectors,
+    place: PostgresPlace | None = None,
 ) -> PipelineService:
-    """Open the pipeline in `folder`, which this process then owns; StoreConflictError if another one does.
+    """Open the pipeline in `folder`, which this process then owns, or in `place`, which many may share.
 
     Without a chat model it summarises by rules, without a re-ranker it blends.
     """
+    if place is None:
+        database, release = _own_database(folder, embedder.model)
+    else:
+        database, release = await _shared_database(place, embedder.model), lambda: None
+    try:
+        parts = PipelineParts(
+            embedder=embedder,
+            clock=clock,
+            new_id=new_id,
+            chat=chat,
+            reranker=reranker,
+            detectors=detectors or Detectors(),
+            around_vectors=wrap,
+            release=release,
+            tombstones=Tombstones(folder / FILE) if place is None else NoTombstones(),
+        )
+        return PipelineService(database, parts, config)
+    except BaseException:
+        await database.aclose()
+        release()
+        raise
+
+
+def _own_database(folder: Path, model: str) -> tuple[SqlDatabase, Callable[[], None]]:
+    """Return the database of `folder`, and what lets the folder go; StoreConflictError if another process has it."""
     from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
 
     lock = FolderLock(folder)
     lock.acquire()
-    parts = PipelineParts(
-        embedder=embedder,
-        clock=clock,
-        new_id=new_id,
-        chat=chat,
-        reranker=reranker,
-        detectors=detectors or Detectors(),
-        around_vectors=wrap,
-        release=lock.release,
-        tombstones=Tombstones(folder / FILE),
-    )
     try:
-        service = PipelineService(folder / PIPELINE_FILE, parts, config)
+        about = {"schema": SCHEMA_VERSION, "model": model}
+        return Database(folder / PIPELINE_FILE, schema=SCHEMA, about=about), lock.release
     except BaseException:
         lock.release()
         raise
-    return service
+
+
+async def _shared_database(place: PostgresPlace, model: str) -> SqlDatabase:
+    with require_extra("the driver of Postgres", "psycopg", "postgres"):
+        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
+    return await open_postgres_database(place, MIGRATIONS, memory="pipeline", model=model)

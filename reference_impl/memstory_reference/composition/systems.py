@@ -22,10 +22,10 @@ from memstory_reference.composition.observations import VECTORS, open_observatio
 from memstory_reference.composition.pipeline import open_pipeline_system
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.composition.turns import open_turns
-from memstory_reference.composition.vector_stores import COLLECTIONS
+from memstory_reference.composition.vector_stores import COLLECTIONS, postgres_place
 from memstory_reference.errors import InputError, OtherModelError
 from memstory_reference.input_checks import DEFAULT_OWNER
-from memstory_reference.setting_rules import POSTGRES
+from memstory_reference.setting_rules import POSTGRES, SQLITE
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
 from memstory_reference.systems.layers.memory import LayersMemory
@@ -196,13 +196,16 @@ async def _observations(settings: ObservationsSettings, models: Models) -> Syste
         clock=clock,
         new_id=random_id,
         config=settings.config,
+        place=postgres_place(settings, settings.config.store),
     )
-    return ObservationsMemory(service, clock=clock, new_id=random_id, chat=chat)
+    engine = POSTGRES if settings.is_postgres else settings.config.store
+    return ObservationsMemory(service, clock=clock, new_id=random_id, chat=chat, engine=engine)
 
 
 async def _pipeline(settings: PipelineSettings, models: Models) -> SystemMemory:
     embedder = models.embedder_of(settings)
-    return PipelineMemory(await open_pipeline_system(settings, embedder=embedder, chat=models.chat_of(settings)))
+    system = await open_pipeline_system(settings, embedder=embedder, chat=models.chat_of(settings))
+    return PipelineMemory(system, POSTGRES if settings.is_postgres else SQLITE)
 
 
 async def open_layers_of(settings: LayersSettings, models: Models) -> LayersService:

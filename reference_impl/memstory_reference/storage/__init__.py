@@ -10,6 +10,7 @@ __all__ = [
     "postgres",
     "recurring",
     "reindexing",
+    "sql_database",
     "tombstones",
     "vector_matrix",
 ]

@@ -41,7 +41,9 @@ _PRAGMAS = (
 
 
 class Database:
-    """Blocking; one connection, used by one thread at a time: call its users through `lane`."""
+    """A `SqlDatabase` in a file. Blocking; one connection, used by one thread at a time: call it through `lane`."""
+
+    is_shared = False
 
     def __init__(
         self,
@@ -80,6 +82,11 @@ class Database:
             except BaseException:
                 self._db.close()
                 raise
+
+    @property
+    def place(self) -> str:
+        """The file."""
+        return str(self.file)
 
     @property
     def changes(self) -> int:
@@ -131,8 +138,8 @@ class Database:
             self._db.executemany(sql, rows)
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing."""
+    def transaction(self, owner: str | None = None) -> Iterator[None]:
+        """All or nothing; nobody else is in a transaction meanwhile, in any process."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield

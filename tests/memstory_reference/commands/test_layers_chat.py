@@ -100,10 +100,10 @@ def test_a_wrong_command_names_the_nearest_and_fails_a_script(typed):
             "the store's URL begins with 'mysql://u'; allowed: post",
         ),
         (
-            ("--system", "observations", "--store", "postgresql://u:p@h/db"),
-            "path is 'postgresql://h/db'; allowed: the path of a folder; this memory is in no database",
+            ("--system", "observations", "--store", "mysql://u:p@h/db"),
+            "the store's URL begins with 'mysql://u'; allowed: post",
         ),
-        (("--system", "pipeline", "--store", "postgresql://h/db"), "this memory is in no database"),
+        (("--system", "pipeline", "--store", "mysql://u:p@h/db"), "the store's URL begins with 'mysql://u'"),
         (("--system", "layers", "--chat", "gpt"), "there is no chat model named 'gpt'"),
     ],
 )

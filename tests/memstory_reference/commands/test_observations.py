@@ -136,3 +136,21 @@ def test_a_folder_or_a_file_that_is_not_there_is_one_line(command, tmp_path):
         code, _, err = command(*words)
         assert "Errno" not in err
         assert (code, err.count("\n")) == (1, 1)
+
+
+def test_a_store_in_postgres_is_one_memory_of_all_commands(postgres_database, tmp_path, capsys):
+    output = tmp_path / "output.txt"
+    output.write_text("Sourdough wants a day of rest. It worked.", "utf-8")
+    at_store = ["--store", postgres_database]
+    assert main(["observations", "store", "Bake sourdough bread", "--output", str(output), *at_store]) == 0
+    assert main(["observations", "search", "sourdough bread", "--json", *at_store]) == 0
+    assert "Bake sourdough bread" in capsys.readouterr().out
+    assert main(["memory", "status", "--system", "observations", *at_store]) == 0
+    assert capsys.readouterr().out == "default: observations 1, pending 0\n"
+
+
+def test_a_server_that_is_away_is_one_line_without_the_password(capsys):
+    assert main(["observations", "search", "bread", "--store", "postgresql://ann:sesame@127.0.0.1:1/work"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), "sesame" in err) == ("", 1, False)
+    assert "Postgres does not answer" in err

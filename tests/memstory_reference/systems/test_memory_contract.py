@@ -11,7 +11,7 @@ import random
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from inspect import Parameter, signature
 from itertools import count
@@ -76,6 +76,14 @@ class Entry:
 AT_NOON = {"timezone": f"Etc/GMT{datetime.now(UTC).hour - 12:+}"}
 """What is kept for a day is there to the end of the tests."""
 
+PIPELINE = Entry(
+    system="pipeline",
+    kind="episodic",
+    settings={"store_threshold": 0, "min_chunk_tokens": 1, "compression_threshold": 3, "auto_compress": False},
+    also=compress,
+    sound=archive_and_centroid,
+)
+
 MEMORIES = {
     "layers": Entry(system="layers"),
     "layers-postgres": Entry(system="layers", engine="postgres"),
@@ -84,13 +92,9 @@ MEMORIES = {
     "manager-postgres": Entry(system="manager", engine="postgres", settings=AT_NOON),
     "observations": Entry(system="observations", sound=vectors_of_all),
     "observations-chroma": Entry(system="observations", engine="chroma"),
-    "pipeline": Entry(
-        system="pipeline",
-        kind="episodic",
-        settings={"store_threshold": 0, "min_chunk_tokens": 1, "compression_threshold": 3, "auto_compress": False},
-        also=compress,
-        sound=archive_and_centroid,
-    ),
+    "observations-postgres": Entry(system="observations", engine="postgres", sound=vectors_of_all),
+    "pipeline": PIPELINE,
+    "pipeline-postgres": replace(PIPELINE, engine="postgres"),
     "topics": Entry(system="topics"),
     "topics-chroma": Entry(system="topics", engine="chroma"),
     "topics-postgres": Entry(system="topics", engine="postgres"),

@@ -1,21 +1,30 @@
-"""Topics and manager on one Postgres in two processes: neither takes what it has read for what is still true."""
+"""Memories on one Postgres in two processes: what one has read need not be true any more."""
 
 import asyncio
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from memstory.contract.errors import MemstoryError
-from memstory.contract.target import Ref, Scope
+from memstory.contract.target import Item, Ref, Scope
 from memstory_reference import AsyncMemory
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.embedding.fixed_vectors import CountedWords
+from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors
+from memstory_reference.composition.observations import open_observations
 from memstory_reference.composition.systems import SYSTEMS, Models
-from memstory_reference.errors import InputError, OtherModelError
+from memstory_reference.composition.vector_stores import no_wrap
+from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.settings import ObservationsConfig
 
 SPAWN = get_context("spawn")
 ANN, TIMES = Scope(user="ann"), 15
@@ -167,7 +176,273 @@ async def test_a_topic_stays_as_saved_while_another_process_notes_with_it_what_w
         assert (await memory.memory.get(Ref(key=KEY), ANN)).text == f"Oslo {TIMES - 1}"
 
 
-@pytest.mark.parametrize("system", ["manager", "topics"])
+async def store_runs(ready, url, name, stored):
+    async with opened("observations", url) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            item = Item(text=f"Bees hum {number}, says {name}.", key=f"run {number}")
+            receipt = await memory.memory.add([item], ANN)
+            with stored.get_lock():
+                stored.value += receipt.items[0].outcome == "stored"
+
+
+async def status(memory):
+    return await memory.memory.inspect("status", {}, ANN)
+
+
+def in_step(runs):
+    return {"observations": runs, "unreadable": 0, "vectors": runs, "pending": 0}
+
+
+async def test_a_run_that_two_processes_of_observations_store_at_once_is_stored_by_one_of_them(postgres_database):
+    stored = SPAWN.Value("i")
+    await side_by_side(postgres_database, [store_runs, "one", stored], [store_runs, "other", stored])
+    async with opened("observations", postgres_database) as memory:
+        hits = {hit.key: hit.text for hit in await memory.list()}
+        assert set(hits) == {f"run {number}" for number in range(TIMES)}
+        assert await status(memory) == in_step(TIMES)
+        assert {hit.key: hit.text for hit in await memory.search("Bees hum", limit=TIMES)} == hits
+    assert stored.value == TIMES
+
+
+async def store_and_forget(ready, url):
+    async with opened("observations", url) as memory:
+        ready.wait()
+        for number in range(2 * TIMES):
+            key = f"run {number % 3}"
+            await memory.add("Bees hum.", key=key)
+            await memory.memory.delete(Ref(key=key), ANN)
+
+
+async def search_meanwhile(ready, url):
+    async with opened("observations", url) as memory:
+        ready.wait()
+        for _ in range(4 * TIMES):
+            assert "kept" in {hit.key for hit in await memory.search("Bees hum", limit=5)}
+
+
+async def test_no_index_of_observations_keeps_what_one_process_forgets_while_others_store_and_search(postgres_database):
+    async with opened("observations", postgres_database) as memory:
+        await memory.add("Bees hum and hum.", key="kept")
+        await side_by_side(postgres_database, [store_and_forget], [store_and_forget], [search_meanwhile])
+        assert [hit.key for hit in await memory.list()] == ["kept"]
+        assert [hit.key for hit in await memory.search("Bees hum")] == ["kept"]
+        assert await status(memory) == in_step(1)
+
+
+async def make_indexes_again(ready, url):
+    async with opened("observations", url) as memory:
+        ready.wait()
+        for _ in range(TIMES):
+            await memory.run("reindex")
+
+
+async def test_observations_stored_while_another_process_makes_the_indexes_again_are_in_them(postgres_database):
+    stored = SPAWN.Value("i")
+    await side_by_side(postgres_database, [store_runs, "one", stored], [make_indexes_again])
+    async with opened("observations", postgres_database) as memory:
+        assert await status(memory) == in_step(TIMES)
+
+
+class HeldUp:
+    """A store whose indexes write when `go` is set; `reached` is set when one is about to."""
+
+    def __init__(self):
+        self.store, self.reached, self.go = None, asyncio.Event(), asyncio.Event()
+
+    def around(self, store):
+        self.store = store
+        return self
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    async def index(self, *names):
+        index = await self.store.index(*names)
+        upsert = index.upsert
+
+        async def held_up(records):
+            self.reached.set()
+            await self.go.wait()
+            await upsert(records)
+
+        index.upsert = held_up
+        return index
+
+
+async def opened_service(url, wrap=no_wrap):
+    ports = {"embedder": CountedWords(), "chat": None, "clock": SystemClock(), "new_id": random_id}
+    place, config = PostgresPlace(url=url), ObservationsConfig()
+    return await open_observations(Path("nowhere"), **ports, config=config, wrap=wrap, place=place)
+
+
+def observed(name):
+    return Observation(
+        id=name, title=name, narrative=f"Bees hum {name}.", facts=(), task=name, timestamp=datetime.now(UTC)
+    )
+
+
+@pytest.mark.parametrize(
+    ("work", "meanwhile", "left"),
+    [
+        (lambda slow: slow.store([observed("new")], "ann"), lambda quick: quick.delete(["new"], "ann"), ["kept"]),
+        (lambda slow: slow.reindex("ann"), lambda quick: quick.store([observed("new")], "ann"), ["kept", "new"]),
+    ],
+    ids=["a run that is forgotten while it is indexed", "a run that is stored while the index is made again"],
+)
+async def test_the_index_of_observations_has_what_the_rows_have_after(postgres_database, work, meanwhile, left):
+    quick = await opened_service(postgres_database)
+    await quick.store([observed("kept")], "ann")
+    slow = await opened_service(postgres_database, (held := HeldUp()).around)
+    both = [asyncio.create_task(work(slow))]
+    await held.reached.wait()
+    both.append(asyncio.create_task(meanwhile(quick)))
+    # It waits for the other, or would be done long before.
+    await asyncio.wait(both[1:], timeout=1)
+    held.go.set()
+    await asyncio.gather(*both)
+    found = await quick.search("Bees hum", "ann", min_sim=-1)
+    assert sorted(one.observation.id for one in found) == left
+    assert await quick.status("ann") == in_step(len(left))
+    await slow.close()
+    await quick.close()
+
+
+async def rate_runs(ready, url, value):
+    async with opened("observations", url) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            assert await memory.memory.feedback(Ref(key=f"run {number}"), value, ANN)
+
+
+async def test_of_two_ratings_that_processes_give_at_once_one_holds_and_no_run_is_passed_over(postgres_database):
+    async with opened("observations", postgres_database) as memory:
+        for number in range(TIMES):
+            await memory.add(f"Bees hum {number}.", key=f"run {number}")
+        await side_by_side(postgres_database, [rate_runs, 1.0], [rate_runs, -1.0])
+        ratings = [hit.metadata["rating"] for hit in await memory.list()]
+        assert len(ratings) == TIMES
+        assert set(ratings) <= {1.0, -1.0}
+        assert await status(memory) == in_step(TIMES)
+
+
+async def test_vectors_of_observations_that_are_gone_with_their_schema_are_made_again(postgres_database):
+    async with opened("observations", postgres_database) as memory:
+        await memory.add("Bees hum.", key="run")
+    with psycopg.connect(postgres_database, autocommit=True) as other:
+        other.execute("DROP SCHEMA memstory_vectors CASCADE")
+    async with opened("observations", postgres_database) as memory:
+        assert await status(memory) == in_step(1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("observations", "pipeline"), ("pipeline", "topics"), ("manager", "observations")]
+)
+async def test_a_schema_that_holds_another_memory_is_refused(postgres_database, first, second):
+    async with opened(first, postgres_database):
+        pass
+    with pytest.raises(StoreConflictError, match=r"'memstory' holds a memory of .*, not of .*: name another one by"):
+        async with opened(second, postgres_database):
+            pass
+    async with opened(second, f"{postgres_database}{'&' if '?' in postgres_database else '?'}schema=other"):
+        pass
+
+
+EPISODES = {"store_threshold": 0, "min_chunk_tokens": 1, "compression_threshold": 2, "auto_compress": False}
+
+
+async def tell_the_same(ready, url):
+    async with opened("pipeline", url, **EPISODES) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            await memory.add(f"Bees hum {number}.", kind="episodic", session="s")
+
+
+async def test_a_text_that_two_processes_of_pipeline_are_told_at_once_is_one_memory_seen_twice(postgres_database):
+    await side_by_side(postgres_database, [tell_the_same], [tell_the_same])
+    async with opened("pipeline", postgres_database, **EPISODES) as memory:
+        seen = {hit.text: hit.metadata["times_seen"] for hit in await memory.list()}
+        assert len(await memory.list()) == TIMES
+        assert await memory.memory.inspect("drift", {}, ANN) <= 1e-6
+    assert seen == {f"Bees hum {number}.": 2 for number in range(TIMES)}
+
+
+async def change_their_mind(ready, url, *seats):
+    async with opened("pipeline", url) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            await memory.add(f"I prefer {seats[number % len(seats)]} seats.", session="s")
+
+
+async def test_a_preference_that_two_processes_of_pipeline_change_is_one_and_the_others_are_its_history(
+    postgres_database,
+):
+    await side_by_side(
+        postgres_database, [change_their_mind, "window", "aisle"], [change_their_mind, "aisle", "window"]
+    )
+    async with opened("pipeline", postgres_database) as memory:
+        (holds,) = await memory.list()
+        (first, *past) = await memory.run("history", key=holds.key)
+    assert first["replaced_by"] is None
+    assert len(past) > 1
+    assert all(one["replaced_by"] for one in past)
+
+
+async def tell_sessions(ready, url, name):
+    async with opened("pipeline", url, **EPISODES) as memory:
+        ready.wait()
+        for number in range(TIMES):
+            await memory.add(f"{name} met Ilse{number} in town{number}.", kind="episodic", session=f"s{number}")
+
+
+async def compress_meanwhile(ready, url):
+    async with opened("pipeline", url, **EPISODES) as memory:
+        ready.wait()
+        for _ in range(2 * TIMES):
+            await memory.run("compress")
+
+
+async def test_sessions_that_two_processes_of_pipeline_compress_while_two_tell_more_are_summed_up_once(
+    postgres_database,
+):
+    telling = [[tell_sessions, name] for name in ("Bob", "Eve")]
+    await side_by_side(postgres_database, *telling, [compress_meanwhile], [compress_meanwhile])
+    async with opened("pipeline", postgres_database, **EPISODES) as memory:
+        await memory.run("compress", until_quiet=True)
+        assert await memory.memory.inspect("drift", {}, ANN) <= 1e-6
+        rows = await memory.memory.export_rows(ANN)
+    told = sorted(row["text"] for row in rows if row["kind"] == "episodic")
+    assert told == sorted(f"{name} met Ilse{n} in town{n}." for name in ("Bob", "Eve") for n in range(TIMES))
+    summaries = {row["id"]: row for row in rows if row["compression_source"]}
+    archived = [row for row in rows if row["compressed"]]
+    assert {row["summary_id"] for row in archived} == summaries.keys()
+    assert all(row["session"] == summaries[row["summary_id"]]["session"] for row in archived)
+    assert len({row["text"] for row in summaries.values()}) == len(summaries), "no memory is summed up twice"
+
+
+async def test_a_process_of_pipeline_finds_what_another_has_written_reworded_and_forgotten(postgres_database):
+    async with (
+        opened("pipeline", postgres_database, **EPISODES) as one,
+        opened("pipeline", postgres_database, **EPISODES) as other,
+    ):
+        await one.add("The ferry leaves at nine.", kind="episodic")
+        assert [hit.text for hit in await other.search("ferry")] == ["The ferry leaves at nine."]
+        (kept,) = await one.add("Bees hum.", kind="episodic")
+        (seat,) = await one.add("I prefer window seats.")
+        assert {kept, seat} <= {hit.id for hit in await other.search("bees seats")}
+        await one.update(kept, "Wasps sting.")
+        assert (await other.search("wasps"))[0].id == kept
+        await one.delete(kept)
+        await one.add("I prefer aisle seats.")
+        assert kept not in {hit.id for hit in await other.search("wasps")}
+        assert seat not in {hit.id for hit in await other.search("window seats")}
+        await one.memory.delete(Ref(), ANN)
+        assert await other.search("ferry") == []
+        found = await status(other)
+        assert (found["vectors"], found["set_aside"]) == (0, 0)
+
+
+@pytest.mark.parametrize("system", ["manager", "observations", "pipeline", "topics"])
 @pytest.mark.parametrize("wrong", ["password", "port"])
 async def test_a_server_that_refuses_or_is_away_is_one_line_without_the_password(postgres_database, system, wrong):
     parts = urlsplit(postgres_database)
@@ -186,6 +461,11 @@ async def test_a_server_that_refuses_or_is_away_is_one_line_without_the_password
     [
         ("manager", {"store": "postgres", "path": "here"}),
         ("manager", {"store": "chroma", "path": "postgresql://ann:sesame@db/work"}),
+        ("observations", {"store": "postgres", "path": "here"}),
+        ("observations", {"store": "chroma", "path": "postgresql://ann:sesame@db/work"}),
+        ("observations", {"path": "mysql://ann:sesame@db/work"}),
+        ("pipeline", {"store": "postgres", "path": "here"}),
+        ("pipeline", {"path": "mysql://ann:sesame@db/work"}),
         ("topics", {"store": "postgres", "chroma_path": "here"}),
         ("topics", {"store": "chroma", "chroma_path": "postgresql://ann:sesame@db/work"}),
         ("topics", {"chroma_path": "mysql://ann:sesame@db/work"}),
@@ -199,13 +479,14 @@ async def test_a_store_and_a_place_that_do_not_go_together_are_refused_without_t
     assert "sesame" not in str(refusal.value)
 
 
-async def test_another_model_than_that_of_the_schema_is_refused_and_texts_are_read_without_it(postgres_database):
-    async with opened("topics", postgres_database) as memory:
+@pytest.mark.parametrize("name", ["observations", "topics"])
+async def test_another_model_than_that_of_the_schema_is_refused_and_texts_are_read_without_it(postgres_database, name):
+    async with opened(name, postgres_database) as memory:
         await memory.add("Oslo", key=KEY)
-    with pytest.raises(OtherModelError, match=r"made with the model 'words-512' \(512 numbers a vector\)"):
-        async with opened("topics", postgres_database, embedding_model="random"):
+    with pytest.raises(OtherModelError, match=r"made with the model 'words-512'"):
+        async with opened(name, postgres_database, embedding_model="random"):
             pass
-    system = SYSTEMS["topics"]
+    system = SYSTEMS[name]
     settings = system.settings(None, {system.place: postgres_database, "embedding_model": "random"}, "test")
     memory = await system.open_to_read(settings)
     assert [hit.text for hit in await memory.list(ANN)] == ["Oslo"]

@@ -110,8 +110,7 @@ class PostgresVectors:
             async with postgres_errors(ALONE_SECONDS):
                 connection = await lent.enter_async_context(self._lent())
                 await lent.enter_async_context(connection.transaction())
-                key = int.from_bytes(_digest(self._place.schema, owner)[:8], signed=True)
-                await connection.execute("SELECT pg_advisory_xact_lock(%s)", (key,))
+                await connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._place.lock_of(owner),))
             task = asyncio.current_task()
             self._held[task] = connection
             try:
@@ -251,8 +250,10 @@ class PostgresIndex:
         return number
 
 
-async def open_postgres_vectors(place: PostgresPlace, *, model: str, dimension: int | None = None) -> PostgresVectors:
-    """Open the store in `place`, whose schema is made or brought up to date.
+async def open_postgres_vectors(
+    place: PostgresPlace, *, model: str, dimension: int | None = None, memory: str = "topics and manager"
+) -> PostgresVectors:
+    """Open the store in `place`, whose schema is made or brought up to date; `memory` is what it is of.
 
     Raises:
         SetupError: the server refuses the URL's user or database, or has no pgvector.
@@ -260,7 +261,7 @@ async def open_postgres_vectors(place: PostgresPlace, *, model: str, dimension: 
         UnavailableError: nobody answers.
     """
     connections = Connections(place, size=CALLS_AT_ONCE)
-    fresh = {MEMORY: "topics and manager", "model": model}
+    fresh = {MEMORY: memory, "model": model}
     about = await open_schema(connections, place, MIGRATIONS, fresh, with_vectors=[connections])
     held = int(about[_DIMENSION]) if _DIMENSION in about else None
     if about["model"] != model or (dimension or held) != (held or dimension):

@@ -11,11 +11,11 @@ import select
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
+from psycopg import AsyncConnection, BaseConnection, Error, OperationalError, ProgrammingError
 from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format
@@ -60,7 +60,7 @@ class Connections:
     """
 
     def __init__(self, place: PostgresPlace, *, size: int) -> None:
-        self._conninfo = _conninfo(place)
+        self._conninfo = conninfo(place)
         self._free = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
         self._vector: TypeInfo | None = None
@@ -96,7 +96,7 @@ class Connections:
         while self._idle:
             connection = self._idle.pop()
             # Nobody has asked it anything: if there is something to read, it is the server's farewell.
-            if not connection.closed and not _has_input(connection):
+            if not connection.closed and not has_input(connection):
                 return connection
             await connection.close()
         return await AsyncConnection.connect(self._conninfo, autocommit=True)
@@ -120,7 +120,8 @@ async def postgres_errors(more_seconds: float = 0) -> AsyncIterator[None]:
         raise UnavailableError(f"Postgres does not answer: {reason_of(error)}") from error
 
 
-def _has_input(connection: Connection) -> bool:
+def has_input(connection: BaseConnection[Any]) -> bool:
+    """Say whether the server has sent something that nobody has read."""
     watch = select.poll()
     watch.register(connection.fileno(), select.POLLIN)
     return bool(watch.poll(0))
@@ -131,7 +132,8 @@ def reason_of(error: Error) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def _conninfo(place: PostgresPlace) -> str:
+def conninfo(place: PostgresPlace) -> str:
+    """Return what libpq needs to connect; it may hold a password."""
     try:
         given: dict[str, str | int | None] = conninfo_to_dict(place.url)
     except ProgrammingError:

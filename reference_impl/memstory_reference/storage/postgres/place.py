@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from memstory_reference.errors import InputError
 
 DEFAULT_SCHEMA = "memstory"
-BESIDE = ("audit", "feedback")
+BESIDE = ("audit", "feedback", "vectors")
 """What has its own schemas next to the memory's."""
 
 _SCHEMES = ("postgresql", "postgres")
@@ -28,6 +30,12 @@ class PostgresPlace:
     def sibling(self, name: str) -> PostgresPlace:
         """Return the place of what is kept apart from the memory: one of `BESIDE`."""
         return replace(self, schema=f"{self.schema}_{name}")
+
+    def lock_of(self, owner: str) -> int:
+        """Return the number of the advisory lock of who is alone with an owner of this memory."""
+        return int.from_bytes(
+            blake2b(json.dumps((self.schema, owner)).encode(), digest_size=16).digest()[:8], signed=True
+        )
 
 
 def parse_place(setting: str) -> PostgresPlace:

@@ -15,6 +15,7 @@ from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, reason_of
 from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace
+from memstory_reference.storage.postgres.tables import parts_of
 
 LOG = logging.getLogger(__name__)
 
@@ -23,9 +24,6 @@ _ONE_AT_A_TIME = 0x6D656D73746F7279
 
 OPENING_SECONDS = 60.0
 """How long an opening may wait, be it for another that migrates; its own migrations may take what they take."""
-
-PARTITIONS = 16
-"""Parts of a table by hash of the owner. More cost every new schema: 64 take a second to make."""
 
 _VERSION = "schema"
 MEMORY = "memory"
@@ -81,15 +79,11 @@ def partition_by_owner(table: str, *keys: str) -> str:
 
     It has the `keys`, each of which begins with the owner, and no other index, identity or foreign key.
     """
-    parts = "".join(
-        f"CREATE TABLE {table}_{part} PARTITION OF {table} FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part});"
-        for part in range(PARTITIONS)
-    )
     # Indexes last: then they have the names that those of the plain table had, and are built at once.
     return f"""
     ALTER TABLE {table} RENAME TO {table}_whole;
     CREATE TABLE {table} (LIKE {table}_whole INCLUDING DEFAULTS INCLUDING STORAGE) PARTITION BY HASH (owner);
-    {parts}
+    {parts_of(table)}
     INSERT INTO {table} SELECT * FROM {table}_whole ORDER BY owner;
     DROP TABLE {table}_whole;
     {"".join(f"ALTER TABLE {table} ADD {key};" for key in keys)}

@@ -12,6 +12,7 @@ from memstory.contract.models import ChatModel
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId
+from memstory_reference.setting_rules import CHROMA, SQLITE
 from memstory_reference.system_memory import ForgettingInWords, engine_name, read_rows
 from memstory_reference.systems.observations.observation import KIND, Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
@@ -46,15 +47,19 @@ class ObservationsMemory(ForgettingInWords):
     )
     counted = ("observations", "pending")
 
-    def __init__(self, service: ObservationService, *, clock: Clock, new_id: NewId, chat: ChatModel | None) -> None:
+    def __init__(
+        self, service: ObservationService, *, clock: Clock, new_id: NewId, chat: ChatModel | None, engine: str
+    ) -> None:
         self._service = service
         self._clock = clock
         self._new_id = new_id
         self._chat = chat
+        self._engine = engine
 
     @property
     def store_name(self) -> str:
-        return f"sqlite fts5 + {engine_name(self._service.config.store)}"
+        name = engine_name(self._engine)
+        return f"sqlite fts5 + {name}" if self._engine in (SQLITE, CHROMA) else name
 
     async def close(self) -> None:
         await self._service.close()

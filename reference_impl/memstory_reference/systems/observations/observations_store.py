@@ -1,4 +1,4 @@
-"""Observations in SQLite: the truth, its full-text index, and the outbox from which the vector index is kept.
+"""Observations in SQL: the truth, the index of its words, and the outbox from which the vector index is kept.
 
 Every write puts the row, its words and an outbox entry into one transaction, so a process killed between the two
 indexes leaves work to do and never a half-known observation (OF-10, OF-16).
@@ -6,10 +6,8 @@ indexes leaves work to do and never a half-known observation (OF-10, OF-16).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,14 +19,25 @@ from numpy.typing import NDArray
 
 from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
+from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.observations.observation import Observation, normal_task
-from memstory_reference.text.keywords import Keyword, fts_query, index_text
+from memstory_reference.systems.observations.words_store import (
+    POSTGRES_WORDS,
+    SQLITE_WORDS,
+    PostgresWords,
+    SqliteWords,
+    WordIndex,
+    text_of_facts,
+    texts_of,
+)
+from memstory_reference.text.keywords import Keyword
 
 SCHEMA_VERSION = "3"
 
-_SCHEMA = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS observations (
     row INTEGER PRIMARY KEY,
     owner TEXT NOT NULL,
@@ -46,13 +55,23 @@ CREATE TABLE IF NOT EXISTS observations (
     checksum TEXT,
     UNIQUE (owner, id)
 );
-CREATE INDEX IF NOT EXISTS without_checksum ON observations (row) WHERE checksum IS NULL;
 CREATE INDEX IF NOT EXISTS by_time ON observations (owner, timestamp DESC, row DESC);
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'ascii');
 CREATE TABLE IF NOT EXISTS outbox (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, id TEXT NOT NULL
 );
 """
+_SCHEMA = f"""{_TABLES}{SQLITE_WORDS}
+CREATE INDEX IF NOT EXISTS without_checksum ON observations (row) WHERE checksum IS NULL;
+"""
+MEMORY = "observations"
+"""What a schema of Postgres says of itself."""
+
+
+def migrations() -> list[str]:
+    """Return what makes a schema of Postgres."""
+    return [postgres_tables(f"{_TABLES}{POSTGRES_WORDS}")]
+
+
 _SEALED = "ALTER TABLE observations ADD COLUMN checksum TEXT"
 _MIGRATIONS = {"1": f"DROP TABLE words; {_SEALED}", "2": _SEALED}
 """Of schema 1 the words were divided by other rules; `_index_all` divides them again."""
@@ -68,10 +87,12 @@ SEALED = ("owner", "id", "title", "narrative", "facts", "task", "task_type", "fi
 """The columns that a checksum is of: all but the vector, and the rating, which changes."""
 
 _INSERT = """
-INSERT OR IGNORE INTO observations
+INSERT INTO observations
     (owner, id, title, narrative, facts, task, task_type, final_score, timestamp, sources, rating, vector, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING RETURNING row
 """
+_TO_INDEX = "INSERT INTO outbox (owner, id) VALUES (?, ?)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,29 +107,32 @@ class PendingIndexing:
 class ObservationsStore:
     """Blocking; one connection, used by one thread at a time."""
 
-    def __init__(self, file: Path, *, model: str) -> None:
-        self._db = Database(
-            file, schema=_SCHEMA, about={"schema": SCHEMA_VERSION, "model": model}, migrations=_MIGRATIONS
-        )
-        self.lane = self._db.lane
-        self._index_all()
-        self._seal_all()
+    def __init__(self, database: SqlDatabase, words: WordIndex) -> None:
+        self._db = database
+        self._words = words
+        self.lane = database.lane
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes write at the same time."""
+        return self._db.is_shared
 
     async def aclose(self) -> None:
-        """Close the file; closing twice is harmless."""
+        """Let go of the database; closing twice is harmless."""
         await self._db.aclose()
 
     def insert(self, owner: str, observations: Iterable[tuple[Observation, NDArray[np.float32]]]) -> list[str]:
         """Write those that are new, and return their ids; an id that is known stays as it is (OF-15)."""
         inserted = []
-        with self._db.transaction():
-            for observation, vector in observations:
-                sealed = (owner, *_row_of(observation))
+        with self._db.transaction(owner):
+            for one, vector in observations:
+                sealed = (owner, *_row_of(one))
                 blob = np.asarray(vector, np.float32).tobytes()
-                cursor = self._db.execute(_INSERT, (*sealed, observation.rating, blob, checksum(sealed)))
-                if cursor.rowcount:
-                    self._index(owner, observation, cursor.lastrowid)
-                    inserted.append(observation.id)
+                written = self._db.execute(_INSERT, (*sealed, one.rating, blob, checksum(sealed))).fetchone()
+                if written:
+                    self._words.put(owner, written["row"], (one.title, one.narrative, "\n".join(one.facts), one.task))
+                    self._db.execute(_TO_INDEX, (owner, one.id))
+                    inserted.append(one.id)
         return inserted
 
     def get(self, owner: str, ids: Sequence[str]) -> list[Observation]:
@@ -130,7 +154,7 @@ class ObservationsStore:
         """Return how many numbers the stored vectors have; None before the first."""
         # Most common, for one odd row that an earlier version let in must not decide for the others.
         found = self._db.execute(
-            "SELECT length(vector) AS bytes FROM (SELECT vector FROM observations LIMIT 100) "
+            "SELECT length(vector) AS bytes FROM (SELECT vector FROM observations LIMIT 100) AS rows "
             "GROUP BY bytes ORDER BY count(*) DESC LIMIT 1"
         ).fetchone()
         return None if found is None else int(found["bytes"]) // 4
@@ -141,7 +165,7 @@ class ObservationsStore:
         How much a word tells follows from the rows of this owner alone, so that no other owner changes what is found.
         """
         (rows,) = self._db.execute("SELECT count(*) FROM observations WHERE owner = ?", (owner,)).fetchone()
-        held = [self._holding(owner, keyword) for keyword in keywords]
+        held = [self._words.holding(owner, keyword) for keyword in keywords]
         telling = [np.full(len(one), math.log(1 + (rows - len(one) + 0.5) / (len(one) + 0.5))) for one in held]
         if not telling:
             return []
@@ -153,12 +177,16 @@ class ObservationsStore:
         for start in range(0, len(best), tasks):
             if len(known) >= tasks:
                 break
-            for row in best[start : start + tasks]:
-                for one in self._db.rows("SELECT id, task FROM observations WHERE row = ?", (row,)):
-                    if not isinstance(one["task"], str):
-                        continue
-                    found.append(one["id"])
-                    known.add(normal_task(one["task"]))
+            part = best[start : start + tasks]
+            # As a join in this order: SQLite would read all of an owner's rows for a list of numbers.
+            sql = (
+                f"WITH wanted (number) AS (VALUES {', '.join(['(?)'] * len(part))}) SELECT row, id, task "  # noqa: S608
+                "FROM wanted CROSS JOIN observations WHERE row = number AND owner = ?"
+            )
+            named = {one["row"]: one for one in self._db.rows(sql, (*part, owner))}
+            for one in (named[row] for row in part if row in named and isinstance(named[row]["task"], str)):
+                found.append(one["id"])
+                known.add(normal_task(one["task"]))
         return found
 
     def recent(self, owner: str, limit: int | None) -> list[Observation]:
@@ -176,14 +204,14 @@ class ObservationsStore:
     def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
         """Delete observations; return the ids that existed."""
         deleted = []
-        with self._db.transaction():
+        with self._db.transaction(owner):
             for identifier in dict.fromkeys(ids):
                 row = self._db.execute(
                     "DELETE FROM observations WHERE owner = ? AND id = ? RETURNING row", (owner, identifier)
                 ).fetchone()
                 if row:
-                    self._db.execute("DELETE FROM words WHERE rowid = ?", (row["row"],))
-                    self._db.execute("INSERT INTO outbox (owner, id) VALUES (?, ?)", (owner, identifier))
+                    self._words.drop(owner, row["row"])
+                    self._db.execute(_TO_INDEX, (owner, identifier))
                     deleted.append(identifier)
         return deleted
 
@@ -207,18 +235,10 @@ class ObservationsStore:
     def strike_off(self, pending: Sequence[PendingIndexing]) -> None:
         """Strike off what the vector index has taken."""
         with self._db.transaction():
-            self._db.executemany("DELETE FROM outbox WHERE sequence = ?", [(entry.sequence,) for entry in pending])
+            done = [(entry.owner, entry.sequence) for entry in pending]
+            self._db.executemany("DELETE FROM outbox WHERE owner = ? AND sequence = ?", done)
 
-    def _holding(self, owner: str, keyword: Keyword) -> NDArray[np.int64]:
-        # The owner is part of MATCH: a join would first look at everybody's rows. As one text, for a common word
-        # is in thousands of rows.
-        expression = f'owner_tag : "{_tag(owner)}" AND {{title narrative facts task}} : ({fts_query([keyword])})'
-        (listed,) = self._db.execute(
-            "SELECT group_concat(rowid) FROM words WHERE words MATCH ?", (expression,)
-        ).fetchone()
-        return np.fromstring(listed or "", np.int64, sep=",")
-
-    def _sound(self, rows: Iterable[sqlite3.Row]) -> Iterator[Observation]:
+    def _sound(self, rows: Iterable[SqlRow]) -> Iterator[Observation]:
         """Yield what can be read; a row that is damaged is left out, and logged once."""
         for row in rows:
             try:
@@ -227,47 +247,49 @@ class ObservationsStore:
                 advice = "Forget it, or restore a backup"
                 self._db.leave_out(f"observation {row['id']!r}", problem, advice, row["row"])
 
-    def _rows(self, columns: str, owner: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
+    def _rows(self, columns: str, owner: str, ids: Sequence[str]) -> Iterator[SqlRow]:
         for marks, part in batches_of_values(ids):
             sql = f"SELECT {columns} FROM observations WHERE owner = ? AND id IN ({marks})"  # noqa: S608  (no input)
             yield from self._db.rows(sql, (owner, *part))
 
-    def _index_all(self) -> None:
-        # A file of schema 1 has lost its words. As bytes, for a row that is damaged must not keep it from being opened.
-        if self._db.execute("SELECT EXISTS (SELECT 1 FROM words)").fetchone()[0]:
-            return
-        columns = ", ".join(f"CAST({column} AS BLOB)" for column in ("owner", "title", "narrative", "facts", "task"))
-        with self._db.transaction():
-            rows = self._db.execute(f"SELECT row, {columns} FROM observations").fetchall()  # noqa: S608  (no input)
-            for row, *texts in rows:
-                owner, title, narrative, facts, task = ((one or b"").decode("utf-8", "replace") for one in texts)
-                self._index_words(row, owner, (title, narrative, _text_of_facts(facts), task))
 
-    def _seal_all(self) -> None:
-        """Give the rows of an earlier schema their checksums; one that is damaged already gets none."""
-        rows = self._db.rows(f"SELECT row, {', '.join(SEALED)} FROM observations WHERE checksum IS NULL")  # noqa: S608
-        seals = [(_checksum(row), row["row"]) for row in rows if not any(isinstance(one, bytes) for one in row)]
-        if seals:
-            with self._db.transaction():
-                self._db.executemany("UPDATE observations SET checksum = ? WHERE row = ?", seals)
-
-    def _index(self, owner: str, observation: Observation, row: int | None) -> None:
-        facts = "\n".join(observation.facts)
-        self._index_words(row, owner, (observation.title, observation.narrative, facts, observation.task))
-        self._db.execute("INSERT INTO outbox (owner, id) VALUES (?, ?)", (owner, observation.id))
-
-    def _index_words(self, row: int | None, owner: str, texts: Iterable[str]) -> None:
-        self._db.execute(
-            "INSERT INTO words (rowid, owner_tag, title, narrative, facts, task) VALUES (?, ?, ?, ?, ?, ?)",
-            (row, _tag(owner), *map(index_text, texts)),
-        )
+def observations_in_file(file: Path, *, model: str) -> ObservationsStore:
+    """Open the store in a file of SQLite, which is made or taken over from an earlier version."""
+    about = {"schema": SCHEMA_VERSION, "model": model}
+    database = Database(file, schema=_SCHEMA, about=about, migrations=_MIGRATIONS)
+    words = SqliteWords(database)
+    _index_all(database, words)
+    _seal_all(database)
+    return ObservationsStore(database, words)
 
 
-def _tag(owner: str) -> str:
-    return "o" + hashlib.blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def observations_in_postgres(database: SqlDatabase) -> ObservationsStore:
+    """Return the store in a schema that `migrations` have made."""
+    return ObservationsStore(database, PostgresWords(database))
 
 
-def _checksum(row: sqlite3.Row) -> str:
+def _index_all(database: Database, words: WordIndex) -> None:
+    # A file of schema 1 has lost its words. As bytes, for a row that is damaged must not keep it from being opened.
+    if database.execute("SELECT EXISTS (SELECT 1 FROM words)").fetchone()[0]:
+        return
+    columns = ", ".join(f"CAST({column} AS BLOB)" for column in ("owner", "title", "narrative", "facts", "task"))
+    with database.transaction():
+        rows = database.execute(f"SELECT row, {columns} FROM observations").fetchall()  # noqa: S608  (no input)
+        for row, *texts in rows:
+            owner, title, narrative, facts, task = ((one or b"").decode("utf-8", "replace") for one in texts)
+            words.put(owner, row, (title, narrative, text_of_facts(facts), task))
+
+
+def _seal_all(database: Database) -> None:
+    """Give the rows of an earlier schema their checksums; one that is damaged already gets none."""
+    rows = database.rows(f"SELECT row, {', '.join(SEALED)} FROM observations WHERE checksum IS NULL")  # noqa: S608
+    seals = [(_checksum(row), row["row"]) for row in rows if not any(isinstance(one, bytes) for one in row)]
+    if seals:
+        with database.transaction():
+            database.executemany("UPDATE observations SET checksum = ? WHERE row = ?", seals)
+
+
+def _checksum(row: SqlRow) -> str:
     return checksum([row[name] for name in SEALED])
 
 
@@ -286,14 +308,14 @@ def _row_of(observation: Observation) -> tuple[str | float | None, ...]:
     )
 
 
-def _vector_of(row: sqlite3.Row) -> NDArray[np.float32] | None:
+def _vector_of(row: SqlRow) -> NDArray[np.float32] | None:
     blob = row["vector"]
     return (
         normalized_or_none(np.frombuffer(blob, np.float32)) if isinstance(blob, bytes) and len(blob) % 4 == 0 else None
     )
 
 
-def _observation_of(row: sqlite3.Row) -> Observation:
+def _observation_of(row: SqlRow) -> Observation:
     if row["checksum"] not in (None, _checksum(row)):
         raise ValueError("its checksum does not fit")
     if not all(isinstance(row[name], str) for name in ("id", "title", "narrative", "task", "task_type")):
@@ -304,25 +326,11 @@ def _observation_of(row: sqlite3.Row) -> Observation:
         id=row["id"],
         title=row["title"],
         narrative=row["narrative"],
-        facts=_texts_of(row["facts"]),
+        facts=texts_of(row["facts"]),
         task=row["task"],
         task_type=row["task_type"],
         final_score=row["final_score"],
         rating=row["rating"],
         timestamp=datetime.fromisoformat(row["timestamp"]),
-        sources=_texts_of(row["sources"]),
+        sources=texts_of(row["sources"]),
     )
-
-
-def _text_of_facts(facts: str) -> str:
-    try:
-        return "\n".join(_texts_of(facts))
-    except ValueError:
-        return facts
-
-
-def _texts_of(text: str) -> tuple[str, ...]:
-    listed = json.loads(text)
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise ValueError(f"expected a list of texts, found {text!r:.40}")
-    return tuple(listed)

@@ -1,4 +1,4 @@
-"""Keeps the vector index in step with SQLite: what was written there, and only that, is found by meaning."""
+"""Keeps the vector index in step with the rows: what was written there, and only that, is found by meaning."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSALS = (InputError, StoreConflictError)
 
 
 class Outbox:
-    """Carries rows from SQLite to the vector index; rows that the index refuses are set aside and reported."""
+    """Carries rows to the vector index; rows that the index refuses are set aside and reported."""
 
     def __init__(self, store: ObservationsStore, vectors: VectorStore) -> None:
         self._store = store
@@ -39,12 +39,19 @@ class Outbox:
         pending = await self._lane.run(self._store.pending)
         for batch in _batches(pending):
             for owner in dict.fromkeys(entry.owner for entry in batch):
-                await self._carry(owner, [entry.id for entry in batch if entry.owner == owner])
+                # Alone, for what was read must still be true when the index has it.
+                async with self._vectors.alone(owner):
+                    await self._carry(owner, [entry.id for entry in batch if entry.owner == owner])
             await self._lane.run(self._store.strike_off, batch)
 
     async def mend(self) -> None:
-        """Rebuild what holds more or fewer rows than SQLite: vectors were lost with their folder, or are left over."""
-        for owner in await self._lane.run(self._store.owners):
+        """Rebuild what holds other rows than the store: vectors were lost with their folder, or are left over."""
+        owners = await self._lane.run(self._store.owners)
+        if self._store.is_shared:
+            # Both are in one database, where no row is lost alone, but a schema may be.
+            indexed = set(await self._vectors.owners(COLLECTION))
+            owners = [owner for owner in owners if owner not in indexed]
+        for owner in owners:
             rows = await self._lane.run(self._store.count, owner)
             try:
                 held = await (await self.index(owner)).count()
@@ -57,13 +64,14 @@ class Outbox:
                 await self.rebuild(owner)
 
     async def rebuild(self, owner: str) -> int:
-        """Carry all rows of an owner, and drop what SQLite does not know; return how many the index took."""
-        ids = await self._lane.run(self._store.ids, owner)
-        taken = sum([await self._carry(owner, batch) for batch in _batches(ids)])
-        if taken:
-            index = await self.index(owner)
-            await index.delete(sorted({record.id for record in await index.list()} - set(ids)))
-        return taken
+        """Carry all rows of an owner, and drop what the store does not know; return how many the index took."""
+        async with self._vectors.alone(owner):
+            ids = await self._lane.run(self._store.ids, owner)
+            taken = sum([await self._carry(owner, batch) for batch in _batches(ids)])
+            if taken:
+                index = await self.index(owner)
+                await index.delete(sorted({record.id for record in await index.list()} - set(ids)))
+            return taken
 
     async def near(self, query: NDArray[np.float32], owner: str, tasks: int, floor: float) -> dict[str, float]:
         """Return the similarities of the nearest observations: of so many tasks, or all those above the floor."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +72,7 @@ class StoredObservation:
 
 
 class ObservationService:
-    """One memory for many owners. Writers take turns; a write is acknowledged when SQLite has it.
+    """One memory for many owners. Writers take turns; a write is acknowledged when the store has its row.
 
     Without a `chat` model, outputs are summarised by rules.
     """
@@ -81,7 +80,7 @@ class ObservationService:
     def __init__(
         self,
         *,
-        file: Path,
+        store: ObservationsStore,
         vectors: VectorStore,
         embedder: Embedder,
         chat: ChatModel | None,
@@ -94,7 +93,7 @@ class ObservationService:
         self.config = config
         self._release = release
         self._tombstones = tombstones or NoTombstones()
-        self._store = ObservationsStore(file, model=embedder.model)
+        self._store = store
         self._lane = self._store.lane
         self._vectors = vectors
         self._outbox = Outbox(self._store, vectors)
@@ -105,7 +104,7 @@ class ObservationService:
         self._turn = asyncio.Lock()
 
     async def open(self) -> None:
-        """Bring the vector index up to what SQLite holds."""
+        """Bring the vector index up to what the store holds."""
         async with self._turn:
             await self._outbox.catch_up()
             await self._outbox.mend()
@@ -255,7 +254,7 @@ class ObservationService:
         return await self._lane.run(self._store.owners)
 
     async def reindex(self, owner: str | None = None) -> int:
-        """Make the vector index again from SQLite, for one owner or all; return how many observations it holds."""
+        """Make the vector index again from the store, for one owner or all; return how many observations it holds."""
         async with self._turn:
             owners = [checked_owner(owner)] if owner is not None else await self.owners()
             return sum([await self._outbox.rebuild(one) for one in owners])

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from memstory.models.ollama_address import DEFAULT
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
 from memstory_reference.setting_rules import (
-    FOLDER,
+    ENGINE,
     MODEL_RULES,
-    OWN_ENGINE,
+    PLACE,
     SECRET_RULES,
     SQLITE,
     CheckedSettings,
@@ -24,7 +24,8 @@ from memstory_reference.text.secret_guard import SecretPolicy
 class ObservationsConfig(SecretPolicy, CheckedSettings):
     """`min_sim` is the cosine below which only keywords admit an observation; ratings lie within their two limits.
 
-    `store` is where the vectors are: in a file of our own, or in Chroma; texts and words are always in SQLite.
+    `store` is where the vectors are: in a file of our own, or in Chroma, while texts and words are in SQLite; or in
+    Postgres with all the rest.
     `max_context_characters` is the most that a planner gets at once.
     """
 
@@ -39,7 +40,7 @@ class ObservationsConfig(SecretPolicy, CheckedSettings):
 
 
 ObservationsConfig.rules = {
-    "store": OWN_ENGINE,
+    "store": ENGINE,
     "top_k": count_rule(1_000),
     "min_sim": number_rule(-1, 1, "a number"),
     "rating_min": number_rule(-100, 0, "a number"),
@@ -63,7 +64,7 @@ class ObservationsSettings(ConfiguredSettings):
 
 
 ObservationsSettings.rules = {
-    "path": FOLDER,
+    "path": PLACE,
     **MODEL_RULES,
     **ObservationsConfig.rules,
 }

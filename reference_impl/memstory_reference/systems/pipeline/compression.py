@@ -54,7 +54,6 @@ class Compressor:
         *,
         archive: ArchiveStore,
         lane: SerialThread,
-        writers: asyncio.Lock,
         embedder: Embedder,
         chat: ChatModel | None,
         clock: Clock,
@@ -64,7 +63,6 @@ class Compressor:
     ) -> None:
         self._archive = archive
         self._lane = lane
-        self._writers = writers
         self._embedder = embedder
         self._chat = chat
         self._clock = clock
@@ -125,10 +123,9 @@ class Compressor:
             vectors = await self._embedder.embed([one.summary for one in told], Purpose.DOCUMENT)
             for one, vector in zip(told, vectors, strict=True):
                 insertion = self._insertion(user_id, one, vector)
-                async with self._writers:
-                    # False if a memory was changed or forgotten meanwhile: its old words must not come back.
-                    if await self._lane.run(self._archive.archive, insertion, one.originals):
-                        done.append((one.session, insertion.memory.id))
+                # False if a memory was changed or forgotten meanwhile: its old words must not come back.
+                if await self._lane.run(self._archive.archive, insertion, one.originals):
+                    done.append((one.session, insertion.memory.id))
         if problem is not None:
             raise problem
         return done

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.errors import InputError
+from memstory_reference.setting_rules import SQLITE
 from memstory_reference.system_memory import CorrectingInWords, ForgetResult, check_names
 from memstory_reference.systems.pipeline.chunk import MemoryChunk, RecallResult, Utterance
 from memstory_reference.systems.pipeline.ingest.importing import export_row
@@ -42,12 +43,13 @@ class PipelineMemory(CorrectingInWords):
     counted = ("procedural", "semantic", "episodic", "working", "archived", "replaced")
     search_options = ("session_id", "include_compressed", "rerank")
 
-    def __init__(self, system: PipelineSystem) -> None:
+    def __init__(self, system: PipelineSystem, store_name: str = SQLITE) -> None:
         self._system = system
+        self._store_name = store_name
 
     @property
     def store_name(self) -> str:
-        return "sqlite"
+        return self._store_name
 
     async def close(self) -> None:
         await self._system.close()

@@ -6,10 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
-from pathlib import Path
-
-import numpy as np
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import MemstoryError
@@ -25,7 +23,7 @@ from memstory_reference.input_checks import (
 )
 from memstory_reference.ports import Embedder, NewId, Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import SqlDatabase
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.chunk import (
     ChunkReceipt,
@@ -36,10 +34,16 @@ from memstory_reference.systems.pipeline.chunk import (
     Utterance,
 )
 from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
-from memstory_reference.systems.pipeline.importance import centroid
 from memstory_reference.systems.pipeline.ingest.chunking import Chunk, chunks_of, content_hash
 from memstory_reference.systems.pipeline.ingest.importing import export_row, import_rows
-from memstory_reference.systems.pipeline.ingest.planning import NO_VECTOR, Insertion, Planner, Vector, Write
+from memstory_reference.systems.pipeline.ingest.planning import (
+    NO_VECTOR,
+    Insertion,
+    Planner,
+    UserMemories,
+    Vector,
+    Write,
+)
 from memstory_reference.systems.pipeline.ingest.validation import (
     MAX_IDS,
     MAX_LISTED,
@@ -59,9 +63,8 @@ from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
 from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
-from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
-from memstory_reference.systems.pipeline.stores.tables_store import SCHEMA, SCHEMA_VERSION
-from memstory_reference.systems.pipeline.stores.vectors_store import OF_PREFERENCES, MemoryVectors
+from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore, Plan
+from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 from memstory_reference.text.secret_guard import SecretAction
 from memstory_reference.text.stems import is_about
 from memstory_reference.text.tokens import WORDS, TokenCounter
@@ -89,25 +92,22 @@ class PipelineParts:
 
 
 class PipelineService:
-    """One memory for many users. Writers take turns; a write is acknowledged when SQLite has it."""
+    """One memory for many users. Writers take turns; a write is acknowledged when the database has it."""
 
-    def __init__(self, file: Path, parts: PipelineParts, config: PipelineConfig) -> None:
+    def __init__(self, database: SqlDatabase, parts: PipelineParts, config: PipelineConfig) -> None:
         self._parts = parts
         self.config = self._config = config
-        about = {"schema": SCHEMA_VERSION, "model": parts.embedder.model}
-        self._database = Database(file, schema=SCHEMA, about=about)
+        self._database = database
         self._embedder = CheckedEmbedder(parts.embedder)
-        vectors = MemoryVectors(self._database)
-        self._preferences = MemoryVectors(self._database, OF_PREFERENCES)
+        vectors = MemoryVectors(database, "memories")
+        self._preferences = MemoryVectors(database, "preferences")
         self._vectors = parts.around_vectors(vectors)
-        rows = TableWriter(self._database, vectors, self._preferences)
-        self._store = PipelineStore(self._database, rows, vectors, self._preferences)
-        self._lane = self._database.lane
-        self._writers = asyncio.Lock()
+        rows = TableWriter(database, vectors, self._preferences)
+        self._store = PipelineStore(database, rows)
+        self._lane = database.lane
         self._compressor = Compressor(
-            archive=ArchiveStore(self._database, rows, vectors),
+            archive=ArchiveStore(database, rows),
             lane=self._lane,
-            writers=self._writers,
             embedder=self._embedder,
             chat=parts.chat,
             clock=parts.clock,
@@ -137,12 +137,11 @@ class PipelineService:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        async with self._writers:
-            try:
-                await self._database.aclose()
-            finally:
-                self._parts.tombstones.close()
-                self._parts.release()
+        try:
+            await self._database.aclose()
+        finally:
+            self._parts.tombstones.close()
+            self._parts.release()
 
     async def settle(self) -> None:
         """Return when compression is done."""
@@ -177,10 +176,8 @@ class PipelineService:
         guard = self._parts.tombstones.guard(user, self._config.refusal)
         # What must not be kept is not embedded either: a vector would be sent to a server, and cached.
         vectors, fresh = await self._embed(user, [one for one in chunks if not guard(one.content)])
-        async with self._writers:
-            known = await self._lane.run(
-                self._store.read_for_ingest, user, [one.content_hash for one in chunks], [one.key for one in chunks]
-            )
+
+        def plan(known: UserMemories) -> Plan:
             planner = Planner(
                 user_id=user,
                 now=self._parts.clock.now(),
@@ -190,8 +187,11 @@ class PipelineService:
                 guard=guard,
             )
             pieces = [[one.with_vector(vectors.get(one.content_hash, NO_VECTOR)) for one in row] for row in texts]
-            receipts, writes = await asyncio.to_thread(planner.plan, pieces, known)
-            await self._lane.run(self._store.write, user, writes, fresh, self._config.cached_embeddings)
+            return planner.plan(pieces, known)
+
+        receipts, writes = await self._lane.run(
+            self._store.ingest, user, chunks, plan, fresh, self._config.cached_embeddings
+        )
         self._compress_later(user, writes)
         return receipts
 
@@ -280,23 +280,21 @@ class PipelineService:
                 "Delete the memory, or ingest the text as a new one"
             )
         (vector,) = await self._embedder.embed([content], Purpose.DOCUMENT)
-        async with self._writers:
-            found = await self._lane.run(self._store.get, user, [identifier])
-            if not found:
-                return None
-            identity = content_hash(content)
-            key = None if found[0].key is None else preference_key(content, identity)
-            changed = replace(
-                found[0],
+        identity = content_hash(content)
+
+        def reword(old: MemoryChunk) -> MemoryChunk:
+            key = None if old.key is None else preference_key(content, identity)
+            return replace(
+                old,
                 content=content,
                 updated_at=self._parts.clock.now(),
                 compressed=False,
                 summary_id=None,
                 key=key,
-                replaced_by=found[0].replaced_by if key == found[0].key else None,
+                replaced_by=old.replaced_by if key == old.key else None,
             )
-            await self._lane.run(self._store.change, found[0], changed, identity, vector)
-        return changed
+
+        return await self._lane.run(self._store.change, user, identifier, reword, identity, vector)
 
     async def about(self, things: Sequence[str], user_id: str) -> list[MemoryChunk]:
         """Return memories of all sorts that are about any of these things, newest first."""
@@ -309,17 +307,13 @@ class PipelineService:
         """
         user = checked_owner(user_id, "user_id")
         named = checked_texts(ids, "ids", MAX_IDS, MAX_OWNER_CHARACTERS)
-        async with self._writers:
-            if durable:
-                gone = await self._lane.run(self._store.get, user, named)
-                self._parts.tombstones.bury(user, [one.content for one in gone])
-            return await self._lane.run(self._store.delete, user, named)
+        bury = partial(self._parts.tombstones.bury, user) if durable else None
+        return await self._lane.run(self._store.delete, user, named, bury)
 
     async def forget(self, user_id: str) -> int:
         """Forget a user altogether; return how many memories that were."""
         user = checked_owner(user_id, "user_id")
-        async with self._writers:
-            return await self._lane.run(self._store.forget, user)
+        return await self._lane.run(self._store.forget, user)
 
     async def import_rows(self, rows: Sequence[Mapping[str, Json]], user_id: str) -> list[MemoryChunk]:
         """Write rows as they are, their importance and flags too; a trusted way in, past all weighing.
@@ -336,9 +330,7 @@ class PipelineService:
             embedded = await self._embedder.embed(list(texts.values()), Purpose.DOCUMENT)
             vectors = dict(zip(texts, embedded, strict=True))
         writes = [one.write(vectors.get(one.content_hash), self._parts.embedder) for one in ready]
-        async with self._writers:
-            await self._lane.run(self._store.put, user, writes)
-            return await self._lane.run(self._store.get, user, [one.memory.id for one in ready])
+        return await self._lane.run(self._store.put, user, writes)
 
     async def export_rows(self, user_id: str) -> list[dict[str, Json]]:
         """Return all rows of a user, oldest first, as `import_rows` takes them."""
@@ -354,8 +346,7 @@ class PipelineService:
         broken = await self._lane.run(self._store.broken, user)
         texts = [content for _, _, content in broken]
         vectors = list(await self._embedder.embed(texts, Purpose.DOCUMENT)) if texts else []
-        async with self._writers:
-            await self._lane.run(self._store.mend, user, broken, vectors)
+        await self._lane.run(self._store.mend, user, broken, vectors)
         await self._preferences.rebuild(user)
         return await self._vectors.rebuild(user)
 
@@ -378,13 +369,7 @@ class PipelineService:
 
     async def centroid_drift(self, user_id: str) -> float:
         """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
-        user = checked_owner(user_id, "user_id")
-        async with self._writers:
-            kept = (await self._lane.run(self._store.read_for_ingest, user)).centroid
-            fresh = centroid(await self._lane.run(self._store.vectors, user))
-        if kept is None or fresh is None:
-            return 0.0 if kept is fresh else float("inf")
-        return float(np.abs(kept - fresh).max())
+        return await self._lane.run(self._store.drift, checked_owner(user_id, "user_id"))
 
     async def _embed(self, user: str, chunks: Sequence[Chunk]) -> tuple[dict[str, Vector], dict[str, Vector]]:
         """Return the vector of each hash, and those that had to be computed: each distinct text once, in one call."""

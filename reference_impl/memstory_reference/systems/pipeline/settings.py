@@ -10,9 +10,11 @@ from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
 from memstory_reference.setting_rules import (
-    FOLDER,
     MODEL_RULES,
+    PLACE,
     SECRET_RULES,
+    SQL_ENGINE,
+    SQLITE,
     SWITCH,
     CheckedSettings,
     ConfiguredSettings,
@@ -95,9 +97,10 @@ PipelineConfig.rules = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings(ConfiguredSettings):
-    """Where the memory is stored, its two models and a re-ranker, and all that `PipelineConfig` has."""
+    """Where the memory is stored and by which engine, its models and a re-ranker, and all that `PipelineConfig` has."""
 
     path: str = ".pipeline"
+    store: str = SQLITE
     embedding_model: str = "all-MiniLM-L6-v2"
     chat: str = "offline"
     reranker: str | None = None
@@ -106,7 +109,8 @@ class PipelineSettings(ConfiguredSettings):
 
 
 PipelineSettings.rules = {
-    "path": FOLDER,
+    "path": PLACE,
+    "store": SQL_ENGINE,
     **MODEL_RULES,
     "reranker": null_rule(text_rule("cross-encoder or cross-encoder:MODEL", "cross-encoder")),
     **PipelineConfig.rules,

@@ -31,7 +31,7 @@ def test_a_second_process_on_the_folder_of_any_memory_is_one_line_that_names_pos
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1), typed
         assert "in use by another process" in err
-        assert "layers, turns, topics and manager run as several services on Postgres ('store: postgres'" in err
+        assert "each of the six runs as several services on Postgres ('store: postgres'" in err
     assert first.ask("GET", "/search", query="boat Bergen")["memories"]
 
 
@@ -48,7 +48,7 @@ def stored_ids(server):
     return {one["id"] for one in server.ask("GET", "/memories", limit=500)["memories"]}
 
 
-@pytest.mark.parametrize("system", ["layers", "manager", "topics", "turns"])
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_two_services_on_one_postgres_are_one_memory_and_one_of_them_may_be_killed(
     serve_http, postgres_database, system
 ):

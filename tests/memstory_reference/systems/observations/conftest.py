@@ -10,6 +10,7 @@ import pytest
 
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.observations_store import observations_in_file
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.observations.settings import ObservationsConfig
 
@@ -62,11 +63,11 @@ def run_of():
 def open_words(tmp_path, words):
     """Open a memory on word vectors: `await open_words(…)`; keywords are those of ObservationsConfig."""
 
-    async def opened(store=None, *, chat=None, **config):
+    async def opened(vectors=None, *, chat=None, **config):
         numbers = count()
         service = ObservationService(
-            file=tmp_path / "observations.sqlite3",
-            vectors=store or ExactStore(tmp_path / "vectors.sqlite3", model="words"),
+            store=observations_in_file(tmp_path / "observations.sqlite3", model=words.model),
+            vectors=vectors or ExactStore(tmp_path / "vectors.sqlite3", model="words"),
             embedder=words,
             chat=chat,
             clock=StandingClock(),

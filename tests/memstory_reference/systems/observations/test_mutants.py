@@ -14,6 +14,7 @@ from memstory_reference.systems.observations import (
     ordering,
     quality,
     service,
+    words_store,
 )
 from memstory_reference.systems.observations import memory as interface
 from memstory_reference.systems.observations.observation import Observation
@@ -104,7 +105,7 @@ MUTANTS = [
     (
         "O11: words are the full-text query as they are",
         "cannot be used",
-        (observations_store, "fts_query", lambda _: lambda words: " OR ".join(word.text for word in words)),
+        (words_store, "fts_query", lambda _: lambda words: " OR ".join(word.text for word in words)),
     ),
     (
         "O2: zero is taken for no score",

@@ -9,6 +9,7 @@ from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.observations_store import observations_in_file
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.observations.settings import ObservationsConfig
 
@@ -50,11 +51,11 @@ def embedder():
 
 @pytest.fixture
 def make_service(tmp_path, embedder):
-    def make(store=None, **config):
+    def make(vectors=None, **config):
         numbers = count()
         return ObservationService(
-            file=tmp_path / "observations.sqlite3",
-            vectors=store or ExactStore(model=embedder.model),
+            store=observations_in_file(tmp_path / "observations.sqlite3", model=embedder.model),
+            vectors=vectors or ExactStore(model=embedder.model),
             embedder=embedder,
             chat=None,
             clock=Noon(),

@@ -9,8 +9,10 @@ import pytest
 from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.watched import WatchedEmbedder
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE, SCHEMA, SCHEMA_VERSION
 
 
 @dataclass
@@ -97,8 +99,9 @@ async def make_service(tmp_path, clock):
         names = {"reranker", "detectors", "counter", "around_vectors"}
         parts = {name: given.pop(name) for name in names & given.keys()}
         used = embedder or WatchedEmbedder(HashedVectors(vectors))
+        about = {"schema": SCHEMA_VERSION, "model": used.model}
         service = PipelineService(
-            tmp_path / "pipeline.sqlite3",
+            Database(tmp_path / EMBEDDED_FILE.name, schema=SCHEMA, about=about),
             PipelineParts(
                 embedder=used,
                 clock=clock,

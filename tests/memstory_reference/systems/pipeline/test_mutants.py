@@ -244,7 +244,10 @@ def saying(beginning, instead):
 
 
 def as_a_text(plain):
-    return lambda self, old, *rest: plain(self, replace(old, compression_source=False, summary_id=old.id), *rest)
+    def mutant(self, owner, identifier):
+        return [replace(one, compression_source=False, summary_id=one.id) for one in plain(self, owner, identifier)]
+
+    return mutant
 
 
 def as_before(_plain):
@@ -402,7 +405,7 @@ MUTANTS = [
         "hits count 0",
         (Database, "execute", saying("UPDATE memories SET summary = NULL", NOTHING)),
     ),
-    ("P21: an edited summary lets go of its session", "'compressed' is 0", (PipelineStore, "change", as_a_text)),
+    ("P21: an edited summary lets go of its session", "'compressed' is 0", (PipelineStore, "get", as_a_text)),
     ("P21: a preference keeps its key", "hits count 1", (service, "preference_key", as_before)),
     (
         "P21b: what was replaced is gone",

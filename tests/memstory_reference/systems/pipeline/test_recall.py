@@ -349,3 +349,21 @@ async def test_memories_are_listed_newest_first_and_by_type(make_service, clock)
     assert [one.content for one in await service.memories("ann")] == ["2", "1", "0"]
     assert [one.content for one in await service.memories("ann", limit=2)] == ["2", "1"]
     assert [one.content for one in await service.memories("ann", ["procedural"])] == ["1"]
+
+
+TABLES = ("memories", "preferences", "embeddings", "centroids", "versions")
+
+
+@pytest.mark.parametrize("is_each", [True, False])
+async def test_of_a_user_whose_memories_are_all_forgotten_no_table_has_a_row(make_service, is_each):
+    service = make_service(store_threshold=0)
+    for text in ("We met Ilse in Graz.", "I prefer window seats.", "I prefer aisle seats."):
+        await service.ingest(text, "ann", "s")
+        await service.ingest(text, "bob", "s")
+    if is_each:
+        every = await service.memories("ann", include_replaced=True)
+        await service.delete([one.id for one in every], "ann")
+    else:
+        await service.forget("ann")
+    left = [row["owner"] for table in TABLES for row in service._database.rows(f"SELECT owner FROM {table}")]  # noqa: S608
+    assert set(left) == {"bob"}

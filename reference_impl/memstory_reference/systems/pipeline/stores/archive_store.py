@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import SqlDatabase
 from memstory_reference.systems.pipeline.chunk import MemoryChunk
 from memstory_reference.systems.pipeline.ingest.planning import Insertion
 from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.rows_store import sound_memories
 from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS
-from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 
 class ArchiveStore:
     """Blocking; knows sessions of uncompressed episodic memories."""
 
-    def __init__(self, database: Database, rows: TableWriter, vectors: MemoryVectors) -> None:
+    def __init__(self, database: SqlDatabase, rows: TableWriter) -> None:
         self._db = database
         self._rows = rows
-        self._vectors = vectors
 
     def sessions(self, owner: str) -> list[str]:
         """Return the sessions that have uncompressed episodic memories, the oldest first."""
@@ -41,7 +39,7 @@ class ArchiveStore:
     def archive(self, summary: Insertion, originals: Sequence[tuple[MemoryChunk, str]]) -> bool:
         """Store a summary and flag what it was made of, at once; False if any of that has changed meanwhile."""
         owner = summary.memory.user_id
-        with self._db.transaction():
+        with self._rows.alone(owner):
             for memory, content_hash in originals:
                 same = self._db.execute(
                     "SELECT 1 FROM memories WHERE owner = ? AND id = ? AND hash = ? AND compressed = 0",
@@ -49,8 +47,8 @@ class ArchiveStore:
                 ).fetchone()
                 if same is None:
                     return False
-            self._rows.insert(summary.memory, summary.content_hash, summary.vector)
+            self._rows.insert(owner, [summary])
             flagged = [(summary.memory.id, owner, memory.id) for memory, _ in originals]
             self._db.executemany("UPDATE memories SET compressed = 1, summary = ? WHERE owner = ? AND id = ?", flagged)
-            self._vectors.note_changes(owner, [memory.id for memory, _ in originals])
+            self._rows.memories.note_changes(memory.id for memory, _ in originals)
         return True

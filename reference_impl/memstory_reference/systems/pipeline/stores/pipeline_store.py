@@ -1,20 +1,24 @@
-"""The pipeline's memory in SQLite: the truth of rows, preferences, cached embeddings and centroids.
+"""The pipeline's memory in SQLite or Postgres: the truth of rows, preferences, cached embeddings and centroids.
 
 Each write is one transaction that also moves the centroid, so a process that is killed leaves no half-known memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.database_store import batches_of_values
+from memstory_reference.storage.sql_database import EVERY, SqlDatabase
 from memstory_reference.storage.vector_matrix import products
-from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk
+from memstory_reference.systems.pipeline.chunk import ChunkReceipt, ChunkType, MemoryChunk
+from memstory_reference.systems.pipeline.importance import centroid
+from memstory_reference.systems.pipeline.ingest.chunking import Chunk
 from memstory_reference.systems.pipeline.ingest.planning import (
+    Bump,
     Insertion,
     PreferenceChange,
     UserMemories,
@@ -22,7 +26,7 @@ from memstory_reference.systems.pipeline.ingest.planning import (
     Write,
     twin_of,
 )
-from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
+from memstory_reference.systems.pipeline.stores.changes_store import Broken, TableWriter
 from memstory_reference.systems.pipeline.stores.rows_store import (
     Admission,
     check_dimension,
@@ -34,12 +38,11 @@ from memstory_reference.systems.pipeline.stores.rows_store import (
     vector_of,
 )
 from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS
-from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 TABLES = ((MEMORY_COLUMNS, "memories"), ("*", "preferences"))
 
-Broken = tuple[str, str, str]
-"""Table, id and content of a row whose vector cannot be compared."""
+Plan = tuple[list[list[ChunkReceipt]], list[Write]]
+"""What happens to each chunk of each text, and what is to be written."""
 
 SCANNED_ROWS = 2_000
 """Vectors held at once while rows are compared one by one: 3 MB at 384 numbers."""
@@ -48,13 +51,9 @@ SCANNED_ROWS = 2_000
 class PipelineStore:
     """Blocking; one connection, used by one thread at a time."""
 
-    def __init__(
-        self, database: Database, rows: TableWriter, vectors: MemoryVectors, preferences: MemoryVectors
-    ) -> None:
+    def __init__(self, database: SqlDatabase, rows: TableWriter) -> None:
         self._db = database
         self._rows = rows
-        self._vectors = vectors
-        self._preferences = preferences
 
     def embeddings(self, owner: str, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors that are known of these contents, stored or cached."""
@@ -69,14 +68,16 @@ class PipelineStore:
         return found
 
     def read_for_ingest(self, owner: str, hashes: Sequence[str] = (), keys: Sequence[str] = ()) -> UserMemories:
-        """Return what matters to new texts of these hashes and keys; archived memories are nobody's twin (PF-6)."""
+        """Return what matters to new texts of these hashes and keys; archived memories are nobody's twin (PF-6).
+
+        The caller is alone with the user.
+        """
         known = UserMemories()
         sums = "SELECT total, count FROM centroids WHERE owner = ?"
         held = dimension_of(self._db)
         row = self._db.execute(sums, (owner,)).fetchone()
         if row and total_of(row, held) is None:
-            with self._db.transaction():
-                self._rows.recount(owner)
+            self._rows.recount(owner)
             row = self._db.execute(sums, (owner,)).fetchone()
         if row and (total := total_of(row, held)) is not None:
             known.total, known.count = total, row["count"]
@@ -93,37 +94,54 @@ class PipelineStore:
                 known.preferences[str(memory.key)] = (memory, content_hash)
         return known
 
-    def write(self, owner: str, writes: Iterable[Write], cached: Mapping[str, Vector], keep: int) -> None:
-        """Carry out a plan in one transaction, and cache the vectors that it does not store, the latest `keep`."""
-        with self._db.transaction():
-            unstored = dict(cached)
-            for write in writes:
-                if isinstance(write, Insertion):
-                    self._rows.insert(write.memory, write.content_hash, write.vector)
-                    unstored.pop(write.content_hash, None)
-                elif isinstance(write, PreferenceChange):
-                    self._rows.set(write.memory, write.content_hash, write.vector)
-                    unstored.pop(write.content_hash, None)
-                else:
-                    self._rows.bump(write.memory)
-            if unstored:
-                self._rows.cache(owner, unstored, keep)
+    def ingest(
+        self,
+        owner: str,
+        chunks: Sequence[Chunk],
+        plan: Callable[[UserMemories], Plan],
+        cached: Mapping[str, Vector],
+        keep: int,
+    ) -> Plan:
+        """Plan what becomes of `chunks` and carry it out; cache the vectors that are not stored, the latest `keep`.
 
-    def put(self, owner: str, rows: Sequence[Insertion | PreferenceChange]) -> None:
-        """Write rows as they are; one of an id or key that exists is replaced. Summaries are tied to their sessions.
+        What the plan is made of is still true when it is carried out: a text that two processes take in is one memory.
+        """
+        with self._rows.alone(owner):
+            hashes, keys = [one.content_hash for one in chunks], [one.key for one in chunks]
+            receipts, writes = plan(self.read_for_ingest(owner, hashes, keys))
+            self._write(owner, writes, cached, keep)
+        return receipts, writes
+
+    def _write(self, owner: str, writes: Sequence[Write], cached: Mapping[str, Vector], keep: int) -> None:
+        self._rows.insert(owner, [one for one in writes if isinstance(one, Insertion)])
+        for write in writes:
+            if isinstance(write, PreferenceChange):
+                self._rows.set(write.memory, write.content_hash, write.vector)
+            elif isinstance(write, Bump):
+                self._rows.bump(write.memory)
+        stored = {one.content_hash for one in writes if not isinstance(one, Bump)}
+        unstored = {one: vector for one, vector in cached.items() if one not in stored}
+        if unstored:
+            self._rows.cache(owner, unstored, keep)
+
+    def put(self, owner: str, rows: Sequence[Insertion | PreferenceChange]) -> list[MemoryChunk]:
+        """Write rows as they are; one of an id or key that exists is replaced. Return them as they are stored.
+
+        Summaries are tied to their sessions.
 
         A row that names a summary or a later preference that does not exist is shown as if it named none (PF-8).
         """
-        with self._db.transaction():
+        with self._rows.alone(owner):
             keys = self._keys(owner) | {row.memory.id: row.memory.key for row in rows}
             for row in rows:
                 if isinstance(row, PreferenceChange):
                     is_history = keys.get(row.memory.replaced_by or "") == row.memory.key
                     memory = row.memory if is_history else replace(row.memory, replaced_by=None)
                     self._rows.set(memory, row.content_hash, row.vector)
-                else:
-                    self._rows.remove(owner, row.memory.id)
-                    self._rows.insert(row.memory, row.content_hash, row.vector)
+            by_id = {row.memory.id: row for row in rows if isinstance(row, Insertion)}
+            for one in by_id:
+                self._rows.remove(owner, one)
+            self._rows.insert(owner, list(by_id.values()))
             shown = self._db.execute(
                 "UPDATE memories SET summary = NULL WHERE owner = ? AND summary IS NOT NULL AND NOT EXISTS (SELECT 1 "
                 "FROM memories AS s WHERE s.owner = memories.owner AND s.id = memories.summary AND "
@@ -137,7 +155,8 @@ class PipelineStore:
                 "WHERE owner = ? AND compressed = 1 AND summary IS NULL RETURNING id",
                 (owner,),
             ).fetchall()
-            self._vectors.note_changes(owner, [row["id"] for row in (*shown, *tied)])
+            self._rows.memories.note_changes(row["id"] for row in (*shown, *tied))
+            return self.get(owner, [row.memory.id for row in rows])
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryChunk]:
         """Return the memories that exist, in the order of `ids`."""
@@ -162,7 +181,7 @@ class PipelineStore:
         """Return procedural memories, the newest first."""
         those = "" if include_replaced else "AND replaced_by IS NULL "
         sql = f"SELECT * FROM preferences WHERE owner = ? {those}ORDER BY updated_at DESC, row DESC LIMIT ?"  # noqa: S608
-        return [one for one, _ in sound_memories(self._db, sql, (owner, -1 if limit is None else limit))]
+        return [one for one, _ in sound_memories(self._db, sql, (owner, EVERY if limit is None else limit))]
 
     def admit(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
         """Return, by id, those of these memories that a recall may return."""
@@ -179,10 +198,8 @@ class PipelineStore:
         held = dimension_of(self._db)
         check_dimension(held, vector)
         query = f"SELECT id, vector FROM memories WHERE owner = ? AND length(vector) = ? AND {sql}"  # noqa: S608
-        cursor = self._db.execute(query, (owner, 4 * (held or 0), *parameters))
-        cursor.row_factory = None  # plain tuples: there are many
         best: list[tuple[float, str]] = []
-        while rows := cursor.fetchmany(SCANNED_ROWS):
+        for rows in self._db.batches(query, (owner, 4 * (held or 0), *parameters), SCANNED_ROWS):
             matrix = np.frombuffer(b"".join(blob for _, blob in rows), np.float32).reshape(len(rows), -1)
             usable_rows = np.flatnonzero(np.isfinite(matrix).all(axis=1) & matrix.any(axis=1))
             scores = np.clip(products(matrix[usable_rows], np.asarray(vector, np.float32)), -1.0, 1.0)
@@ -201,39 +218,55 @@ class PipelineStore:
             f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND kind IN ({marks}) "  # noqa: S608
             "ORDER BY created_at DESC, row DESC LIMIT ?"
         )
-        values = (owner, *map(str, kinds), -1 if limit is None else limit)
+        values = (owner, *map(str, kinds), EVERY if limit is None else limit)
         found = [one for one, _ in sound_memories(self._db, sql, values)]
         if ChunkType.PROCEDURAL in kinds:
             found += self.preferences(owner, limit, include_replaced=include_replaced)
             found.sort(key=lambda memory: memory.created_at, reverse=True)
         return found if limit is None else found[:limit]
 
-    def change(self, old: MemoryChunk, new: MemoryChunk, content_hash: str, vector: Vector) -> None:
-        """Replace `old` by `new`; a summary that was made of `old` goes, for it would keep the old words.
+    def change(
+        self,
+        owner: str,
+        identifier: str,
+        reword: Callable[[MemoryChunk], MemoryChunk],
+        content_hash: str,
+        vector: Vector,
+    ) -> MemoryChunk | None:
+        """Reword a memory and return it, None if there is no such one; a summary made of its old words goes.
 
         A summary stays that of its session. A preference that is about something else now has left its old key.
         """
-        with self._db.transaction():
+        with self._rows.alone(owner):
+            found = self.get(owner, [identifier])
+            if not found:
+                return None
+            old, new = found[0], reword(found[0])
             if not old.compression_source:
-                self._rows.release(old.user_id, old.summary_id)
+                self._rows.release(owner, old.summary_id)
             if old.key is not None:
                 if new.key != old.key:
-                    self._rows.unset(old.user_id, old.id)
+                    self._rows.unset(owner, old.id)
                 self._rows.set(new, content_hash, vector)
             else:
-                self._rows.remove(old.user_id, old.id)
-                self._rows.insert(new, content_hash, vector)
+                self._rows.remove(owner, old.id)
+                self._rows.insert(owner, [Insertion(memory=new, content_hash=content_hash, vector=vector)])
+            return new
 
-    def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
+    def delete(
+        self, owner: str, ids: Sequence[str], bury: Callable[[Sequence[str]], object] | None = None
+    ) -> list[str]:
         """Forget memories with their cached embeddings and the summaries made of them; return the ids that existed.
 
-        Damaged ones, which nothing else returns, can be deleted, too.
+        `bury` is called with their texts before. Damaged ones, which nothing else returns, can be deleted, too.
         """
         deleted = []
         summary = (
             "SELECT CASE compression_source WHEN 0 THEN summary ELSE id END FROM memories WHERE owner = ? AND id = ?"
         )
-        with self._db.transaction():
+        with self._rows.alone(owner):
+            if bury is not None:
+                bury([one.content for one in self.get(owner, ids)])
             for one in dict.fromkeys(ids):
                 stands_for = self._db.execute(summary, (owner, one)).fetchone()
                 self._rows.uncache(owner, one)
@@ -251,18 +284,25 @@ class PipelineStore:
 
     def forget(self, owner: str) -> int:
         """Forget a user, with everything that was learnt from the user's texts; return how many memories that were."""
-        with self._db.transaction():
+        with self._rows.alone(owner):
             ids = [row["id"] for row in self._db.execute("SELECT id FROM memories WHERE owner = ?", (owner,))]
             stated = [one.id for one in self.preferences(owner, include_replaced=True)]
             for table in ("memories", "preferences", "embeddings", "centroids"):
                 self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
-            self._vectors.note_changes(owner, ids)
-            self._preferences.note_changes(owner, stated)
+            self._rows.memories.note_changes(ids)
+            self._rows.preferences.note_changes(stated)
         self._db.forget_log()
         return len(ids) + len(stated)
 
-    def vectors(self, owner: str) -> NDArray[np.float32]:
-        """Return every stored vector of a user that can be compared; (n, d), or nothing."""
+    def drift(self, owner: str) -> float:
+        """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
+        with self._rows.alone(owner):
+            kept, fresh = self.read_for_ingest(owner).centroid, centroid(self._vectors(owner))
+        if kept is None or fresh is None:
+            return 0.0 if kept is fresh else float("inf")
+        return float(np.abs(kept - fresh).max())
+
+    def _vectors(self, owner: str) -> NDArray[np.float32]:
         held = dimension_of(self._db)
         rows = self._db.execute("SELECT vector FROM memories WHERE owner = ? ORDER BY row", (owner,))
         return np.array([one for (blob,) in rows if is_countable(one := vector_of(blob), held)], np.float32)
@@ -278,9 +318,9 @@ class PipelineStore:
 
     def mend(self, owner: str, broken: Sequence[Broken], vectors: Sequence[Vector]) -> None:
         """Give rows the vectors that they lack, and count the centroid again."""
-        with self._db.transaction():
-            for (table, identifier, _), vector in zip(broken, vectors, strict=True):
-                self._rows.mend(table, owner, identifier, vector)
+        with self._rows.alone(owner):
+            for row, vector in zip(broken, vectors, strict=True):
+                self._rows.mend(owner, row, vector)
             self._rows.recount(owner)
 
     def overview(self, owner: str, limit: int) -> tuple[list[MemoryChunk], bool, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
@@ -36,8 +35,8 @@ class Admission:
 def sql_condition(admission: Admission, *, is_by_id: bool = False) -> tuple[str, list[object]]:
     """Return the SQL condition on a row of `memories`, and its parameters; `is_by_id` says that ids are named too."""
     marks = ", ".join("?" for _ in admission.kinds)
-    # The plus keeps SQLite from walking through all rows of a type where a few ids are named.
-    kind = "+kind" if is_by_id else "kind"
+    # What is computed keeps SQLite from walking through all rows of a type where a few ids are named.
+    kind = "kind || ''" if is_by_id else "kind"
     # A rounded number stands for what was reached by it: 0.2 typed and 0.2 computed are the same.
     sql = f"{kind} IN ({marks}) AND importance >= ? - 1e-9"
     parameters: list[object] = [*map(str, admission.kinds), admission.least_importance]
@@ -57,18 +56,18 @@ def stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
-def dimension_of(database: Database) -> int | None:
+def dimension_of(database: SqlDatabase) -> int | None:
     """Return how many numbers each vector of the store has; None before the first."""
     row = database.execute("SELECT value FROM about WHERE name = 'dimension'").fetchone()
     if row and not row["value"].isdecimal():
         raise UnavailableError(
-            f"{database.file} is damaged: its vectors have {row['value']!r:.40} numbers; restore a backup, "
+            f"{database.place} is damaged: its vectors have {row['value']!r:.40} numbers; restore a backup, "
             "or use another folder"
         )
     return int(row["value"]) if row else None
 
 
-def total_of(row: sqlite3.Row, held: int | None) -> NDArray[np.float64] | None:
+def total_of(row: SqlRow, held: int | None) -> NDArray[np.float64] | None:
     """Return the sum behind a centroid; None of a damaged one: no sum of so many vectors of length 1 is as long."""
     blob, count = row["total"], row["count"]
     if not isinstance(count, int) or not isinstance(blob, bytes) or len(blob) != 8 * (held or 0):
@@ -111,10 +110,10 @@ def memory_values(memory: MemoryChunk, content_hash: str) -> tuple[object, ...]:
         memory.role,
         memory.source,
         memory.times_seen,
-        memory.compressed,
+        int(memory.compressed),
         memory.summary_id,
         memory.source_session_id,
-        memory.compression_source,
+        int(memory.compression_source),
     )
 
 
@@ -137,7 +136,7 @@ def preference_values(memory: MemoryChunk, content_hash: str) -> tuple[object, .
     )
 
 
-def sound_memories(database: Database, sql: str, values: Sequence[object]) -> Iterator[tuple[MemoryChunk, str]]:
+def sound_memories(database: SqlDatabase, sql: str, values: Sequence[object]) -> Iterator[tuple[MemoryChunk, str]]:
     """Yield the memories in rows of `memories` or `preferences`, each with its hash; damaged ones are left out."""
     for row in database.rows(sql, values):
         try:
@@ -147,7 +146,7 @@ def sound_memories(database: Database, sql: str, values: Sequence[object]) -> It
             database.leave_out(f"memory {row['id']}", damage, advice, (row["owner"], row["id"]))
 
 
-def _verify(row: sqlite3.Row) -> MemoryChunk:
+def _verify(row: SqlRow) -> MemoryChunk:
     if content_hash(row["content"]) != row["hash"]:
         raise ValueError("its text was changed outside memstory")
     if not isinstance(row["importance"], (int, float)) or isinstance(row["session"], bytes):
@@ -155,7 +154,7 @@ def _verify(row: sqlite3.Row) -> MemoryChunk:
     return _preference_of(row) if "key" in row.keys() else _memory_of(row)  # noqa: SIM118  (a row is not a dict)
 
 
-def _memory_of(row: sqlite3.Row) -> MemoryChunk:
+def _memory_of(row: SqlRow) -> MemoryChunk:
     return MemoryChunk(
         memory_type=ChunkType(row["kind"]),
         compressed=bool(row["compressed"]),
@@ -166,11 +165,11 @@ def _memory_of(row: sqlite3.Row) -> MemoryChunk:
     )
 
 
-def _preference_of(row: sqlite3.Row) -> MemoryChunk:
+def _preference_of(row: SqlRow) -> MemoryChunk:
     return MemoryChunk(memory_type=ChunkType.PROCEDURAL, key=row["key"], replaced_by=row["replaced_by"], **_common(row))
 
 
-def _common(row: sqlite3.Row) -> dict[str, Any]:
+def _common(row: SqlRow) -> dict[str, Any]:
     return {
         "id": row["id"],
         "user_id": row["owner"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 
 SCHEMA_VERSION = "2"
@@ -62,9 +63,14 @@ CREATE TABLE IF NOT EXISTS embeddings (
     row INTEGER PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL, UNIQUE (owner, hash)
 );
 CREATE TABLE IF NOT EXISTS centroids (owner TEXT PRIMARY KEY, total BLOB NOT NULL, count INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS versions (
+    owner TEXT NOT NULL, name TEXT NOT NULL, version TEXT NOT NULL, PRIMARY KEY (owner, name)
+);
 """
 
 SCHEMA = f"{_MEMORIES}{_PREFERENCES}{_CACHES}"
+MIGRATIONS = (postgres_tables(SCHEMA),)
+"""What makes the tables in Postgres."""
 
 MEMORY_COLUMNS = (
     "owner, id, kind, content, hash, session, importance, created_at, updated_at, role, source, times_seen, "

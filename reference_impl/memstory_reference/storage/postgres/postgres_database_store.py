@@ -1,0 +1,292 @@
+"""One schema of Postgres for a store of blocking SQL: connection, transactions, and rows as SQLite gives them."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from time import monotonic
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+from psycopg import Connection, Cursor, Error, OperationalError, errors
+from psycopg.abc import Buffer, PQGen
+from psycopg.adapt import Dumper
+from psycopg.pq import Format, TransactionStatus
+from psycopg.types.string import StrDumperUnknown, TextBinaryLoader, TextLoader
+from psycopg.waiting import Ready
+
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import InputError, OtherModelError
+from memstory_reference.storage.lane import SerialThread
+from memstory_reference.storage.postgres.connections_store import (
+    ANSWER_SECONDS,
+    Connections,
+    conninfo,
+    has_input,
+    reason_of,
+)
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.schema_store import MEMORY, open_schema
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_NOTICED_SECONDS = 0.1
+"""How late a server that does not answer may be noticed."""
+
+_SIGN = "\x01"
+_NUL, _SIGN_ITSELF = f"{_SIGN}0", f"{_SIGN}1"
+"""How a NUL, which Postgres takes in no text, is written, and the sign that this is said by."""
+
+_MARK = re.compile(r"'[^']*'|\"[^\"]*\"|[?%]")
+
+
+class NamedRow(tuple[Any, ...]):
+    """A row, whose values answer to their places and to the names of their columns."""
+
+    __slots__ = ()
+    places: ClassVar[Mapping[str, int]] = {}
+
+    def __getitem__(self, place: Any, /) -> Any:
+        if not isinstance(place, str):
+            return super().__getitem__(place)
+        try:
+            return super().__getitem__(self.places[place])
+        except KeyError:
+            raise IndexError("No item with that key") from None
+
+    def keys(self) -> Sequence[str]:
+        return list(self.places)
+
+
+class _PatientConnection(Connection[NamedRow]):
+    """A connection that is given up when the server says nothing for too long."""
+
+    def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
+        return super().wait(_limited(gen), _NOTICED_SECONDS)
+
+
+class _Text(StrDumperUnknown):
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(obj.replace(_SIGN, _SIGN_ITSELF).replace("\0", _NUL))
+
+
+class _Truth(Dumper):
+    format = Format.TEXT
+
+    def dump(self, obj: bool) -> bytes:  # noqa: FBT001  (the base class's)
+        return b"1" if obj else b"0"
+
+
+class _ReadText(TextLoader):
+    def load(self, data: Buffer) -> bytes | str:
+        return _as_given(super().load(data))
+
+
+class _ReadBinaryText(TextBinaryLoader):
+    def load(self, data: Buffer) -> bytes | str:
+        return _as_given(super().load(data))
+
+
+SharedCursor: TypeAlias = Cursor[NamedRow]
+
+
+class PostgresDatabase:
+    """A `SqlDatabase` in a schema that `open_postgres_database` has made; the first call opens the connection.
+
+    A connection that breaks is thrown away: its call fails at once, and the next one opens another. A key that no index
+    of Postgres takes is an InputError.
+    """
+
+    is_shared = True
+
+    def __init__(self, place: PostgresPlace) -> None:
+        self._place = place
+        self._connection: _PatientConnection | None = None
+        self._is_in_transaction = False
+        self._left_out = set[object]()
+        self.lane = SerialThread(self.place, self._translate_errors)
+
+    @property
+    def place(self) -> str:
+        """The schema, without the URL."""
+        return f"the schema {self._place.schema!r}"
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> SharedCursor:
+        """Run one statement, which is fetched whole."""
+        with self._translate_errors():
+            return self._cursor().execute(_marked(sql), parameters)
+
+    def executemany(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        """Run one statement for each row, all or none."""
+        with self._translate_errors():
+            if self._is_in_transaction:
+                self._cursor().executemany(_marked(sql), rows)
+            else:
+                with self._usable().transaction():
+                    self._cursor().executemany(_marked(sql), rows)
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[NamedRow]:
+        """Return all rows of a query."""
+        return self.execute(sql, parameters).fetchall()
+
+    def batches(self, sql: str, parameters: Sequence[object] = (), size: int = 500) -> Iterator[list[NamedRow]]:
+        """Yield what `rows` returns, so many at once."""
+        cursor = self.execute(sql, parameters)
+        while part := cursor.fetchmany(size):
+            yield part
+
+    @contextmanager
+    def transaction(self, owner: str | None = None) -> Iterator[None]:
+        """All or nothing; nobody else is in a transaction of this owner meanwhile, in any process."""
+        with self._translate_errors():
+            connection = self._usable()
+            with connection.transaction():
+                if owner is not None:
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._place.lock_of(owner),))
+                self._is_in_transaction = True
+                try:
+                    yield
+                finally:
+                    self._is_in_transaction = False
+                if connection.info.transaction_status is not TransactionStatus.INTRANS:
+                    # Who passed over an error must not believe that anything was written.
+                    raise OperationalError("a statement of the transaction had failed")
+
+    def count_lost(self, *_: str) -> int:
+        """Return 0: what is damaged the server says itself."""
+        return 0
+
+    def leave_out(self, row: str, why: object, advice: str, key: object = None) -> None:
+        """Say once of a damaged row that no read gives it."""
+        key = row if key is None else key
+        if key not in self._left_out:
+            self._left_out.add(key)
+            LOG.error("%s: %s is damaged and left out: %s. %s", self.place, row, why, advice)
+
+    def forget_log(self) -> None:
+        """Do nothing: the log is in the hands of who runs the server."""
+
+    def close(self) -> None:
+        """Let go of the server; closing twice is harmless."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def aclose(self) -> None:
+        """Let go of the server once all that waits in the lane is done; closing twice is harmless."""
+        await self.lane.close(self.close)
+
+    def _cursor(self) -> SharedCursor:
+        # In binary: as text, bytes take twice as long.
+        return self._usable().cursor(binary=True)
+
+    def _usable(self) -> _PatientConnection:
+        connection = self._connection
+        if self._is_in_transaction:
+            if connection is None:
+                # Another one would write a part of what is whole or nothing.
+                raise OperationalError("the connection ended within a transaction")
+            return connection
+        # Nobody has asked it anything: if there is something to read, it is the server's farewell.
+        if connection is None or connection.closed or has_input(connection):
+            self.close()
+            connection = self._connection = _PatientConnection.connect(
+                conninfo(self._place), autocommit=True, row_factory=_named_rows
+            )
+            _adapt(connection)
+        return connection
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except errors.ProgramLimitExceeded as error:
+            raise InputError("Postgres takes no id or key of so many bytes: at most 2,000 with its owner") from error
+        except OperationalError as error:
+            # Nobody knows its state.
+            self.close()
+            raise UnavailableError(f"Postgres does not answer: {reason_of(error)}") from error
+        except Error as error:
+            raise UnavailableError(
+                f"{self.place} cannot be used: {reason_of(error)}. Restore a backup, or use another schema"
+            ) from error
+
+
+async def open_postgres_database(
+    place: PostgresPlace, migrations: Sequence[str], *, memory: str, model: str
+) -> PostgresDatabase:
+    """Open the database in `place`, whose schema is made by `migrations` or brought up to date.
+
+    `memory` is what the schema is of, and `model` whose vectors are in it.
+
+    Raises:
+        SetupError: the server refuses the URL's user or database.
+        OtherModelError, StoreConflictError: its vectors are of another model, or something else made it.
+        UnavailableError: nobody answers.
+    """
+    connections = Connections(place, size=1)
+    try:
+        about = await open_schema(connections, place, migrations, {MEMORY: memory, "model": model})
+    finally:
+        await connections.close()
+    if about["model"] != model:
+        raise OtherModelError(
+            f"the schema {place.schema!r} was made with the model {about['model']!r}, not {model!r}: use that model, "
+            "or another schema",
+            about["model"],
+        )
+    return PostgresDatabase(place)
+
+
+@lru_cache(maxsize=1_000)
+def _marked(sql: str) -> bytes:
+    """Return a statement with the marks of Postgres' driver; what is in quotes stays.
+
+    >>> _marked("SELECT '?', 5 % ? FROM t")
+    b"SELECT '?', 5 %% %s FROM t"
+    """
+    return _MARK.sub(_mark, sql).encode()
+
+
+def _mark(found: re.Match[str]) -> str:
+    return "%s" if found[0] == "?" else found[0].replace("%", "%%")
+
+
+def _named_rows(cursor: Any) -> Callable[[Sequence[Any]], NamedRow]:
+    columns = cursor.description or ()
+    return type("Row", (NamedRow,), {"__slots__": (), "places": {one.name: at for at, one in enumerate(columns)}})
+
+
+def _as_given(text: bytes | str) -> bytes | str:
+    if not isinstance(text, str) or _SIGN not in text:
+        return text
+    return text.replace(_NUL, "\0").replace(_SIGN_ITSELF, _SIGN)
+
+
+def _adapt(connection: _PatientConnection) -> None:
+    """Let a connection take and give values as SQLite does."""
+    number = connection.adapters.types["int8"].oid
+    connection.adapters.register_dumper(str, _Text)
+    connection.adapters.register_dumper(bool, type("Truth", (_Truth,), {"oid": number}))
+    connection.adapters.register_loader("text", _ReadText)
+    connection.adapters.register_loader("text", _ReadBinaryText)
+
+
+def _limited(work: PQGen[T]) -> PQGen[T]:
+    """Do the work of a connection; OperationalError where it waits too long for what the server says."""
+    try:
+        wanted, last = next(work), monotonic()
+        while True:
+            ready = yield wanted
+            now = monotonic()
+            if ready != Ready.NONE:
+                last = now
+            elif now - last > ANSWER_SECONDS:
+                raise OperationalError(f"nothing was heard for {ANSWER_SECONDS:g} seconds")
+            wanted = work.send(ready)
+    except StopIteration as done:
+        result: T = done.value
+        return result

@@ -1,0 +1,52 @@
+"""Tables that are declared for SQLite, as Postgres has them: each with an owner is divided by hash of the owner."""
+
+from __future__ import annotations
+
+import re
+
+PARTITIONS = 16
+"""Parts of a table by hash of the owner. More cost every new schema: 64 take a second to make."""
+
+_NUMBER = "bigint NOT NULL DEFAULT nextval('row_numbers')"
+# Names sort by their bytes, as in SQLite. A number that tells rows apart is drawn for all tables, for parts have no
+# identity of their own.
+_TYPES = {
+    "INTEGER PRIMARY KEY AUTOINCREMENT": _NUMBER,
+    "INTEGER PRIMARY KEY": _NUMBER,
+    "INTEGER": "bigint",
+    "REAL": "double precision",
+    "BLOB": "bytea",
+    "TEXT": 'text COLLATE "C"',
+}
+_TYPE = re.compile(rf"\b({'|'.join(_TYPES)})\b")
+_TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+) (.*)", re.DOTALL)
+_NUMBERED = re.compile(r"(\w+) INTEGER PRIMARY KEY")
+_OWNER = re.compile(r"\bowner\s+TEXT\b")
+
+
+def postgres_tables(declared: str) -> str:
+    """Return what makes the tables and indexes of `declared`; a key of a table with an owner begins with the owner.
+
+    >>> print(postgres_tables("CREATE TABLE IF NOT EXISTS notes (text TEXT, weight REAL);"))
+    CREATE SEQUENCE row_numbers;
+    CREATE TABLE IF NOT EXISTS notes (text text COLLATE "C", weight double precision);
+    """
+    statements = (one.strip() for one in declared.split(";"))
+    return "\n".join(["CREATE SEQUENCE row_numbers;", *map(_statement, filter(None, statements))])
+
+
+def parts_of(table: str) -> str:
+    """Return the SQL that makes the parts of a table that is partitioned by hash."""
+    return "".join(
+        f"CREATE TABLE {table}_{part} PARTITION OF {table} FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part});"
+        for part in range(PARTITIONS)
+    )
+
+
+def _statement(declared: str) -> str:
+    written = _TYPE.sub(lambda found: _TYPES[found[0]], declared)
+    table, numbered = _TABLE.fullmatch(declared), _NUMBERED.search(declared)
+    if table is None or not _OWNER.search(declared):
+        return f"{written};"
+    key = f"ALTER TABLE {table[1]} ADD PRIMARY KEY (owner, {numbered[1]});" if numbered else ""
+    return f"{written} PARTITION BY HASH (owner);\n{parts_of(table[1])}{key}"
