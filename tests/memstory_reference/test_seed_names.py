@@ -118,11 +118,11 @@ aput_batch | .stores.store:MemoryStore.aput_batch
 asearch_similar | .stores.store:MemoryStore.asearch_similar
 alatest | .stores.store:MemoryStore.alatest
 OpenCouchMemoryStore | .stores.sqlite_store:SqliteStore | OpenCouch is the product of the description, not ours
-WorkingMemoryEntry | .records.entries:WorkingMemoryEntry
-SemanticWorkingMemoryEntry | .records.entries:SemanticWorkingMemoryEntry
-format_working_memory_entries | .records.entries:format_working_memory_entries
-working_memory | .records.entries:WORKING_MEMORY | the key of a state, as a constant
-_merge_dicts | .sessions.diagnostics:merge_dicts | public: more than one module calls it
+WorkingMemoryEntry | .records.record:WorkingMemoryEntry
+SemanticWorkingMemoryEntry | .records.record:SemanticWorkingMemoryEntry
+format_working_memory_entries | .records.record:format_working_memory_entries
+working_memory | .records.record:WORKING_MEMORY | the key of a state, as a constant
+_merge_dicts | .sessions.background:merge_dicts | public: more than one module calls it
 load_memory_for_turn | .service:LayersService.load_memory_for_turn
 SessionMemoryBuffer | .records.candidates:SessionMemoryBuffer
 MemoryMode | .settings:MemoryMode
@@ -130,16 +130,16 @@ MemoryMode.INCOGNITO | .settings:MemoryMode.INCOGNITO
 MemoryMode.LOCAL | .settings:MemoryMode.LOCAL
 MemoryMode.SYNCED | .settings:MemoryMode.SYNCED
 EmbeddingProvider | ports:Embedder | one embedder for all memories
-NullEmbeddingProvider | .recall.embeddings:Embeddings | CF-5: without an embedder there is no vector at all
+NullEmbeddingProvider | .recall.retrieval:Embeddings | CF-5: without an embedder there is no vector at all
 resolve_owner_id | .identity:resolve_owner_id
 hash_session_id | .identity:hash_session_id
 iso_now | .identity:iso_now
 ProceduralProfile | .settings:LayersConfig.rule_cap | rules are rows like any other, capped as they are written
-CrisisLogRecord | .audit.crisis_log:CrisisLogRecord
+CrisisLogRecord | .audit.log_entries:CrisisLogRecord
 CrisisLogBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
-FeedbackLabel | .sessions.session_feedback:FeedbackLabel
-FeedbackSource | .sessions.session_feedback:FeedbackSource
-SessionFeedbackRecord | .sessions.session_feedback:SessionFeedbackRecord
+FeedbackLabel | .audit.log_entries:FeedbackLabel
+FeedbackSource | .audit.log_entries:FeedbackSource
+SessionFeedbackRecord | .audit.log_entries:SessionFeedbackRecord
 SessionFeedbackBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
 /api/memory/status | endpoint GET
 /end | .service:LayersService.end_session | `/end` in the chat, POST /api/memory/end over HTTP

@@ -21,15 +21,13 @@ from memstory.contract.target import (
 )
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.system_memory import CorrectingInWords, read_rows
-from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
-from memstory_reference.systems.layers.forgetting import with_replaced
+from memstory_reference.systems.layers.audit.log_entries import CrisisLogRecord, SessionFeedbackRecord
+from memstory_reference.systems.layers.forgetting import ForgetWish, with_replaced
 from memstory_reference.systems.layers.identity import resolve_owner_id
-from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
 from memstory_reference.systems.layers.recall.prompting import memory_block
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
 from memstory_reference.systems.layers.sessions.session_end import EndReason, end_data, parse_reason
-from memstory_reference.systems.layers.sessions.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.values import (
     buffer_view,
     content_of_item,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 
 from memstory.contract.target import Scope, Turn
 from memstory.contract.values import Tree
@@ -11,8 +11,8 @@ from memstory_reference.bus.calls import Act, Caller, CallServer, PartMissingErr
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId
 from memstory_reference.system_memory import SystemMemory
+from memstory_reference.systems.layers.forgetting import ForgetWish
 from memstory_reference.systems.layers.identity import SESSION, USER
-from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
 from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
 from memstory_reference.systems.layers.sessions.session_end import EndReason, end_data, parse_reason
 from memstory_reference.systems.layers.values import status_line
@@ -62,35 +62,39 @@ class LayersPart:
         said = args.get("said")
         if not isinstance(said, str):
             raise InputError(f"said must be text, not {type(said).__name__}")
-        answer = await (await self._talk(args, owner)).turn(said)
-        return asdict(replace(answer, process="" if self._server is None else self._server.process))
+        answer = await self._service.turn(said, await self._who(args, owner))
+        process = "" if self._server is None else self._server.process
+        trouble = dict(answer.diagnostics)
+        return asdict(LayersAnswer(answer=answer.answer, context=answer.context, trouble=trouble, process=process))
 
     async def _end(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        return await (await self._talk(args, owner)).end(str(args.get("reason")))
+        reason = parse_reason(str(args.get("reason")))
+        return end_data(await self._service.end_session(await self._who(args, owner), reason))
 
     async def _status(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        return await (await self._talk(args, owner)).status()
+        return await self._service.status((await self._who(args, owner)).owner)
 
     async def _forget(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        return await (await self._talk(args, owner)).forget(str(args.get("what")))
+        wish = ForgetWish(what=str(args.get("what")))
+        return await self._service.answer_wish((await self._who(args, owner)).owner, wish)
 
     async def _recall(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        await (await self._talk(args, owner)).recall(on=args.get("on") is True)
+        await self._service.set_recall((await self._who(args, owner)).owner, on=args.get("on") is True)
         return None
 
     async def _feedback(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        await (await self._talk(args, owner)).feedback(str(args.get("label")), str(args.get("comment", "")))
+        who, comment = await self._who(args, owner), str(args.get("comment", ""))
+        await self._service.give_feedback(who, str(args.get("label")), comment=comment)
         return None
 
     async def _settle(self, _: Mapping[str, Tree], __: str) -> Tree:
         await self._service.settle()
         return None
 
-    async def _talk(self, args: Mapping[str, Tree], owner: str) -> LocalLayers:
+    async def _who(self, args: Mapping[str, Tree], owner: str) -> OwnerSession:
         user_id, thread_id = _of_owner(owner)
         session = args.get("session_id", thread_id)
-        who = await self._service.who(user_id, thread_id if user_id is None else session)
-        return LocalLayers(service=self._service, who=who)
+        return await self._service.who(user_id, thread_id if user_id is None else session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,33 +105,6 @@ class LayersAnswer:
     context: str = ""
     trouble: Mapping[str, Tree] = field(default_factory=dict)
     process: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalLayers:
-    """The conversation in this process."""
-
-    service: LayersService
-    who: OwnerSession
-
-    async def turn(self, said: str) -> LayersAnswer:
-        answer = await self.service.turn(said, self.who)
-        return LayersAnswer(answer=answer.answer, context=answer.context, trouble=dict(answer.diagnostics))
-
-    async def end(self, reason: str) -> Mapping[str, Tree]:
-        return end_data(await self.service.end_session(self.who, parse_reason(reason)))
-
-    async def status(self) -> Mapping[str, Tree]:
-        return await self.service.status(self.who.owner)
-
-    async def forget(self, what: str) -> str:
-        return await self.service.answer_wish(self.who.owner, ForgetWish(what=what))
-
-    async def recall(self, *, on: bool) -> None:
-        await self.service.set_recall(self.who.owner, on=on)
-
-    async def feedback(self, label: str, comment: str) -> None:
-        await self.service.give_feedback(self.who, label, "text", comment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

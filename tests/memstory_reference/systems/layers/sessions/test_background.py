@@ -10,13 +10,12 @@ import pytest
 from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.audit.crisis_log import CRISES
+from memstory_reference.systems.layers.audit.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.layers.service import LayersService
-from memstory_reference.systems.layers.sessions.idle import IdleWatch
-from memstory_reference.systems.layers.sessions.session_feedback import FEEDBACK
+from memstory_reference.systems.layers.sessions.background import IdleWatch
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
