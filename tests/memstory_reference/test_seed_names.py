@@ -23,7 +23,7 @@ from memstory_reference.commands.memory_web import MemoryWeb
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.systems.topics.toolset.topic_tools import topic_tools
+from memstory_reference.systems.topics.tools import topic_tools
 
 TOPICS = """
 MemoryService | .memory_service:MemoryService
@@ -36,14 +36,14 @@ GeneratorAgent | tooling.agent:GeneratorAgent
 _handle_query(query) | tooling.agent:GeneratorAgent.ask | public: programs ask too
 _make_envelope | ports:Envelope | a value, which needs no maker
 MemoryAgent.run | .memory_agent:MemoryAgent.start | asynchronous, and no thread: it returns when it hears
-MemoryRecallTool | .toolset.tool_schemas:MEMORY_RECALL | a tool is a schema and a function, not a class
-MemorySaveTool | .toolset.tool_schemas:MEMORY_SAVE | a tool is a schema and a function, not a class
-memory_recall(topic, query) | .toolset.tool_schemas:MEMORY_RECALL
-memory_save(topic, content) | .toolset.tool_schemas:MEMORY_SAVE
-save_topic(topic, content) | .toolset.tool_schemas:SAVE_TOPIC
-recall_topic(topic) | .toolset.tool_schemas:RECALL_TOPIC
-save_memory(content) | .toolset.tool_schemas:SAVE_MEMORY
-search_memory(query) | .toolset.tool_schemas:SEARCH_MEMORY
+MemoryRecallTool | .tools:MEMORY_RECALL | a tool is a schema and a function, not a class
+MemorySaveTool | .tools:MEMORY_SAVE | a tool is a schema and a function, not a class
+memory_recall(topic, query) | .tools:MEMORY_RECALL
+memory_save(topic, content) | .tools:MEMORY_SAVE
+save_topic(topic, content) | .tools:SAVE_TOPIC
+recall_topic(topic) | .tools:RECALL_TOPIC
+save_memory(content) | .tools:SAVE_MEMORY
+search_memory(query) | .tools:SEARCH_MEMORY
 recall_memory | alias memory_recall | LF-2: prose for memory_recall, accepted in the pair alone
 save_memory | alias memory_save | LF-2: prose for memory_save, accepted in the pair alone
 tool.request.memory_recall | subject

@@ -11,8 +11,7 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.desk import row_named
 from memstory_reference.commands.memory import job_arguments
 from memstory_reference.commands.memory_rows import Row, is_named, row_name, row_of, row_table
-from memstory_reference.commands.speech import Speech
-from memstory_reference.commands.terminal_text import json_text
+from memstory_reference.commands.terminal import Speech, json_text
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.system_memory import ForgettingInWords, SystemMemory
 

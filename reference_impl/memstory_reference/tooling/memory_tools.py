@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from memstory.contract.target import Hit, Item, Memory, Query, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
@@ -13,13 +14,52 @@ from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.values import ToolCall
 from memstory.models.conversation import NO_ANSWER, converse
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_memory
+from memstory_reference.input_checks import DEFAULT_LIMITS, checked_memory
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memories.forgetting import states
-from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memories.memory import MemoryType, states
 from memstory_reference.systems.manager.memory_tools import FORGET, SPECS, Forget, ManagerTools
-from memstory_reference.systems.manager.window import ASSISTANT, USER, ContextWindow, WindowEntry
 from memstory_reference.text.asking import tells_nothing
+
+USER, ASSISTANT = "user", "assistant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowEntry:
+    """One message of a conversation."""
+
+    role: str
+    content: str
+    timestamp: datetime
+
+
+class ContextWindow:
+    """At most `turns` turns of at most `characters` together, beginning with what the user said."""
+
+    def __init__(self, turns: int, characters: int = DEFAULT_LIMITS.max_window_characters) -> None:
+        self._turns = turns
+        self._characters = characters
+        self._entries: tuple[WindowEntry, ...] = ()
+
+    def add(self, entry: WindowEntry) -> None:
+        """Append an entry; the oldest go, and an answer whose question went goes with it."""
+        kept = (*self._entries, entry)[-2 * self._turns :] if self._turns else ()
+        while kept and (kept[0].role != USER or sum(len(one.content) for one in kept) > self._characters):
+            kept = kept[1:]
+        self._entries = kept
+
+    @property
+    def entries(self) -> Sequence[WindowEntry]:
+        """The entries, oldest first; nothing that is done to them changes the window."""
+        return self._entries
+
+    def restore(self, entries: Sequence[WindowEntry]) -> None:
+        """Go back to an earlier state: a turn that failed leaves no question without its answer."""
+        self._entries = tuple(entries)
+
+    def clear(self) -> None:
+        """Forget all turns: a new session."""
+        self._entries = ()
+
 
 LOG = logging.getLogger(__name__)
 SYSTEM_PROMPT = """\

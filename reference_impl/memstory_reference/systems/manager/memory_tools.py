@@ -10,8 +10,7 @@ from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool
 
 _TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
 

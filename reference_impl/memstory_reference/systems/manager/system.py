@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
+from memstory.contract.clock import Clock
 from memstory.contract.values import Json, ToolCall, ToolSchema
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.ports import SystemPorts
+from memstory_reference.storage.recurring import Recurring
 from memstory_reference.storage.tombstones import Tombstones
-from memstory_reference.systems.manager.housekeeping import Housekeeping
-from memstory_reference.systems.manager.loop import ManagerAgent, ManagerAnswer
+from memstory_reference.systems.manager.loop import ManagerAgent, ManagerAnswer, WindowEntry
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
-from memstory_reference.systems.manager.memories.forgetting import statements
-from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
+from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, statements
 from memstory_reference.systems.manager.memory_tools import SPECS, ManagerTools
-from memstory_reference.systems.manager.window import WindowEntry
+
+LOG = logging.getLogger(__name__)
+KEPT_EVENTS = 100
+
+
+class Housekeeping:
+    """Runs `cleanup_expired` in the background; `events` are the runs that removed something."""
+
+    def __init__(self, manager: MemoryManager, clock: Clock) -> None:
+        self._manager = manager
+        self._clock = clock
+        self._recurring = Recurring("memory_cleanup", self.clean_up, clock)
+        self.stop, self.settle = self._recurring.stop, self._recurring.settle
+        self.runs = 0
+        self.events: deque[dict[str, str | int]] = deque(maxlen=KEPT_EVENTS)
+
+    async def start(self) -> None:
+        """Clean up now, and from now on every interval."""
+        await self.clean_up()
+        await self._recurring.start(timedelta(seconds=self._manager.config.cleanup_interval_seconds))
+
+    async def clean_up(self) -> int:
+        """Clean up once and tell of it, if anything was removed."""
+        deleted = await self._manager.cleanup_expired()
+        self.runs += 1
+        if deleted:
+            LOG.info("memory_cleanup deleted=%d", deleted)
+            self.events.append({"event": "memory_cleanup", "deleted": deleted, "at": self._clock.now().isoformat()})
+        return deleted
+
 
 KEPT_CONVERSATIONS = 1_000
 

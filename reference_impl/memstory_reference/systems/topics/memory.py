@@ -15,8 +15,8 @@ from memstory_reference.setting_rules import SQLITE
 from memstory_reference.system_memory import CorrectingInWords, ForgetResult, engine_name, read_rows
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.systems.topics.system import TopicsSystem
-from memstory_reference.systems.topics.toolset.result_texts import engrams_text
 from memstory_reference.systems.topics.values import (
     EPISODIC,
     TOPIC,

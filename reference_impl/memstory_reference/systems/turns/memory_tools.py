@@ -10,8 +10,7 @@ from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, NewTurn, Turn, moment_of
 from memstory_reference.text.keywords import plain_words
-from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool
 
 EVERYTHING, LISTED = "*", 50
 LEAST_WORDS = 3

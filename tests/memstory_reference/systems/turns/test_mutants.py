@@ -7,7 +7,7 @@ import pytest
 
 from memstory_reference.adapters.offline_chat import model
 from memstory_reference.errors import InputError
-from memstory_reference.systems.turns import context_block, loop, memory_tools, service, turn
+from memstory_reference.systems.turns import loop, memory_tools, service, turn
 from memstory_reference.systems.turns import memory as interface
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking import scoring, spans
@@ -111,8 +111,8 @@ MUTANTS = [
     ("T41: any date will do", "was not refused", (turn, "moment_of", any_date)),
     ("T41: what is known beside the text is lost", "'speaker'", (service, "checked_turn", without_the_metadata)),
     ("T42: a key names as many turns as it likes", "outcomes", (SqliteTurns, "by_keys", {})),
-    ("T43: remembered text is put in as it is", "text", (context_block, "as_data", lambda _: lambda text: text)),
-    ("T43: as much as there is", "tokens", (context_block, "count_tokens", 0)),
+    ("T43: remembered text is put in as it is", "text", (service, "as_data", lambda _: lambda text: text)),
+    ("T43: as much as there is", "tokens", (service, "count_tokens", 0)),
     ("T44: nothing is forgotten", "'success'", (TurnsService, "delete", [])),
     ("T45: a file is not read", "'imported'", (interface, "read_jsonl", [])),
     ("T47: a session is everything", "hits",
