@@ -74,6 +74,23 @@ class ChangeTool(ToolSchema):
     """A tool that replaces an earlier value, or deletes it for good; the same call again changes no more."""
 
 
+def parameters(*required: str, **arguments: str | Mapping[str, Tree]) -> Mapping[str, Tree]:
+    """Return the JSON Schema of a tool's arguments; one that is given by its description alone is a text.
+
+    >>> parameters("id", id="Its id")["properties"]
+    {'id': {'type': 'string', 'description': 'Its id'}}
+    """
+    known = {
+        name: {"type": "string", "description": one} if isinstance(one, str) else one for name, one in arguments.items()
+    }
+    return {"type": "object", "properties": known, **({"required": [*required]} if required else {})}
+
+
+def has_succeeded(call: ToolCall, tool: ToolSchema) -> bool:
+    """Say whether a call was one of this tool, and did what it is for."""
+    return call.name == tool.name and isinstance(call.result, Mapping) and call.result.get("success") is True
+
+
 Act: TypeAlias = Callable[[Mapping[str, Tree]], Awaitable[Tree]]
 
 

@@ -27,7 +27,7 @@ from memstory_reference.systems.topics.result_texts import (
 )
 from memstory_reference.systems.topics.topic_keys import topic_key
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, ReadTool
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, ReadTool, parameters
 from memstory_reference.tooling.tools import Tool, ToolCaller
 
 RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
@@ -37,12 +37,6 @@ SAVING_TOOLS = frozenset({"memory_save", "save_topic"})
 """Tools that store a standing fact."""
 
 _TOPIC = "Topic key (e.g. 'user.name', 'project.deadline')."
-
-
-def _text_parameters(required: tuple[str, ...] = (), **descriptions: str) -> dict[str, Json]:
-    properties = {name: {"type": "string", "description": text} for name, text in descriptions.items()}
-    parameters: dict[str, Json] = {"type": "object", "properties": properties}
-    return {**parameters, "required": list(required)} if required else parameters
 
 
 MEMORY_RECALL = ReadTool(
@@ -55,7 +49,7 @@ MEMORY_RECALL = ReadTool(
         "Use topic lookup when you know the key; use query search when looking for prior conversation context."
     ),
     # One of the two is required; JSON Schema says so badly, so it is checked when the tool is called.
-    parameters=_text_parameters(
+    parameters=parameters(
         topic="Topic key for exact lookup (e.g. 'user.name', 'project.deadline').",
         query="Free-text query for similarity search over past Q&A history.",
     ),
@@ -70,14 +64,15 @@ MEMORY_SAVE = ChangeTool(
         "Example: memory_save(topic='user.name', content='Richard'). "
         "Overwrites any previous value for the same topic key."
     ),
-    parameters=_text_parameters(("topic", "content"), topic=_TOPIC, content="The value to store."),
+    parameters=parameters("topic", "content", topic=_TOPIC, content="The value to store."),
 )
 
 SAVE_TOPIC = ChangeTool(
     name="save_topic",
     description="User asks to remember a preference, rule, or fact permanently across sessions",
-    parameters=_text_parameters(
-        ("topic", "content"),
+    parameters=parameters(
+        "topic",
+        "content",
         topic=(
             "Topic key with a prefix: user.* for preferences and personal facts, project.* for decisions and "
             "deadlines, constraint.* for things to avoid or enforce (e.g. 'user.name')."
@@ -89,19 +84,19 @@ SAVE_TOPIC = ChangeTool(
 RECALL_TOPIC = ReadTool(
     name="recall_topic",
     description="Look up a specific standing fact by key the agent knows or can infer",
-    parameters=_text_parameters(("topic",), topic=_TOPIC),
+    parameters=parameters("topic", topic=_TOPIC),
 )
 
 SAVE_MEMORY = AddTool(
     name="save_memory",
     description="Explicitly note something important mid-conversation (agent-initiated)",
-    parameters=_text_parameters(("content",), content="What to note, in a sentence that stands on its own."),
+    parameters=parameters("content", content="What to note, in a sentence that stands on its own."),
 )
 
 SEARCH_MEMORY = ReadTool(
     name="search_memory",
     description="Recall something from past sessions when no exact key is known — search by meaning",
-    parameters=_text_parameters(("query",), query="What to look for, in words that the memory may have used."),
+    parameters=parameters("query", query="What to look for, in words that the memory may have used."),
 )
 
 LIST_MEMORIES = ReadTool(
@@ -110,7 +105,7 @@ LIST_MEMORIES = ReadTool(
         "List everything that is remembered about the user, newest first, each with its id: standing facts, then past "
         "turns. Use it when the user asks what you know about them, and to find the ids of what is to be forgotten."
     ),
-    parameters=_text_parameters(),
+    parameters=parameters(),
 )
 
 FORGET_MEMORY = ChangeTool(
@@ -119,20 +114,18 @@ FORGET_MEMORY = ChangeTool(
         "Forget something because the user asks for it, with every past turn that says it. Give the topic key of a "
         "standing fact, or the id of a memory as list_memories shows it. It cannot be undone."
     ),
-    parameters=_text_parameters(topic=_TOPIC, id="The id of a memory."),
+    parameters=parameters(topic=_TOPIC, id="The id of a memory."),
 )
 
 RATE_MEMORY = ChangeTool(
     name="rate_memory",
     description="Note how useful a past turn was, because the user said so: better ones are found first from then on",
-    parameters={
-        "type": "object",
-        "properties": {
-            "id": {"type": "string", "description": "The id of a past turn, as list_memories shows it."},
-            "value": {"type": "number", "description": "From -1, misleading, to 1, very useful."},
-        },
-        "required": ["id", "value"],
-    },
+    parameters=parameters(
+        "id",
+        "value",
+        id="The id of a past turn, as list_memories shows it.",
+        value={"type": "number", "description": "From -1, misleading, to 1, very useful."},
+    ),
 )
 
 

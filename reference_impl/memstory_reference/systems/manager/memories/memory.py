@@ -1,4 +1,4 @@
-"""A memory of one of three types, the one rule by which it expires, and which turns repeat it (M-02 to M-05, MF-2, MF-3)."""
+"""A memory of one of three types, by which it expires, and which turns repeat it (M-02 to M-05, MF-2, MF-3)."""
 
 from __future__ import annotations
 

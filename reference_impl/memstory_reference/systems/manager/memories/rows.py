@@ -1,4 +1,4 @@
-"""Memories as rows: how they are written and read, which facts are the same, when a row may expire (MF-3, MF-5, MF-20)."""
+"""Memories as rows: how they are written and read, which facts are the same, when one may expire (MF-3, MF-20)."""
 
 from __future__ import annotations
 
