@@ -5,8 +5,9 @@ Each part is here as its process has it, and the memory and the conversation as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from inspect import signature
 from typing import cast
 
 from memstory.contract.clock import Clock
@@ -30,28 +31,14 @@ from memstory_reference.tooling.tools import ToolBox, ToolServer
 MEMORY = "memory"
 START_MEMORY = "memstory-reference serve memory"
 
-_TEXTS: Mapping[str, Sequence[str]] = {
-    "write_topic": ("topic", "content"),
-    "topic_entry": ("topic",),
-    "write_episodic": ("content",),
-    "search_episodic": ("query",),
-    "list_topics": ("prefix",),
-    "list_engrams": (),
-    "entry": ("entry_id",),
-    "forget": ("entry_id",),
-    "forget_repeats": ("entry_id",),
-    "reward": ("engram_id",),
-    "rate_turn": ("query_id",),
-}
-"""The methods of the service that other processes may call, each with the arguments that must be texts."""
+_CALLED = (
+    *("write_topic", "topic_entry", "write_episodic", "search_episodic", "list_topics", "list_engrams"),
+    *("entry", "forget", "forget_repeats", "reward", "rate_turn"),
+)
+"""The methods of the service that other processes may call."""
 
-_OTHERS: Mapping[str, Sequence[str]] = {
-    "write_episodic": ("metadata",),
-    "search_episodic": ("top_k", "min_score", "where"),
-    "list_engrams": ("where",),
-    "reward": ("value",),
-    "rate_turn": ("value",),
-}
+_OWN = ("owner", "durable")
+"""What no caller says by an argument: the owner is the envelope's, and only the memory itself forgets for good."""
 
 
 class MemoryPart:
@@ -82,18 +69,19 @@ class MemoryPart:
         """Do nothing: a server that is there again knows what we listen to."""
 
     def _acts(self) -> dict[str, Act]:
-        called = {name: self._act(name, texts) for name, texts in _TEXTS.items()}
+        called = {name: self._act(getattr(self._service, name)) for name in _CALLED}
         return {**called, "status": self._status, "settle": self._settle}
 
-    def _act(self, name: str, texts: Sequence[str]) -> Act:
+    def _act(self, method: Callable[..., Awaitable[object]]) -> Act:
+        known = {one.name: one.annotation for one in signature(method).parameters.values() if one.name not in _OWN}
+
         async def act(args: Mapping[str, Tree], owner: str) -> Tree:
-            for text in texts:
-                if not isinstance(args.get(text), str):
-                    raise InputError(f"{text} must be text, not {type(args.get(text)).__name__}")
+            for name in (one for one, kind in known.items() if kind == "str"):
+                if not isinstance(args.get(name), str):
+                    raise InputError(f"{name} must be text, not {type(args.get(name)).__name__}")
             if not isinstance(args.get("metadata"), dict | None):
                 raise InputError("metadata must be an object")
-            known = {one: args[one] for one in (*texts, *_OTHERS.get(name, ())) if one in args}
-            return _data(await getattr(self._service, name)(owner, **known))
+            return _data(await method(owner, **{name: args[name] for name in known if name in args}))
 
         return act
 
@@ -302,13 +290,7 @@ class RemoteTopics:
         found = await self.agent.long_call("ask", owner, timeout_seconds=ASK_SECONDS, query=text, session_id=session_id)
         calls = [ToolCall(**one) for one in found["tool_calls"]]
         self.show_calls(calls)
-        return Answer(
-            answer=found["answer"],
-            thinking=found["thinking"],
-            tool_calls=calls,
-            query_id=found["query_id"],
-            notes=tuple(found["notes"]),
-        )
+        return Answer(**{**found, "tool_calls": calls, "notes": tuple(found["notes"])})
 
     async def settle(self) -> None:
         """Return when the memory has written what it heard; at once if there is no memory."""
