@@ -8,7 +8,7 @@ import pytest
 
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.audit.log_entries import (
+from memstory_reference.systems.layers.log_entries import (
     CRISES,
     FEEDBACK,
     ClassifierPath,

@@ -135,11 +135,11 @@ resolve_owner_id | .identity:resolve_owner_id
 hash_session_id | .identity:hash_session_id
 iso_now | .identity:iso_now
 ProceduralProfile | .settings:LayersConfig.rule_cap | rules are rows like any other, capped as they are written
-CrisisLogRecord | .audit.log_entries:CrisisLogRecord
+CrisisLogRecord | .log_entries:CrisisLogRecord
 CrisisLogBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
-FeedbackLabel | .audit.log_entries:FeedbackLabel
-FeedbackSource | .audit.log_entries:FeedbackSource
-SessionFeedbackRecord | .audit.log_entries:SessionFeedbackRecord
+FeedbackLabel | .log_entries:FeedbackLabel
+FeedbackSource | .log_entries:FeedbackSource
+SessionFeedbackRecord | .log_entries:SessionFeedbackRecord
 SessionFeedbackBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
 /api/memory/status | endpoint GET
 /end | .service:LayersService.end_session | `/end` in the chat, POST /api/memory/end over HTTP

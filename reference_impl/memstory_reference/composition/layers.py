@@ -12,7 +12,7 @@ from memstory_reference.composition.extras import require_extra
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
-from memstory_reference.systems.layers.audit.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.recall.retrieval import MODEL_OF_NONE
 from memstory_reference.systems.layers.service import LayersService

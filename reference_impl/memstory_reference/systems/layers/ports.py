@@ -9,7 +9,7 @@ from memstory.contract.clock import Clock
 from memstory.contract.models import ChatModel
 from memstory_reference.ports import Embedder, NewId
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.systems.layers.audit.log_entries import CrisisLogRecord, SessionFeedbackRecord
+from memstory_reference.systems.layers.log_entries import CrisisLogRecord, SessionFeedbackRecord
 from memstory_reference.systems.layers.stores.logs import Log
 from memstory_reference.systems.layers.stores.store import LayersStore
 

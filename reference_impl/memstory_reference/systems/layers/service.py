@@ -14,14 +14,6 @@ from memstory.contract.values import Json
 from memstory.models.conversation import NO_ANSWER, ask_for_reply
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, short_repr
-from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice, crisis_notice
-from memstory_reference.systems.layers.audit.log_entries import (
-    ClassifierPath,
-    CrisisLevel,
-    CrisisLogRecord,
-    SessionFeedbackRecord,
-    checked_feedback,
-)
 from memstory_reference.systems.layers.forgetting import (
     FORGOTTEN,
     Forgetting,
@@ -31,6 +23,14 @@ from memstory_reference.systems.layers.forgetting import (
     forget_wish,
 )
 from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
+from memstory_reference.systems.layers.log_entries import (
+    ClassifierPath,
+    CrisisLevel,
+    CrisisLogRecord,
+    SessionFeedbackRecord,
+    checked_feedback,
+)
+from memstory_reference.systems.layers.policy.crisis_signals import CrisisNotice, crisis_notice
 from memstory_reference.systems.layers.policy.guards import check_said
 from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.prompting import (

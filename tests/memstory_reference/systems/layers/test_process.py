@@ -12,7 +12,7 @@ from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller, PartMissingError
 from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import IN_MEMORY
-from memstory_reference.systems.layers.audit.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.process import PART, LayersAnswer, LayersPart, RemoteLayers
 from memstory_reference.systems.layers.service import LayersService

@@ -13,10 +13,10 @@ from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.ports import NewId
-from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice
-from memstory_reference.systems.layers.audit.log_entries import CrisisLevel
+from memstory_reference.systems.layers.log_entries import CrisisLevel
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import is_same, is_single_valued, share_a_slot
+from memstory_reference.systems.layers.policy.crisis_signals import CrisisNotice
 from memstory_reference.systems.layers.policy.guards import (
     CRISIS,
     MALFORMED,
