@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from memstory.contract.values import Json
 from memstory.models.conversation import NO_ANSWER, ask_for_reply
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, short_repr
+from memstory_reference.storage.recurring import Recurring
 from memstory_reference.systems.layers.forgetting import (
     FORGOTTEN,
     Forgetting,
@@ -93,7 +93,7 @@ class LayersService:
         self._embeddings = Embeddings(ports.embedder)
         self._diagnostics = TurnDiagnostics()
         self._background = Background()
-        self._purging: asyncio.Task[None] | None = None
+        self._purging = Recurring("purging the crisis log", self._purge, ports.clock)
         writer = Writer(store=self._store, embeddings=self._embeddings, model=ports.model, config=config)
         self._lanes = Lanes(
             store=self._store,
@@ -134,14 +134,14 @@ class LayersService:
         if missed:
             self._background.schedule(NO_SESSION, lambda: self._lanes.look_again(missed))
         if self._ports.stores.shared:
-            self._watch.keep_looking()
-        self._purging = asyncio.create_task(self._purge_daily())
+            await self._watch.keep_looking()
+        await self._purge()
+        await self._purging.start(PURGE_EVERY)
 
     async def close(self) -> None:
         """Finish what is under way and release the stores; active sessions stay active for the next process."""
         try:
-            if self._purging is not None:
-                self._purging.cancel()
+            await self._purging.stop()
             await self._watch.stop()
             await self._background.settle()
         finally:
@@ -305,14 +305,11 @@ class LayersService:
             self._ports.clock.now() - timedelta(days=self.config.crisis_retention_days)
         )
 
-    async def _purge_daily(self) -> None:
-        while True:
-            try:
-                await self.purge_crisis_log()
-            except UnavailableError as error:
-                LOG.warning("the crisis log was not purged: %s", type(error).__name__)
-            # From now, whenever that is: days that were missed are not made up for.
-            await self._ports.clock.sleep_until(self._ports.clock.now() + PURGE_EVERY)
+    async def _purge(self) -> None:
+        try:
+            await self.purge_crisis_log()
+        except UnavailableError as error:
+            LOG.warning("the crisis log was not purged: %s", type(error).__name__)
 
     async def forget_owner(self, owner: str) -> Mapping[str, int]:
         """Delete all that is kept for an owner but the crisis log, whose retention is the operator's duty."""

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
 from memstory.contract.values import Json
+from memstory_reference.storage.recurring import Recurring
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 
 LOG = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ class IdleWatch:
         self._last: dict[tuple[str, str], datetime] = {}
         self._sleepers: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._ending: set[tuple[str, str]] = set()
-        self._looking: asyncio.Task[None] | None = None
+        self._looking = Recurring("looking at the sessions of other processes", self._look_again, clock)
         self._at_work = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -144,10 +145,9 @@ class IdleWatch:
                 heard = self._last.get((buffer.owner, buffer.session), buffer.last_at)
                 self.touch(buffer.owner, buffer.session, max(heard, buffer.last_at))
 
-    def keep_looking(self) -> None:
+    async def keep_looking(self) -> None:
         """Look again and again, until `stop`: a store that is shared has sessions of processes that are gone."""
-        self._looking = asyncio.create_task(self._look_round())
-        self._looking.add_done_callback(_tell)
+        await self._looking.start(self._idle / LOOKS_AN_IDLE_TIME)
 
     def touch(self, owner: str, session: str, last_at: datetime) -> None:
         """Note that a session was spoken in."""
@@ -176,7 +176,8 @@ class IdleWatch:
     async def stop(self) -> None:
         """Watch nothing any more; what is being ended is finished."""
         await self.settle()
-        sleepers = [*self._sleepers.values(), *([self._looking] if self._looking else [])]
+        await self._looking.stop()
+        sleepers = [*self._sleepers.values()]
         for sleeper in sleepers:
             sleeper.cancel()
         await asyncio.gather(*sleepers, return_exceptions=True)
@@ -200,13 +201,11 @@ class IdleWatch:
             if self._last.get(key, due) + self._idle <= due:
                 self._last.pop(key, None)
 
-    async def _look_round(self) -> None:
-        while True:
-            await self._clock.sleep_until(self._clock.now() + self._idle / LOOKS_AN_IDLE_TIME)
-            try:
-                await self.look()
-            except UnavailableError as error:
-                LOG.warning("the sessions of other processes could not be seen: %s", type(error).__name__)
+    async def _look_again(self) -> None:
+        try:
+            await self.look()
+        except UnavailableError as error:
+            LOG.warning("the sessions of other processes could not be seen: %s", type(error).__name__)
 
     @contextmanager
     def _busy(self) -> Iterator[None]:
@@ -222,8 +221,3 @@ class IdleWatch:
     def _forget(self, key: tuple[str, str], done: asyncio.Task[None]) -> None:
         if self._sleepers.get(key) is done:
             del self._sleepers[key]
-
-
-def _tell(done: asyncio.Task[None]) -> None:
-    if not done.cancelled() and (error := done.exception()) is not None:
-        LOG.error("nobody looks for the sessions of other processes any more", exc_info=error)
