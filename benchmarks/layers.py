@@ -27,8 +27,7 @@ from memstory_reference.adapters.servers.embedded_postgres import EmbeddedPostgr
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import drop_schemas
-from memstory_reference.systems.layers.recall.embeddings import Embeddings
-from memstory_reference.systems.layers.recall.retrieval import Retrieval
+from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule
 from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres

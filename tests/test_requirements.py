@@ -50,12 +50,12 @@ def test_every_covered_id_exists():
 
 DESCRIBED_PARTS = [
     "reference_impl/memstory_reference/systems/topics/memory_service.py",
-    "reference_impl/memstory_reference/systems/topics/toolset/topic_tools.py",
+    "reference_impl/memstory_reference/systems/topics/tools.py",
     "reference_impl/memstory_reference/systems/topics/memory_agent.py",
     "reference_impl/memstory_reference/systems/topics/memory.yaml",
     "reference_impl/memstory_reference/bus/subjects.py",
     "tests/memstory_reference/systems/topics/test_memory_service.py",
-    "tests/memstory_reference/systems/topics/toolset/test_topic_tools.py",
+    "tests/memstory_reference/systems/topics/test_tools.py",
     "stories/s5_memory_recall.yaml",
     "stories/s6_memory_save.yaml",
 ]

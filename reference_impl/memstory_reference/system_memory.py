@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from inspect import Parameter, signature
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
@@ -17,6 +17,7 @@ from memstory_reference.setting_rules import CHROMA, SQLITE
 R = TypeVar("R")
 JOB: Final = "_job_"
 LOOK: Final = "_look_"
+KEPT_CONVERSATIONS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +194,26 @@ class CurrentSessions:
         """Return the session in which something happens, and remember it as the user's current one."""
         self._of_user[scope.user] = self.of(scope) or self._usual
         return self._of_user[scope.user]
+
+
+class Conversations(Generic[R]):
+    """An agent for each owner and session, as `make` makes it; the one that was silent longest goes first."""
+
+    def __init__(self, make: Callable[[str, str], R]) -> None:
+        self._make = make
+        self._kept: dict[tuple[str, str], R] = {}
+
+    def of(self, owner: str, session: str) -> R:
+        """Return who talks in a session."""
+        # The latest stands last.
+        self._kept[owner, session] = self._kept.pop((owner, session), None) or self._make(owner, session)
+        if len(self._kept) > KEPT_CONVERSATIONS:
+            del self._kept[next(iter(self._kept))]
+        return self._kept[owner, session]
+
+    def of_owner(self, owner: str) -> Mapping[str, R]:
+        """Return who talks with an owner, by session."""
+        return {session: one for (whose, session), one in self._kept.items() if whose == owner}
 
 
 def engine_name(engine: str) -> str:

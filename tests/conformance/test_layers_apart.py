@@ -8,9 +8,12 @@ import pytest
 
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.audit.crisis_log import CRISES, ClassifierPath, CrisisLevel, CrisisLogRecord
-from memstory_reference.systems.layers.sessions.session_feedback import (
+from memstory_reference.systems.layers.log_entries import (
+    CRISES,
     FEEDBACK,
+    ClassifierPath,
+    CrisisLevel,
+    CrisisLogRecord,
     FeedbackLabel,
     FeedbackSource,
     SessionFeedbackRecord,

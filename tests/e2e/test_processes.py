@@ -9,8 +9,7 @@ from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.bus.calls import Caller
-from memstory_reference.systems.topics.processes import agent_process as topics_agent
-from memstory_reference.systems.topics.processes import memory_process as topics_memory
+from memstory_reference.systems.topics import process as topics
 
 pytestmark = pytest.mark.slow
 SOON = 20.0
@@ -30,9 +29,9 @@ def talk(bus):
             timeout_seconds=SOON,
         )
 
-    return topics_agent.RemoteTopics(
-        agent=caller(topics_agent.PART, topics_agent.START_BY),
-        memory=caller(topics_memory.PART, topics_memory.START_BY),
+    return topics.RemoteTopics(
+        agent=caller(topics.AGENT, topics.START_AGENT),
+        memory=caller(topics.MEMORY, topics.START_MEMORY),
         show_calls=lambda _: None,
     )
 

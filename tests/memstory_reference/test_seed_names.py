@@ -23,7 +23,7 @@ from memstory_reference.commands.memory_web import MemoryWeb
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.systems.topics.toolset.topic_tools import topic_tools
+from memstory_reference.systems.topics.tools import topic_tools
 
 TOPICS = """
 MemoryService | .memory_service:MemoryService
@@ -36,14 +36,14 @@ GeneratorAgent | tooling.agent:GeneratorAgent
 _handle_query(query) | tooling.agent:GeneratorAgent.ask | public: programs ask too
 _make_envelope | ports:Envelope | a value, which needs no maker
 MemoryAgent.run | .memory_agent:MemoryAgent.start | asynchronous, and no thread: it returns when it hears
-MemoryRecallTool | .toolset.tool_schemas:MEMORY_RECALL | a tool is a schema and a function, not a class
-MemorySaveTool | .toolset.tool_schemas:MEMORY_SAVE | a tool is a schema and a function, not a class
-memory_recall(topic, query) | .toolset.tool_schemas:MEMORY_RECALL
-memory_save(topic, content) | .toolset.tool_schemas:MEMORY_SAVE
-save_topic(topic, content) | .toolset.tool_schemas:SAVE_TOPIC
-recall_topic(topic) | .toolset.tool_schemas:RECALL_TOPIC
-save_memory(content) | .toolset.tool_schemas:SAVE_MEMORY
-search_memory(query) | .toolset.tool_schemas:SEARCH_MEMORY
+MemoryRecallTool | .tools:MEMORY_RECALL | a tool is a schema and a function, not a class
+MemorySaveTool | .tools:MEMORY_SAVE | a tool is a schema and a function, not a class
+memory_recall(topic, query) | .tools:MEMORY_RECALL
+memory_save(topic, content) | .tools:MEMORY_SAVE
+save_topic(topic, content) | .tools:SAVE_TOPIC
+recall_topic(topic) | .tools:RECALL_TOPIC
+save_memory(content) | .tools:SAVE_MEMORY
+search_memory(query) | .tools:SEARCH_MEMORY
 recall_memory | alias memory_recall | LF-2: prose for memory_recall, accepted in the pair alone
 save_memory | alias memory_save | LF-2: prose for memory_save, accepted in the pair alone
 tool.request.memory_recall | subject
@@ -118,11 +118,11 @@ aput_batch | .stores.store:MemoryStore.aput_batch
 asearch_similar | .stores.store:MemoryStore.asearch_similar
 alatest | .stores.store:MemoryStore.alatest
 OpenCouchMemoryStore | .stores.sqlite_store:SqliteStore | OpenCouch is the product of the description, not ours
-WorkingMemoryEntry | .records.entries:WorkingMemoryEntry
-SemanticWorkingMemoryEntry | .records.entries:SemanticWorkingMemoryEntry
-format_working_memory_entries | .records.entries:format_working_memory_entries
-working_memory | .records.entries:WORKING_MEMORY | the key of a state, as a constant
-_merge_dicts | .sessions.diagnostics:merge_dicts | public: more than one module calls it
+WorkingMemoryEntry | .records.record:WorkingMemoryEntry
+SemanticWorkingMemoryEntry | .records.record:SemanticWorkingMemoryEntry
+format_working_memory_entries | .records.record:format_working_memory_entries
+working_memory | .records.record:WORKING_MEMORY | the key of a state, as a constant
+_merge_dicts | .sessions.background:merge_dicts | public: more than one module calls it
 load_memory_for_turn | .service:LayersService.load_memory_for_turn
 SessionMemoryBuffer | .records.candidates:SessionMemoryBuffer
 MemoryMode | .settings:MemoryMode
@@ -130,16 +130,16 @@ MemoryMode.INCOGNITO | .settings:MemoryMode.INCOGNITO
 MemoryMode.LOCAL | .settings:MemoryMode.LOCAL
 MemoryMode.SYNCED | .settings:MemoryMode.SYNCED
 EmbeddingProvider | ports:Embedder | one embedder for all memories
-NullEmbeddingProvider | .recall.embeddings:Embeddings | CF-5: without an embedder there is no vector at all
+NullEmbeddingProvider | .recall.retrieval:Embeddings | CF-5: without an embedder there is no vector at all
 resolve_owner_id | .identity:resolve_owner_id
 hash_session_id | .identity:hash_session_id
 iso_now | .identity:iso_now
 ProceduralProfile | .settings:LayersConfig.rule_cap | rules are rows like any other, capped as they are written
-CrisisLogRecord | .audit.crisis_log:CrisisLogRecord
+CrisisLogRecord | .log_entries:CrisisLogRecord
 CrisisLogBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
-FeedbackLabel | .sessions.session_feedback:FeedbackLabel
-FeedbackSource | .sessions.session_feedback:FeedbackSource
-SessionFeedbackRecord | .sessions.session_feedback:SessionFeedbackRecord
+FeedbackLabel | .log_entries:FeedbackLabel
+FeedbackSource | .log_entries:FeedbackSource
+SessionFeedbackRecord | .log_entries:SessionFeedbackRecord
 SessionFeedbackBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
 /api/memory/status | endpoint GET
 /end | .service:LayersService.end_session | `/end` in the chat, POST /api/memory/end over HTTP
@@ -166,15 +166,15 @@ remember_fact(content, metadata) | .manager:MemoryManager.remember_fact
 remember_conversation(content, metadata) | .manager:MemoryManager.remember_conversation
 set_context(key, value) | .manager:MemoryManager.set_context
 get_context(key) | .manager:MemoryManager.get_context
-add_to_context_window | .window:ContextWindow.add | each session has a window of its own
-get_context_window | .window:ContextWindow.entries | each session has a window of its own
-clear_context_window | .window:ContextWindow.clear | each session has a window of its own
+add_to_context_window | .system:ContextWindow.add | each session has a window of its own
+get_context_window | .system:ContextWindow.entries | each session has a window of its own
+clear_context_window | .system:ContextWindow.clear | each session has a window of its own
 search_memories(query, memory_type, limit) | .memory_tools:SEARCH
 store_memory(content, memory_type, metadata) | .memory_tools:STORE
 forget_memory(memory_id) | .memory_tools:FORGET
-ReachyAgentLoop | .loop:ManagerAgent | Reachy is the product of the description, not ours
-startup | .housekeeping:Housekeeping.start | the first cleanup and the hourly ones are one thing
-process(user_input) | .loop:ManagerAgent.process
+ReachyAgentLoop | .system:ManagerAgent | Reachy is the product of the description, not ours
+startup | .system:Housekeeping.start | the first cleanup and the hourly ones are one thing
+process(user_input) | .system:ManagerAgent.process
 path | setting of manager
 context_window_size | setting of manager
 embedding_model | setting of manager

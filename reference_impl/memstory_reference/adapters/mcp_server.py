@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from memstory.contract.values import Json, ToolSchema
-from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, ReadTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,6 @@ __all__ = [
     "InProcessBus",
     "calls",
     "deliveries",
-    "payloads",
     "permissions",
-    "replies",
     "subjects",
 ]

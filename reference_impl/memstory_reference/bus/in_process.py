@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.values import Json
-from memstory_reference.bus.deliveries import Deliveries, wait_for_all
-from memstory_reference.bus.payloads import pack, unpack
-from memstory_reference.bus.replies import Replies
+from memstory_reference.bus.deliveries import Deliveries, Replies, pack, unpack, wait_for_all
 from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject, matches
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
 

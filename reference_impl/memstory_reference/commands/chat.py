@@ -5,31 +5,39 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final
 
 from memstory.contract.errors import MemstoryError
-from memstory.contract.models import ChatModel
+from memstory.contract.models import ChatModel, ChatRequest, Reply, ToolRequest
 from memstory.contract.target import Scope
+from memstory.contract.values import ToolCall, Tree
 from memstory.models.shim import Agent
 from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
+from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.conversation import Conversation, ConversationEnd, Say
 from memstory_reference.commands.desk import chosen_settings
 from memstory_reference.commands.options import refuse_foreign
-from memstory_reference.commands.remote_memories import REMOTE
-from memstory_reference.commands.speech import Speech
-from memstory_reference.commands.terminal import Terminal
-from memstory_reference.commands.watched_chat import WatchedChat
+from memstory_reference.commands.terminal import Speech, Terminal, cell, json_text
+from memstory_reference.commands.terminal_bus import caller_from_terminal
 from memstory_reference.composition.systems import Models, system_named
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.ports import BY_RULES
 from memstory_reference.system_memory import SystemMemory
+from memstory_reference.systems.layers import process as layers
+from memstory_reference.systems.topics import process as topics
 
 PROMPT = "you> "
+SHOWN_CHARACTERS = 160
 A_TURN_FAILED = 1
 OF_THE_SERVERS = ("store", "embedder", "settings", "chat", "toolset", "memory_mode")
+
+Show = Callable[[str], None]
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -148,3 +156,80 @@ def _greet(memory: SystemMemory, scope: Scope, speech: Speech, model: str) -> No
             f"--thread-id {scope.session} comes back to it; --owner NAME gives every thread of NAME one memory."
         )
     speech.aside("/help lists the commands, /quit ends.")
+
+
+class WatchedChat:
+    """Tells `show` what `inner` asks of tools, as it asks, and what they answered, before it reads that."""
+
+    def __init__(self, inner: ChatModel, show: Callable[[str], None]) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._show = show
+
+    async def chat(self, request: ChatRequest) -> Reply:
+        answered = list(takewhile(lambda message: message.role == "tool", reversed(request.messages)))
+        for message in reversed(answered):
+            self._show(answer_line(message.content))
+        reply = await self._inner.chat(request)
+        for called in reply.tool_requests:
+            self._show(call_line(called))
+        return reply
+
+
+def show_calls(outcomes: Sequence[ToolCall], show: Callable[[str], None]) -> None:
+    """Tell `show` what another process has asked of tools, and what they answered."""
+    for outcome in outcomes:
+        show(call_line(ToolRequest(name=outcome.name, arguments=outcome.args)))
+        show(answer_line(outcome.text))
+
+
+def call_line(request: ToolRequest) -> str:
+    """Return the line that shows a call."""
+    return f"  → {cell(call_text(request), SHOWN_CHARACTERS)}"
+
+
+def answer_line(text: str) -> str:
+    """Return the line that shows what a tool answered."""
+    return f"  ← {cell(text, SHOWN_CHARACTERS)}"
+
+
+def call_text(request: ToolRequest) -> str:
+    """Return a call as it is written in a program.
+
+    >>> call_text(ToolRequest(name="save_topic", arguments={"topic": "user.name", "content": "Ana"}))
+    'save_topic(topic="user.name", content="Ana")'
+    """
+    arguments = ", ".join(f"{name}={json_text(value)}" for name, value in request.arguments.items())
+    return f"{request.name}({arguments})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteSystem:
+    """`connect` takes the bus's address and who shows tool calls; `missing` says of a status which parts do not run."""
+
+    connect: Callable[[str, Show], SystemMemory]
+    missing: Callable[[Mapping[str, Tree]], Sequence[str]] = lambda _: ()
+
+
+def _topics(address: str, show: Show) -> SystemMemory:
+    remote = topics.RemoteTopics(
+        agent=caller_from_terminal(address, topics.AGENT, topics.START_AGENT),
+        memory=caller_from_terminal(address, topics.MEMORY, topics.START_MEMORY),
+        show_calls=lambda outcomes: show_calls(outcomes, show),
+    )
+    return topics.RemoteTopicsMemory(remote, SystemClock())
+
+
+def _missing_topics(status: Mapping[str, Tree]) -> list[str]:
+    parts = {"topics": (topics.MEMORY, topics.START_MEMORY), "chat": (topics.AGENT, topics.START_AGENT)}
+    return [f"no process serves {part}. Start one: {how}" for name, (part, how) in parts.items() if name not in status]
+
+
+def _layers(address: str, _: Show) -> SystemMemory:
+    return layers.RemoteLayersMemory(caller_from_terminal(address, layers.PART, layers.START_BY))
+
+
+REMOTE: Final[Mapping[str, RemoteSystem]] = {
+    "topics": RemoteSystem(connect=_topics, missing=_missing_topics),
+    "layers": RemoteSystem(connect=_layers),
+}

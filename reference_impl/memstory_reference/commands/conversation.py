@@ -11,8 +11,7 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.desk import row_named
 from memstory_reference.commands.memory import job_arguments
 from memstory_reference.commands.memory_rows import Row, is_named, row_name, row_of, row_table
-from memstory_reference.commands.speech import Speech
-from memstory_reference.commands.terminal_text import json_text
+from memstory_reference.commands.terminal import Speech, json_text
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.system_memory import ForgettingInWords, SystemMemory
 
@@ -26,7 +25,7 @@ class ConversationEnd(Exception):  # noqa: N818  (not an error)
     """The conversation was ended by a command."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Command:
     """What can be typed behind a slash; `needs` is the operation without which the memory does not have it."""
 
@@ -72,40 +71,32 @@ class Conversation:
     def commands(self) -> Mapping[str, Command]:
         """Return what can be typed behind a slash, by name, as far as the memory can do it."""
         every = (
+            Command("/list [KIND]", "what is remembered, of one kind or of all", self._list, "list"),
+            Command("/search TEXT", "what is remembered, by meaning", self._search, "search"),
             Command(
-                usage="/list [KIND]", help="what is remembered, of one kind or of all", act=self._list, needs="list"
-            ),
-            Command(usage="/search TEXT", help="what is remembered, by meaning", act=self._search, needs="search"),
-            Command(
-                usage="/forget WHAT",
-                help="delete a memory and what repeats it, by its name, id or the words for it",
-                act=self._forget,
+                "/forget WHAT", "delete a memory and what repeats it, by its name, id or the words for it", self._forget
             ),
             Command(
-                usage="/context [TEXT]",
-                help="what the memory puts before a model, for a text or the last turn",
-                act=self._context,
-                needs="context",
+                "/context [TEXT]",
+                "what the memory puts before a model, for a text or the last turn",
+                self._context,
+                "context",
             ),
-            Command(usage="/status", help="how much is remembered, and how", act=self._status, needs="inspect.status"),
+            Command("/status", "how much is remembered, and how", self._status, "inspect.status"),
+            Command("/good", "rate the last answer: found before others", self._rate(1), "job.rate"),
+            Command("/bad", "rate it: found after others", self._rate(-1), "job.rate"),
+            Command("/run JOB NAME=VALUE", f"a job of the memory: {self._jobs()}", self._run),
             Command(
-                usage="/good", help="rate the last answer: found before others", act=self._rate(1), needs="job.rate"
-            ),
-            Command(usage="/bad", help="rate it: found after others", act=self._rate(-1), needs="job.rate"),
-            Command(usage="/run JOB NAME=VALUE", help=f"a job of the memory: {self._jobs()}", act=self._run),
-            Command(
-                usage="/end",
-                help="end the session: what it left open is settled, and the next line begins another",
-                act=lambda _: self._end(EXPLICIT),
-                needs="job.end",
+                "/end",
+                "end the session: what it left open is settled, and the next line begins another",
+                lambda _: self._end(EXPLICIT),
+                "job.end",
             ),
             Command(
-                usage="/new",
-                help="start a new session: the memory stays, the conversation so far is out of sight",
-                act=self._new,
+                "/new", "start a new session: the memory stays, the conversation so far is out of sight", self._new
             ),
-            Command(usage="/help", help="these lines", act=self._help),
-            Command(usage="/quit", help="end, as Ctrl-D does; Ctrl-C stops an answer", act=self._quit),
+            Command("/help", "these lines", self._help),
+            Command("/quit", "end, as Ctrl-D does; Ctrl-C stops an answer", self._quit),
         )
         able = self.memory.capabilities()
         return {one.usage.split()[0]: one for one in every if one.needs is None or one.needs in able}

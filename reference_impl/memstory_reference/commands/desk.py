@@ -14,7 +14,7 @@ from memstory.contract.target import Hit, Query, Ref, Scope
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Json, Tree
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, row_of
-from memstory_reference.commands.terminal_text import cell
+from memstory_reference.commands.terminal import cell
 from memstory_reference.composition.systems import MemorySystem, Models, Settings, system_named
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_owner

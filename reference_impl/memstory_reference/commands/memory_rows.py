@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from memstory.contract.target import Hit
 from memstory.contract.values import Tree
-from memstory_reference.commands.terminal_text import cell, json_text, printable
+from memstory_reference.commands.terminal import cell, json_text, printable
 
 SHORT_ID_CHARACTERS = 8
 _RANDOM = re.compile("[0-9a-f]{32}")

@@ -1,10 +1,11 @@
-"""`memstory-reference serve`: one part of a memory system in a separate process, which meets the others on a bus."""
+"""`memstory-reference serve`: one part of a memory system in its own process, on a bus or over HTTP."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import secrets
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,22 +15,62 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
-from memstory_reference.commands.desk import chosen_settings_of
-from memstory_reference.commands.serve_http import on_signals, serve_http
+from memstory_reference.commands.desk import chosen_settings, chosen_settings_of
+from memstory_reference.commands.memory_web import MemoryWeb, memory_page
 from memstory_reference.commands.terminal_bus import open_bus
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.composition.extras import http_service
 from memstory_reference.composition.systems import Models, open_layers_of
 from memstory_reference.composition.topics import agent_config, memory_service, open_topics_store
+from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.process import LayersPart
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.topics.processes.agent_process import AgentPart
-from memstory_reference.systems.topics.processes.memory_process import MemoryPart
-from memstory_reference.systems.topics.processes.tools_process import ToolsPart
+from memstory_reference.systems.topics.process import AgentPart, MemoryPart, ToolsPart
 from memstory_reference.systems.topics.settings import TopicsSettings
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.servers.nats_bus import NatsBus
+
+
+HIGHEST_PORT = 65_535
+
+
+async def serve_http(parsed: argparse.Namespace) -> int:
+    """Serve until a signal ends it: what was asked is answered, then sessions end."""
+    if not 1 <= parsed.port <= HIGHEST_PORT:
+        raise InputError(f"--port {parsed.port} is not allowed; allowed: 1 to {HIGHEST_PORT}")
+    web = http_service()
+    system, settings = chosen_settings(parsed)
+    memory = await system.open(settings, Models())
+    try:
+        acts = [web.Endpoint(method=how, path=path, answer=answer) for how, path, answer in MemoryWeb(memory).acts()]
+        app = web.http_app(acts, memory_page(), parsed.host, parsed.port)
+        server = web.HttpServer(app, parsed.host, parsed.port, lambda: _announce(parsed))
+        on_signals(server.stop)
+        await server.serve()
+        await memory.shut_down()
+    finally:
+        await memory.close()
+    return 0
+
+
+def _announce(parsed: argparse.Namespace) -> None:
+    sys.stdout.write(f"{parsed.system}: http://{parsed.host}:{parsed.port}/ shows what is remembered; Ctrl-C ends it\n")
+    sys.stdout.flush()
+
+
+def on_signals(stop: Callable[[], None]) -> None:
+    """Have a signal end this process only when it has finished what it took; a second one ends it at once."""
+    loop = asyncio.get_running_loop()
+
+    def once() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, once)
 
 
 class Part(Protocol):

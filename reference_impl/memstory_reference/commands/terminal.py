@@ -1,9 +1,49 @@
-"""The terminal, or the pipe in its place, that a command talks to."""
+"""The terminal, or the pipe in its place: what is asked and printed there, and what must not steer it."""
 
 from __future__ import annotations
 
 import io
+import json
+import re
 from typing import TextIO
+
+from memstory.contract.values import Json
+from memstory_reference.text.lines import one_line
+
+CELL_CHARACTERS = 80
+
+# Escape sequences start with a control character; the others turn the order of what is read.
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with its lines, and a mark for each character that would steer the terminal.
+
+    >>> printable("red \x1b[31m\nnext")
+    'red �[31m\nnext'
+    """
+    # A carriage return goes: it would let a line write over itself, and streamed text may end between \r and \n.
+    return _STEERING.sub("\ufffd", text.replace("\r", ""))
+
+
+def cell(text: str, limit: int = CELL_CHARACTERS) -> str:
+    r"""Return `text` on one line of at most `limit` characters.
+
+    >>> cell("Q: Who?\nA: Ana, of course.", 12)
+    'Q: Who? A: …'
+    """
+    line = one_line(printable(text))
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def json_text(value: Json, *, indent: int | None = None) -> str:
+    r"""Return `value` as JSON in which every script stays readable and no character steers the terminal.
+
+    >>> print(json_text({"name": "Zoë\x9b31m"}))
+    {"name": "Zoë\u009b31m"}
+    """
+    written = json.dumps(value, ensure_ascii=False, indent=indent)
+    return "".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in written)
 
 
 class Terminal:
@@ -46,3 +86,33 @@ def _enable_editing() -> None:
         import readline  # noqa: F401, PLC0415  (importing it is what enables it; Windows has none)
     except ImportError:
         return
+
+
+class Speech:
+    """The voice of a conversation on a terminal; what is remembered cannot steer the terminal."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._streamed = ""
+
+    def part(self, text: str) -> None:
+        """Print a part of an answer while the model is still writing it."""
+        self._terminal.write(printable(text))
+        self._streamed += text
+
+    def aside(self, line: str) -> None:
+        """Print a separate line: a tool call, an error, the answer to a command."""
+        self._break()
+        self._terminal.print(printable(line))
+
+    def answer(self, text: str) -> None:
+        """Print an answer, unless its parts just were."""
+        is_said = bool(self._streamed.strip()) and self._streamed.strip() == text.strip()
+        self._break()
+        if not is_said:
+            self._terminal.print(printable(text))
+
+    def _break(self) -> None:
+        if self._streamed and not self._streamed.endswith("\n"):
+            self._terminal.print("")
+        self._streamed = ""

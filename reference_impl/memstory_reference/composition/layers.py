@@ -12,11 +12,10 @@ from memstory_reference.composition.extras import require_extra
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
-from memstory_reference.systems.layers.audit.crisis_log import CRISES
+from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
-from memstory_reference.systems.layers.recall.embeddings import MODEL_OF_NONE
+from memstory_reference.systems.layers.recall.retrieval import MODEL_OF_NONE
 from memstory_reference.systems.layers.service import LayersService
-from memstory_reference.systems.layers.sessions.session_feedback import FEEDBACK
 from memstory_reference.systems.layers.settings import MemoryMode
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_rows_store import EMBEDDED_FILE

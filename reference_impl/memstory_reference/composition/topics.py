@@ -15,7 +15,7 @@ from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsConfig
 from memstory_reference.systems.topics.system import TopicsSystem
-from memstory_reference.systems.topics.toolset.tool_schemas import FORGET_MEMORY
+from memstory_reference.systems.topics.tools import FORGET_MEMORY
 from memstory_reference.tooling.agent import AgentConfig
 
 if TYPE_CHECKING:

@@ -1,4 +1,8 @@
-"""Tools that are called in this process, by a model or an MCP client: what is wrong with a call is its answer."""
+"""Tools, what each does to the memory, and calls of them in this process, by a model or an MCP client.
+
+What a tool does to the memory is its class; a model sees of each what it sees of any tool. Arguments are checked
+against the schema that the model was shown, and what is wrong with a call is its answer.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,84 @@ from typing import TypeAlias
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.tooling.arguments import check_arguments
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "array": (list,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "object": (dict,),
+    "string": (str,),
+}
+
+
+def check_arguments(spec: ToolSchema, arguments: object) -> dict[str, Tree]:
+    """Return the arguments if they fit the tool's schema, else raise InputError with all that is wrong.
+
+    Null stands for an argument that was left out: models fill in both of two optional arguments.
+    """
+    if not isinstance(arguments, Mapping):
+        raise InputError(f"{spec.name}: the arguments must be an object, not {_type_name(arguments)}")
+    known: Mapping[str, Mapping[str, Tree]] = spec.parameters.get("properties", {})
+    given = {str(name): value for name, value in arguments.items() if value is not None}
+    problems = [f"{name} is missing" for name in spec.parameters.get("required", ()) if name not in given]
+    problems += [f"{name[:40]!r} is not an argument" for name in given if name not in known]
+    problems += [
+        f"{name} must be {known[name]['type']}, not {_type_name(value)}"
+        for name, value in given.items()
+        if name in known and not _fits(value, known[name].get("type"))
+    ]
+    if problems:
+        raise InputError(f"{spec.name}: {'; '.join(problems)}. Arguments: {', '.join(known)}")
+    return given
+
+
+def _fits(value: Tree, wanted: str | None) -> bool:
+    if wanted is None:
+        return True
+    # To Python, True is an int; to JSON it is not.
+    return isinstance(value, _TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+
+
+def _type_name(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    return next((name for name, types in _TYPES.items() if isinstance(value, types)), type(value).__name__)
+
+
+# Classes and not a field: fields of a tool are in every recording and in the digest of every request.
+
+
+class ReadTool(ToolSchema):
+    """A tool that looks something up and changes no memory."""
+
+
+class AddTool(ToolSchema):
+    """A tool that adds a memory and loses no earlier one; the same call again may add another."""
+
+
+class ChangeTool(ToolSchema):
+    """A tool that replaces an earlier value, or deletes it for good; the same call again changes no more."""
+
+
+def parameters(*required: str, **arguments: str | Mapping[str, Tree]) -> Mapping[str, Tree]:
+    """Return the JSON Schema of a tool's arguments; one that is given by its description alone is a text.
+
+    >>> parameters("id", id="Its id")["properties"]
+    {'id': {'type': 'string', 'description': 'Its id'}}
+    """
+    known = {
+        name: {"type": "string", "description": one} if isinstance(one, str) else one for name, one in arguments.items()
+    }
+    return {"type": "object", "properties": known, **({"required": [*required]} if required else {})}
+
+
+def has_succeeded(call: ToolCall, tool: ToolSchema) -> bool:
+    """Say whether a call was one of this tool, and did what it is for."""
+    return call.name == tool.name and isinstance(call.result, Mapping) and call.result.get("success") is True
+
 
 Act: TypeAlias = Callable[[Mapping[str, Tree]], Awaitable[Tree]]
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from memstory.contract.target import Hit, Item, Memory, Query, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -18,37 +17,22 @@ _LIMIT = {"type": "integer", "description": "How many at most", "minimum": 1}
 SAVE: Final = AddTool(
     name="save_memory",
     description="Remember something worth knowing later, in a sentence that can be understood alone.",
-    parameters={
-        "type": "object",
-        "properties": {"content": {"type": "string", "description": "What to remember"}},
-        "required": ["content"],
-    },
+    parameters=parameters("content", content="What to remember"),
 )
 SEARCH: Final = ReadTool(
     name="search_memory",
     description="Before answering: search what is remembered, by meaning; best first.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "description": "What to look for"},
-            "limit": {**_LIMIT, "default": 5},
-        },
-        "required": ["query"],
-    },
+    parameters=parameters("query", query="What to look for", limit={**_LIMIT, "default": 5}),
 )
 LIST: Final = ReadTool(
     name="list_memories",
     description="List what is remembered.",
-    parameters={"type": "object", "properties": {"limit": {**_LIMIT, "default": 50}}},
+    parameters=parameters(limit={**_LIMIT, "default": 50}),
 )
 FORGET: Final = ChangeTool(
     name="forget_memory",
     description="Forget one memory for good.",
-    parameters={
-        "type": "object",
-        "properties": {"memory_id": {"type": "string", "description": "Its id, as search_memory gives it"}},
-        "required": ["memory_id"],
-    },
+    parameters=parameters("memory_id", memory_id="Its id, as search_memory gives it"),
 )
 TOOLS: Final[Sequence[ToolSchema]] = (SAVE, SEARCH, LIST, FORGET)
 

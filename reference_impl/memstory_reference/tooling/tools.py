@@ -14,7 +14,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import Bus, Envelope, NewId, NoRespondersError, Subscription
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.arguments import check_arguments
+from memstory_reference.tooling.local_tools import check_arguments
 
 READY_SECONDS = 30.0
 

@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from memstory_reference.commands.speech import Speech
-from memstory_reference.commands.terminal import Terminal
+from memstory_reference.commands.terminal import Speech, Terminal
 
 
 def test_bytes_that_are_no_text_end_no_conversation():

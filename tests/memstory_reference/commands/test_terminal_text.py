@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.commands.terminal_text import cell, json_text, printable
+from memstory_reference.commands.terminal import cell, json_text, printable
 
 NASTY = st.text(st.one_of(st.characters(), st.sampled_from("\x1b\x9b\r\n\t\u202e\u2028\x07")))
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from memstory_reference.adapters.offline_chat.announced_tools import FoundMemory
 from memstory_reference.text.english import lexicon, wording
 from memstory_reference.text.english.lexicon import pattern, phrase_pattern
-from memstory_reference.text.english.questions import ParsedQuestion
 from memstory_reference.text.english.statements import facts_in
 from memstory_reference.text.english.topic_naming import CONSTRAINT, ME, WE, key_in_words, parse_holder
-from memstory_reference.text.english.utterances import Context, is_lasting, read_message
+from memstory_reference.text.english.utterances import Context, ParsedQuestion, is_lasting, read_message
 from memstory_reference.text.english.wording import (
     content_words,
     expand_contractions,

@@ -13,10 +13,16 @@ from memstory_reference.adapters.offline_chat import announced_tools as tools
 from memstory_reference.adapters.offline_chat import answers
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.text.english import lexicon
-from memstory_reference.text.english.questions import ParsedQuestion, parse_question
 from memstory_reference.text.english.statements import StatedFact, facts_in, whole_statement
 from memstory_reference.text.english.topic_naming import Holder
-from memstory_reference.text.english.utterances import Context, Reading, next_context, read_message
+from memstory_reference.text.english.utterances import (
+    Context,
+    ParsedQuestion,
+    Reading,
+    next_context,
+    parse_question,
+    read_message,
+)
 from memstory_reference.text.english.wording import split_sentences
 
 _COMMON, _BROAD = lexicon.alternatives("common"), lexicon.alternatives("broad")

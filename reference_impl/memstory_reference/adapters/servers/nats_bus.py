@@ -22,8 +22,7 @@ from memstory_reference.adapters.servers.nats_connection import Connection
 from memstory_reference.adapters.servers.nats_stream import NatsStream, acknowledge, identified
 from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
 from memstory_reference.bus import BusLimits
-from memstory_reference.bus.deliveries import Deliveries, wait_for_all
-from memstory_reference.bus.replies import Replies
+from memstory_reference.bus.deliveries import Deliveries, Replies, wait_for_all
 from memstory_reference.bus.subjects import RESPONSES, check_pattern, check_queue, check_subject, matches
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, Handler, NoRespondersError

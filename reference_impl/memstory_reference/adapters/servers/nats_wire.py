@@ -6,7 +6,7 @@ import json
 import re
 
 from memstory.contract.values import Json
-from memstory_reference.bus.payloads import pack
+from memstory_reference.bus.deliveries import pack
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 

@@ -1,7 +1,7 @@
 """Three layers of memory: facts, sessions and rules, and what is written to them when, and by whose decision."""
 
 __all__ = [
-    "audit",
+    "log_entries",
     "memory",
     "ports",
     "process",

@@ -1,25 +1,160 @@
-"""Forgets what a person names: the records, and what summaries and open sessions still hold of them."""
+"""Forgets what a person asks for, in whose words: the records, and what summaries and open sessions still hold of them.
+
+English, by form: "forget my name, please", "can you forget that I live in Oslo?", "delete my job from your memory".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from memstory_reference.systems.layers.operations.forget_requests import (
-    FORGOTTEN,
-    ForgetWish,
-    drop_values,
-    holds_value,
-    matching_records,
-    telling_words,
-    values_of,
-)
-from memstory_reference.systems.layers.recall.embeddings import Embeddings
+from memstory_reference.systems.layers.recall.retrieval import Embeddings
 from memstory_reference.systems.layers.records.candidates import Candidate, SpokenTurn
-from memstory_reference.systems.layers.records.record import IS_NAMED, Arc, Fact, Layer, MemoryRecord, Standing, text_of
+from memstory_reference.systems.layers.records.record import (
+    DENIED,
+    IS_NAMED,
+    Arc,
+    Fact,
+    Layer,
+    MemoryRecord,
+    Standing,
+    text_of,
+)
 from memstory_reference.systems.layers.records_desk import RecordsDesk, texts_of
 from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.text.english import lexicon
+from memstory_reference.text.keywords import STOP_WORDS
+from memstory_reference.text.sentences import sentences
+from memstory_reference.text.stems import roots
+from memstory_reference.text.token_sets import token_set
+
+FORGOTTEN = "[forgotten]"
+_POLITE = rf"(?:(?:{lexicon.phrase_pattern('openings')}|{lexicon.phrase_pattern('wanting')}|then|actually)[, ]+)*"
+_FORGET = re.compile(
+    rf"{_POLITE}(?:forget\s+(?P<a>.+)"
+    r"|(?:delete|erase|remove|wipe)\s+(?P<b>.+?)(?P<memory>\s+from (?:your |the )?memory)?"
+    r"(?:,? (?:please|thanks))?[\s.!?]*)",
+    re.IGNORECASE,
+)
+_HEAD = re.compile(
+    r"\A(?:(?:about|that|the fact that|what (?:you know|i (?:told|said to) you) (?:about|of)|"
+    r"the rule (?:about|that|to))\s+)+",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(r"(?:[\s,]+(?:please|thanks|thank you|again|for me|now))?[\s.!?]*$", re.IGNORECASE)
+_EVERYTHING = re.compile(
+    r"(?:everything|all)(?: (?:that )?(?:you know|you remember|i (?:have )?told you))?(?: (?:about|of) me)?"
+    r"(?P<sure>,? for good)?",
+    re.IGNORECASE,
+)
+_NOTHING_NAMED = frozenset(
+    {"it", "that", "this", "them", "me", "him", "her", "what i said", "about it", "i asked", "you"}
+)
+_PROPERTIES: Mapping[str, frozenset[str]] = {
+    "name": frozenset({"IS_NAMED"}),
+    "address": frozenset({"LIVES_IN"}),
+    "home": frozenset({"LIVES_IN"}),
+    "town": frozenset({"LIVES_IN"}),
+    "city": frozenset({"LIVES_IN"}),
+    "job": frozenset({"WORKS_AT", "WORKS_AS"}),
+    "work": frozenset({"WORKS_AT", "WORKS_AS"}),
+    "employer": frozenset({"WORKS_AT"}),
+    "allergy": frozenset({"IS_ALLERGIC_TO"}),
+    "allergies": frozenset({"IS_ALLERGIC_TO"}),
+    "condition": frozenset({"HAS_CONDITION"}),
+    "age": frozenset({"IS_AGED"}),
+    "where live": frozenset({"LIVES_IN"}),
+    "where work": frozenset({"WORKS_AT"}),
+}
+"""What people call a property, by its telling words, and the predicates that hold it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetWish:
+    """What is to be forgotten, in the words of the person; `everything` needs to be said twice to be `sure`."""
+
+    what: str
+    everything: bool = False
+    sure: bool = False
+
+
+def forget_wish(said: str) -> ForgetWish | None:
+    """Return what a turn asks to forget; None if it asks nothing of the kind.
+
+    >>> forget_wish("Forget my name, please."), forget_wish("Don't forget my name!")
+    (ForgetWish(what='my name', everything=False, sure=False), None)
+    """
+    line = " ".join(said.replace("’", "'").split())
+    found = _FORGET.fullmatch(line)
+    if found is None:
+        return None
+    told = _TAIL.sub("", found["a"] or found["b"])
+    what = _HEAD.sub("", told, count=1).strip()
+    is_of_memory = found["a"] or found["memory"] or what != told or _property_name(what) in _PROPERTIES
+    if not is_of_memory:
+        # Remove the intro from the letter.
+        return None
+    everything = _EVERYTHING.fullmatch(what)
+    if everything is not None:
+        return ForgetWish(what=what, everything=True, sure=everything["sure"] is not None)
+    return (
+        None if not what or what.lower() in _NOTHING_NAMED or what.lower().startswith("to ") else ForgetWish(what=what)
+    )
+
+
+def matching_records(what: str, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Return the facts and rules that the words name: by the property, else by all their telling words.
+
+    A wish "about Ann" names the facts whose subject or object she is; a property is that of the user alone.
+    """
+    words = telling_words(what)
+    predicates = _PROPERTIES.get(_property_name(what))
+    if predicates is not None and token_set(what) & {"my", "i", "me"}:
+        # Where somebody no longer lives is told by a denial.
+        found = [
+            one
+            for one in records
+            if isinstance(one.content, Fact) and one.content.predicate.removeprefix(DENIED) in predicates
+        ]
+        if found:
+            return found
+    if not words:
+        return []
+    return [one for one in records if not isinstance(one.content, Arc) and holds_value(text_of(one.content), [words])]
+
+
+def _property_name(what: str) -> str:
+    return " ".join([*(["where"] if "where" in token_set(what) else []), *sorted(telling_words(what))])
+
+
+def telling_words(text: str) -> frozenset[str]:
+    """Return the words of a text that name something."""
+    return frozenset(token_set(text) - STOP_WORDS - {"user", "s", "rule", "memory", "fact"})
+
+
+def values_of(records: Iterable[MemoryRecord]) -> list[frozenset[str]]:
+    """Return for each record the words that together would tell it again."""
+    texts = (one.content.object if isinstance(one.content, Fact) else text_of(one.content) for one in records)
+    return [words for words in map(telling_words, texts) if words]
+
+
+def holds_value(text: str, values: Sequence[frozenset[str]]) -> bool:
+    """Say whether a text still tells one of the values."""
+    told = roots(text)
+    # Of a value that is signs alone nothing is left, and nothing is in every text.
+    return any(bool(wanted) and wanted <= told for wanted in (roots(" ".join(value)) for value in values))
+
+
+def drop_values(text: str, values: Sequence[frozenset[str]]) -> str:
+    """Return a text without the sentences that tell one of the values."""
+    if not holds_value(text, values):
+        return text
+    # A value may be told over two sentences: then none of the text is left.
+    kept = " ".join(one for one in sentences(text) if not holds_value(one, values))
+    return "" if holds_value(kept, values) else kept
+
 
 SHORT_ID = 8
 _OPENING = "The user said:"
@@ -39,17 +174,17 @@ class ForgettingReport:
         return not (self.records or self.summaries or self.turns)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
     """Removes; what it has removed no search, prompt, summary or transcript tells again."""
 
-    def __init__(self, *, store: LayersStore, desk: RecordsDesk, embeddings: Embeddings) -> None:
-        self._store = store
-        self._desk = desk
-        self._embeddings = embeddings
+    store: LayersStore
+    desk: RecordsDesk
+    embeddings: Embeddings
 
     async def forget(self, owner: str, what: str) -> ForgettingReport:
         """Forget what words, an id, or the first 8 or more characters of an id name."""
-        every = await self._store.alist(owner, None, tuple(Standing))
+        every = await self.store.alist(owner, None, tuple(Standing))
         by_id = [one for one in every if one.id == what or (len(what) >= SHORT_ID and one.id.startswith(what))]
         if by_id:
             return await self.forget_records(owner, [one.id for one in by_id])
@@ -58,9 +193,9 @@ class Forgetting:
 
     async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
         """Forget records by their ids, and what still holds them; `durable` for good."""
-        records = await self._store.aget(owner, ids)
+        records = await self.store.aget(owner, ids)
         if durable:
-            self._desk.tombstones.bury(owner, [text for one in records for text in texts_of(one.content)])
+            self.desk.tombstones.bury(owner, [text for one in records for text in texts_of(one.content)])
         return await self._forget(owner, records, [])
 
     async def _forget(
@@ -68,18 +203,18 @@ class Forgetting:
     ) -> ForgettingReport:
         values = [*values_of(one for one in records if not isinstance(one.content, Arc)), *named]
         ids = [one.id for one in records]
-        async with self._store.lock(f"memory/{owner}"):
+        async with self.store.lock(f"memory/{owner}"):
             # First what could bring it back: after a crash in between, the request can be repeated.
             turns = 0
-            for active in await self._store.aactive(owner):
-                async with self._store.lock(f"session/{owner}/{active.session}"):
+            for active in await self.store.aactive(owner):
+                async with self.store.lock(f"session/{owner}/{active.session}"):
                     turns += await self._cut_session(owner, active.session, values)
             summaries = await self._cut_arcs(owner, values, ids)
-            await self._desk.delete_under_lock(owner, ids)
+            await self.desk.delete_under_lock(owner, ids)
         return ForgettingReport(records=records, summaries=summaries, turns=turns)
 
     async def _cut_session(self, owner: str, session: str, values: Sequence[frozenset[str]]) -> int:
-        buffer = await self._store.aload(owner, session)
+        buffer = await self.store.aload(owner, session)
         if buffer is None or not values:
             return 0
         cut = replace(
@@ -88,11 +223,11 @@ class Forgetting:
             held=tuple(one for one in buffer.held if not holds_value(_told_by(one), values)),
         )
         if cut != buffer:
-            await self._store.asave(cut, rewrite=True)
+            await self.store.asave(cut, rewrite=True)
         return sum(one != other for one, other in zip(cut.turns, buffer.turns, strict=True))
 
     async def _cut_arcs(self, owner: str, values: Sequence[frozenset[str]], spared: Sequence[str]) -> int:
-        arcs = [one for one in await self._store.alist(owner, Layer.EPISODIC, tuple(Standing)) if one.id not in spared]
+        arcs = [one for one in await self.store.alist(owner, Layer.EPISODIC, tuple(Standing)) if one.id not in spared]
         changed, gone = list[MemoryRecord](), list[str]()
         for one in arcs:
             if not isinstance(one.content, Arc) or not holds_value(text_of(one.content), values):
@@ -105,9 +240,9 @@ class Forgetting:
             topics = tuple(topic for topic in one.content.topics if not holds_value(topic, values))
             changed.append(replace(one, content=replace(one.content, summary=opening + summary, topics=topics)))
         if changed:
-            vectors = await self._embeddings.of_documents([text_of(one.content) for one in changed])
-            await self._store.aput_batch([replace(one, vector=v) for one, v in zip(changed, vectors, strict=True)])
-        await self._store.adelete(owner, gone)
+            vectors = await self.embeddings.of_documents([text_of(one.content) for one in changed])
+            await self.store.aput_batch([replace(one, vector=v) for one, v in zip(changed, vectors, strict=True)])
+        await self.store.adelete(owner, gone)
         return len(changed) + len(gone)
 
 

@@ -21,15 +21,13 @@ from memstory.contract.target import (
 )
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.system_memory import CorrectingInWords, read_rows
-from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
-from memstory_reference.systems.layers.forgetting import with_replaced
+from memstory_reference.systems.layers.forgetting import ForgetWish, with_replaced
 from memstory_reference.systems.layers.identity import resolve_owner_id
-from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
+from memstory_reference.systems.layers.log_entries import CrisisLogRecord, SessionFeedbackRecord
 from memstory_reference.systems.layers.recall.prompting import memory_block
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
 from memstory_reference.systems.layers.sessions.session_end import EndReason, end_data, parse_reason
-from memstory_reference.systems.layers.sessions.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.values import (
     buffer_view,
     content_of_item,
@@ -95,7 +93,7 @@ class LayersMemory(CorrectingInWords):
         await self._service.settle()
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        who = await self._who(scope)
+        who = await self.who(scope)
         if any(item.key is not None for item in items):
             raise NotSupported("add.key")
         contents = [content_of_item(item) for item in items]
@@ -103,23 +101,23 @@ class LayersMemory(CorrectingInWords):
         return Receipt(items=[receipt_item(self._redact(item), one) for item, one in zip(items, done, strict=True)])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        found = await self._service.records.get((await self._who(scope)).owner, _id(ref))
+        found = await self._service.records.get((await self.who(scope)).owner, _id(ref))
         return hit_of(found) if found else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         self._check_query(query)
         layers = layers_of(query.kinds)
         limit = self._service.config.top_k if query.top_k is None else query.top_k
-        found = await self._service.records.search((await self._who(scope)).owner, query.text, layers, limit)
+        found = await self._service.records.search((await self.who(scope)).owner, query.text, layers, limit)
         return [hit_of(one.record, one) for one in found]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         layers = layers_of(kinds)
-        found = await self._service.records.list_records((await self._who(scope)).owner, layers, limit=limit)
+        found = await self._service.records.list_records((await self.who(scope)).owner, layers, limit=limit)
         return [hit_of(one) for one in found]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        who, content = await self._who(scope), content_of_item(item)
+        who, content = await self.who(scope), content_of_item(item)
         edited = await self._service.records.edit(who.owner, _id(ref), content)
         text, kind = self._redact(item).text, str(edited.layer)
         return Receipt(
@@ -127,7 +125,7 @@ class LayersMemory(CorrectingInWords):
         )
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
-        who = await self._who(scope)
+        who = await self.who(scope)
         if ref == Ref():
             return any((await self._service.forget_owner(who.owner)).values())
         ids = [_id(ref)] if ref != Ref(durable=True) else [one.id for one in await self._every(who.owner)]
@@ -137,15 +135,15 @@ class LayersMemory(CorrectingInWords):
         return await self._service.records.list_records(owner, tuple(Layer), tuple(Standing))
 
     async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        found = await self._service.records.about((await self._who(scope)).owner, things)
+        found = await self._service.records.about((await self.who(scope)).owner, things)
         return [one.id for one in found]
 
     async def context(self, query: Query, scope: Scope) -> str:
-        memory = await self._service.load_memory_for_turn(query.text, await self._who(scope))
+        memory = await self._service.load_memory_for_turn(query.text, await self.who(scope))
         return memory_block(memory)
 
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
-        every = await self._every((await self._who(scope)).owner)
+        every = await self._every((await self.who(scope)).owner)
         found = with_replaced([one for one in every if one.id == memory_id], every)
         # What was replaced goes first: it would count again once its successor is gone.
         return [hit_of(one) for one in reversed(found)]
@@ -162,17 +160,17 @@ class LayersMemory(CorrectingInWords):
 
     async def list_archived(self, scope: Scope) -> Sequence[Hit]:
         shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
-        found = await self._service.records.list_records((await self._who(scope)).owner, tuple(Layer), shelved)
+        found = await self._service.records.list_records((await self.who(scope)).owner, tuple(Layer), shelved)
         return [hit_of(one) for one in found]
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
-        exported = await self._service.records.export((await self._who(scope)).owner)
+        exported = await self._service.records.export((await self.who(scope)).owner)
         return list(exported["records"])
 
     async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
         active = [row for row in rows if row.get("standing", Standing.ACTIVE) == Standing.ACTIVE]
         contents = read_rows(active, content_of_row)
-        done = await self._service.records.remember((await self._who(scope)).owner, None, contents)
+        done = await self._service.records.remember((await self.who(scope)).owner, None, contents)
         left_out = [f"{row.get('id')}: it is {row['standing']}" for row in rows if row not in active]
         dropped = [(row, one) for row, one in zip(active, done, strict=True) if one.outcome == "dropped"]
         return [*left_out, *(f"{row.get('id')}: {one.reason}" for row, one in dropped)]
@@ -187,12 +185,12 @@ class LayersMemory(CorrectingInWords):
         return await call_memory_tool(self, name, args, scope, forget_whole)
 
     async def say(self, text: str, scope: Scope) -> Turn:
-        answer = await self._service.turn(text, await self._who(scope))
+        answer = await self._service.turn(text, await self.who(scope))
         self.notes = trouble_notes(answer.diagnostics)
         return Turn(answer=answer.answer, context=answer.context)
 
     async def end_session(self, scope: Scope, reason: str) -> None:
-        who, why = await self._who(scope), parse_reason(reason)
+        who, why = await self.who(scope), parse_reason(reason)
         if why is EndReason.SHUTDOWN:
             await self._service.end_all(why)
         elif why is EndReason.VOICE:
@@ -213,7 +211,8 @@ class LayersMemory(CorrectingInWords):
         """Return what was given as a receipt says it: without its secrets."""
         return replace(item, text=self._service.config.redact(item.text)[0])
 
-    async def _who(self, scope: Scope) -> OwnerSession:
+    async def who(self, scope: Scope) -> OwnerSession:
+        """Return owner and session of a scope as they are stored."""
         user = None if self._is_anonymous(scope.user) else scope.user
         return await self._service.who(user, scope.session)
 
@@ -222,7 +221,7 @@ class LayersMemory(CorrectingInWords):
         return await self._owner(scope) if scope != Scope(user="") else None
 
     async def _owner(self, scope: Scope) -> str:
-        return (await self._who(scope)).owner
+        return (await self.who(scope)).owner
 
     async def _job_archive(self, scope: Scope, *, id: str) -> Tree:  # noqa: A002  (the story's word)
         return await self._service.records.archive(await self._owner(scope), id)
@@ -232,14 +231,14 @@ class LayersMemory(CorrectingInWords):
 
     async def _job_end(self, scope: Scope, *, reason: str = EndReason.EXPLICIT) -> Tree:
         """End a session; return whether it ended, with a summary, what it held, and how many turns wait."""
-        return end_data(await self._service.end_session(await self._who(scope), parse_reason(reason)))
+        return end_data(await self._service.end_session(await self.who(scope), parse_reason(reason)))
 
     async def _job_forget(self, scope: Scope, *, what: str) -> Tree:
         """Forget what words or an id name; return what the person hears."""
-        return await self._service.answer_wish((await self._who(scope)).owner, ForgetWish(what=what))
+        return await self._service.answer_wish((await self.who(scope)).owner, ForgetWish(what=what))
 
     async def _job_feedback(self, scope: Scope, *, label: str, source: str = "text", comment: str = "") -> Tree:
-        return {"id": await self._service.give_feedback(await self._who(scope), label, source, comment)}
+        return {"id": await self._service.give_feedback(await self.who(scope), label, source, comment)}
 
     async def _job_purge(self, _: Scope) -> Tree:
         return {"purged": await self._service.purge_crisis_log()}
@@ -255,7 +254,7 @@ class LayersMemory(CorrectingInWords):
         if not isinstance(turns, list) or not all(isinstance(one, dict) and "user" in one for one in turns):
             raise InputError("turns must be a list of objects with user and assistant")
         spoken = [(turn["user"], str(turn.get("assistant", ""))) for turn in turns]
-        report = end_data(await self._service.finalise_voice(spoken, await self._who(scope)))
+        report = end_data(await self._service.finalise_voice(spoken, await self.who(scope)))
         return {name: report[name] for name in ("ended", "waiting")}
 
     async def _look_status(self, scope: Scope) -> Tree:
@@ -264,17 +263,17 @@ class LayersMemory(CorrectingInWords):
     async def _look_identity(self, scope: Scope, **claims: Tree) -> Tree:
         if claims:
             return {"owner": resolve_owner_id(claims, b"a key of the story")}
-        who = await self._who(scope)
+        who = await self.who(scope)
         return {"owner": who.owner, "session": who.session, "user_id": scope.user}
 
     async def _look_buffer(self, scope: Scope) -> Tree:
-        return buffer_view(await self._service.buffer(await self._who(scope)))
+        return buffer_view(await self._service.buffer(await self.who(scope)))
 
     async def _look_diagnostics(self, scope: Scope) -> Tree:
-        return self._service.diagnostics(await self._who(scope))
+        return self._service.diagnostics(await self.who(scope))
 
     async def _look_working_memory(self, scope: Scope, *, query: str) -> Tree:
-        return (await self._service.load_memory_for_turn(query, await self._who(scope))).state()
+        return (await self._service.load_memory_for_turn(query, await self.who(scope))).state()
 
     async def _look_audit(self, scope: Scope) -> Tree:
         return [_plain(record) for record in await self._service.crisis_log(await self._audit_owner(scope))]

@@ -9,8 +9,7 @@ from memstory.contract.clock import Clock
 from memstory.contract.models import ChatModel
 from memstory_reference.ports import Embedder, NewId
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
-from memstory_reference.systems.layers.sessions.session_feedback import SessionFeedbackRecord
+from memstory_reference.systems.layers.log_entries import CrisisLogRecord, SessionFeedbackRecord
 from memstory_reference.systems.layers.stores.logs import Log
 from memstory_reference.systems.layers.stores.store import LayersStore
 

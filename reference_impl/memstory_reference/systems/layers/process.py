@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from memstory.contract.target import Scope, Turn
 from memstory.contract.values import Tree
@@ -12,9 +12,9 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers.identity import SESSION, USER
-from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
-from memstory_reference.systems.layers.service import LayersService, OwnerSession, trouble_notes
-from memstory_reference.systems.layers.sessions.session_end import EndReason, end_data, parse_reason
+from memstory_reference.systems.layers.memory import LayersMemory
+from memstory_reference.systems.layers.service import LayersService, trouble_notes
+from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.values import status_line
 
 PART = "layers"
@@ -27,6 +27,7 @@ class LayersPart:
 
     def __init__(self, service: LayersService, bus: Bus, *, new_id: NewId) -> None:
         self._service = service
+        self._memory = LayersMemory(service, store_name=PART)
         self._bus = bus
         self._new_id = new_id
         self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
@@ -48,49 +49,31 @@ class LayersPart:
         """Do nothing: a server that is there again knows what we listen to."""
 
     def _acts(self) -> dict[str, Act]:
-        return {
-            "turn": self._turn,
-            "end": self._end,
-            "status": self._status,
-            "settle": self._settle,
-            "forget": self._forget,
-            "recall": self._recall,
-            "feedback": self._feedback,
-        }
+        jobs = {name: self._job(name) for name in ("end", "forget", "recall", "feedback")}
+        return {"turn": self._turn, "status": self._status, "settle": self._settle, **jobs}
+
+    def _job(self, name: str) -> Act:
+        async def act(args: Mapping[str, Tree], owner: str) -> Tree:
+            given = {one: value for one, value in args.items() if one != "session_id"}
+            return await self._memory.run(name, given, _scope(args, owner))
+
+        return act
 
     async def _turn(self, args: Mapping[str, Tree], owner: str) -> Tree:
         said = args.get("said")
         if not isinstance(said, str):
             raise InputError(f"said must be text, not {type(said).__name__}")
-        answer = await (await self._talk(args, owner)).turn(said)
-        return asdict(replace(answer, process="" if self._server is None else self._server.process))
-
-    async def _end(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        return await (await self._talk(args, owner)).end(str(args.get("reason")))
+        answer = await self._service.turn(said, await self._memory.who(_scope(args, owner)))
+        process = "" if self._server is None else self._server.process
+        trouble = dict(answer.diagnostics)
+        return asdict(LayersAnswer(answer=answer.answer, context=answer.context, trouble=trouble, process=process))
 
     async def _status(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        return await (await self._talk(args, owner)).status()
-
-    async def _forget(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        return await (await self._talk(args, owner)).forget(str(args.get("what")))
-
-    async def _recall(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        await (await self._talk(args, owner)).recall(on=args.get("on") is True)
-        return None
-
-    async def _feedback(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        await (await self._talk(args, owner)).feedback(str(args.get("label")), str(args.get("comment", "")))
-        return None
+        return await self._memory.inspect("status", {}, _scope(args, owner))
 
     async def _settle(self, _: Mapping[str, Tree], __: str) -> Tree:
         await self._service.settle()
         return None
-
-    async def _talk(self, args: Mapping[str, Tree], owner: str) -> LocalLayers:
-        user_id, thread_id = _of_owner(owner)
-        session = args.get("session_id", thread_id)
-        who = await self._service.who(user_id, thread_id if user_id is None else session)
-        return LocalLayers(service=self._service, who=who)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,33 +84,6 @@ class LayersAnswer:
     context: str = ""
     trouble: Mapping[str, Tree] = field(default_factory=dict)
     process: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalLayers:
-    """The conversation in this process."""
-
-    service: LayersService
-    who: OwnerSession
-
-    async def turn(self, said: str) -> LayersAnswer:
-        answer = await self.service.turn(said, self.who)
-        return LayersAnswer(answer=answer.answer, context=answer.context, trouble=dict(answer.diagnostics))
-
-    async def end(self, reason: str) -> Mapping[str, Tree]:
-        return end_data(await self.service.end_session(self.who, parse_reason(reason)))
-
-    async def status(self) -> Mapping[str, Tree]:
-        return await self.service.status(self.who.owner)
-
-    async def forget(self, what: str) -> str:
-        return await self.service.answer_wish(self.who.owner, ForgetWish(what=what))
-
-    async def recall(self, *, on: bool) -> None:
-        await self.service.set_recall(self.who.owner, on=on)
-
-    async def feedback(self, label: str, comment: str) -> None:
-        await self.service.give_feedback(self.who, label, "text", comment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,9 +188,9 @@ class RemoteLayersMemory(SystemMemory):
         return RemoteLayers(caller=self._caller, user_id=scope.user or None, thread_id=str(scope.session))
 
 
-def _of_owner(owner: str) -> Sequence[str | None]:
-    """Return the user and the thread that an envelope's owner names."""
+def _scope(args: Mapping[str, Tree], owner: str) -> Scope:
+    """Return whose call it is, and in which session: an envelope's owner is a user or a thread."""
     kind, _, name = owner.partition(":")
     if kind not in (USER, SESSION) or not name:
         raise InputError(f"layers: the owner of a call is '{USER}:ID' or '{SESSION}:ID', not {owner!r:.80}")
-    return (name, None) if kind == USER else (None, name)
+    return Scope(user=name, session=args.get("session_id")) if kind == USER else Scope(user="", session=name)

@@ -25,8 +25,7 @@ from memstory_reference.systems.layers.policy.guards import (
     without_secrets,
 )
 from memstory_reference.systems.layers.policy.write import veto
-from memstory_reference.systems.layers.recall.embeddings import Embeddings
-from memstory_reference.systems.layers.recall.retrieval import RankedRecord, Retrieval
+from memstory_reference.systems.layers.recall.retrieval import Embeddings, RankedRecord, Retrieval
 from memstory_reference.systems.layers.records.record import (
     LABELS,
     Arc,
@@ -39,7 +38,7 @@ from memstory_reference.systems.layers.records.record import (
     is_note,
     text_of,
 )
-from memstory_reference.systems.layers.sessions.writing import NewRecord, WritePlan, Writer
+from memstory_reference.systems.layers.sessions.writing import WritePlan, Writer
 from memstory_reference.systems.layers.stores.store import ACTIVE, LayersStore
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.secret_guard import SecretPolicy
@@ -59,46 +58,34 @@ class RememberReport:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsDesk:
     """What people do with their memory beside talking."""
 
-    def __init__(
-        self,
-        *,
-        store: LayersStore,
-        writer: Writer,
-        retrieval: Retrieval,
-        embeddings: Embeddings,
-        clock: Clock,
-        new_id: NewId,
-        tombstones: Tombstones,
-        secrets: SecretPolicy,
-        model: ChatModel | None,
-    ) -> None:
-        self.tombstones = tombstones
-        self._secrets = secrets
-        self._model = model
-        self._store = store
-        self._writer = writer
-        self._retrieval = retrieval
-        self._embeddings = embeddings
-        self._clock = clock
-        self._new_id = new_id
+    tombstones: Tombstones
+    secrets: SecretPolicy
+    model: ChatModel | None
+    store: LayersStore
+    writer: Writer
+    retrieval: Retrieval
+    embeddings: Embeddings
+    clock: Clock
+    new_id: NewId
 
     async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[RememberReport]:
         """Write contents, all or none; what the guards refuse is dropped, with the reason, and the others count."""
         if isinstance(contents, str) or not isinstance(contents, Sequence):
             raise InputError(f"contents must be a list, not {type(contents).__name__}")
-        plan = WritePlan(owner=checked_owner(owner), session=session, now=self._clock.now())
-        async with self._store.lock(f"memory/{owner}"):
+        plan = WritePlan(owner=checked_owner(owner), session=session, now=self.clock.now())
+        async with self.store.lock(f"memory/{owner}"):
             done = [await self._plan(plan, content) for content in contents]
             if plan.rows:
-                await self._store.aput_batch(await self._writer.with_vectors(plan))
+                await self.store.aput_batch(await self.writer.with_vectors(plan))
         return done
 
     async def get(self, owner: str, identifier: str) -> MemoryRecord | None:
         """Return one record, whatever its standing."""
-        return next(iter(await self._store.aget(checked_owner(owner), [record_id(identifier)])), None)
+        return next(iter(await self.store.aget(checked_owner(owner), [record_id(identifier)])), None)
 
     async def list_records(
         self,
@@ -111,14 +98,14 @@ class RecordsDesk:
         if limit is not None:
             checked_count(limit, "limit", 0, MOST_LISTED)
         checked_owner(owner)
-        found = [one for layer in layers for one in await self._store.alist(owner, layer, standings, limit)]
+        found = [one for layer in layers for one in await self.store.alist(owner, layer, standings, limit)]
         return found[:limit]
 
     async def search(
         self, owner: str, query: str, layers: Sequence[Layer] = tuple(Layer), limit: int | None = None
     ) -> list[RankedRecord]:
         """Return active records that the question finds, or the first `limit` of them, best first."""
-        return await self._retrieval.search(checked_owner(owner), query, layers, now=self._clock.now(), limit=limit)
+        return await self.retrieval.search(checked_owner(owner), query, layers, now=self.clock.now(), limit=limit)
 
     async def edit(self, owner: str, identifier: str, content: Content) -> MemoryRecord:
         """Replace what a record says; the guards look at it as at anything new.
@@ -128,21 +115,21 @@ class RecordsDesk:
         """
         fit, why_not = self._guard(owner, content)
         if not why_not and isinstance(fit, Rule):
-            why_not = await veto(self._model, fit)
+            why_not = await veto(self.model, fit)
         if why_not:
             raise InputError(f"this cannot be stored: {why_not}")
-        async with self._store.lock(f"memory/{owner}"):
+        async with self.store.lock(f"memory/{owner}"):
             old = await self._existing(owner, identifier)
-            edited = replace(old, content=fit, updated_at=self._clock.now(), vector=None)
+            edited = replace(old, content=fit, updated_at=self.clock.now(), vector=None)
             if edited.layer is not old.layer:
                 raise InputError(f"{identifier!r:.40} is of the layer {old.layer}, the new content of {edited.layer}")
-            same = await self._writer.same_as(edited)
+            same = await self.writer.same_as(edited)
             if same is not None:
                 # What it says now is stored already: one record is left of the two, the one that was edited.
                 edited = replace(edited, count=edited.count + same.count)
-            (vector,) = await self._embeddings.of_documents([text_of(fit)])
+            (vector,) = await self.embeddings.of_documents([text_of(fit)])
             edited = replace(edited, vector=vector)
-            await self._store.aput(edited)
+            await self.store.aput(edited)
             if same is not None:
                 await self.delete_under_lock(owner, [same.id], kept=edited.id)
         return edited
@@ -159,23 +146,23 @@ class RecordsDesk:
         """Delete records for good; what they had replaced is used again. Return the ids that existed."""
         ids = [record_id(one) for one in ids]
         checked_owner(owner)
-        async with self._store.lock(f"memory/{owner}"):
+        async with self.store.lock(f"memory/{owner}"):
             return await self.delete_under_lock(owner, ids)
 
     async def about(self, owner: str, things: Sequence[str]) -> list[MemoryRecord]:
         """Return the records, whatever their standing, that are about any of these things."""
-        every = await self._store.alist(checked_owner(owner), None, tuple(Standing))
+        every = await self.store.alist(checked_owner(owner), None, tuple(Standing))
         return [one for one in every if is_about(" ".join(texts_of(one.content)), things)]
 
     async def export(self, owner: str) -> dict[str, Tree]:
         """Return all that is remembered of an owner as JSON; audit and feedback are not memory (SEC-11)."""
-        records = await self._store.alist(owner, None, tuple(Standing))
-        found = [await self._store.aload(owner, one.session) for one in await self._store.aactive(owner)]
+        records = await self.store.alist(owner, None, tuple(Standing))
+        found = [await self.store.aload(owner, one.session) for one in await self.store.aactive(owner)]
         active = [buffer for buffer in found if buffer is not None]
         return {
             "format": "memstory.layers/1",
             "owner": owner,
-            "exported_at": iso_now(self._clock.now()),
+            "exported_at": iso_now(self.clock.now()),
             "records": [record_data(record) for record in records],
             "active_sessions": [
                 {
@@ -190,51 +177,42 @@ class RecordsDesk:
     async def embed_missing(self, owner: str) -> int:
         """Embed what was written while the embedder was down; return how many rows have a vector now."""
         done = 0
-        while rows := await self._store.awithout_vector(owner, EMBED_BATCH):
-            vectors = await self._embeddings.of_documents([text_of(row.content) for row in rows])
+        while rows := await self.store.awithout_vector(owner, EMBED_BATCH):
+            vectors = await self.embeddings.of_documents([text_of(row.content) for row in rows])
             embedded = [replace(row, vector=vector) for row, vector in zip(rows, vectors, strict=True)]
             found = [row for row in embedded if row.vector is not None]
             if not found:
                 break
-            await self._store.aput_batch(found)
+            await self.store.aput_batch(found)
             done += len(found)
         return done
 
     async def count_lost(self) -> int:
         """Return how many records, of all owners, cannot be read since the store was damaged."""
-        return await self._store.alost()
+        return await self.store.alost()
 
     async def counts(self, owner: str) -> dict[str, Tree]:
         """Return how many records each layer has, by what stores call it and by what people do."""
-        found = await self._store.acounts(owner)
+        found = await self.store.acounts(owner)
         active = {str(layer): found.get((layer, Standing.ACTIVE), 0) for layer in Layer}
         return {
             "counts": active,
             "labels": {str(layer): label for layer, label in LABELS.items()},
             "archived": sum(n for (_, standing), n in found.items() if standing is Standing.ARCHIVED),
             "superseded": sum(n for (_, standing), n in found.items() if standing is Standing.SUPERSEDED),
-            "damaged": len(await self._store.adamaged_ids(owner)),
+            "damaged": len(await self.store.adamaged_ids(owner)),
             "unreadable": await self.count_lost(),
         }
 
     async def _plan(self, plan: WritePlan, content: Content) -> RememberReport:
         fit, why_not = self._guard(plan.owner, content)
         if not why_not and isinstance(fit, Rule):
-            why_not = await veto(self._model, fit)
+            why_not = await veto(self.model, fit)
         if why_not:
             return RememberReport(outcome="dropped", content=fit, reason=why_not)
         if isinstance(fit, Arc):
-            record = MemoryRecord(
-                id=self._new_id(),
-                owner=plan.owner,
-                content=fit,
-                created_at=plan.now,
-                updated_at=plan.now,
-                session=plan.session,
-            )
-            plan.add(record)
-            return RememberReport(outcome="stored", content=fit, id=record.id)
-        outcome = await self._writer.plan(plan, NewRecord(id=self._new_id(), content=fit), or_coexist=True)
+            return RememberReport(outcome="stored", content=fit, id=plan.add(self.new_id(), fit).id)
+        outcome = await self.writer.plan(plan, self.new_id(), fit, or_coexist=True)
         reason = f"by {outcome.by}" + (f", replaces {outcome.replaced}" if outcome.replaced else "")
         return RememberReport(outcome=outcome.outcome, content=fit, id=outcome.id, reason=reason)
 
@@ -248,7 +226,7 @@ class RecordsDesk:
         """Return the content as it may be stored, and why it may not be; InputError for anything else."""
         given = checked_content(content)
         try:
-            given = without_secrets(given, self._secrets)
+            given = without_secrets(given, self.secrets)
         except InputError as refusal:
             return given, str(refusal)
         if isinstance(given, Arc):
@@ -266,19 +244,19 @@ class RecordsDesk:
         """Delete records, the owner's lock being held; what they had replaced is now replaced by `kept`, or nothing."""
         gone = {
             record.id: replace(record, superseded_by=record.superseded_by or kept)
-            for record in await self._store.aget(owner, ids)
+            for record in await self.store.aget(owner, ids)
         }
-        plan = WritePlan(owner=owner, session=None, now=self._clock.now())
+        plan = WritePlan(owner=owner, session=None, now=self.clock.now())
         for layer in {record.layer for record in gone.values()}:
-            replaced = await self._store.alist(owner, layer, [Standing.SUPERSEDED])
+            replaced = await self.store.alist(owner, layer, [Standing.SUPERSEDED])
             for record in records_to_release(replaced, gone, plan.now):
                 plan.change(record)
             if layer is Layer.PROCEDURAL and plan.rows:
-                await self._writer.cap(plan)
+                await self.writer.cap(plan)
         # A process that dies between the two leaves both: the delete is asked again.
         if plan.rows:
-            await self._store.aput_batch(list(plan.rows.values()))
-        return await self._store.adelete(owner, ids)
+            await self.store.aput_batch(list(plan.rows.values()))
+        return await self.store.adelete(owner, ids)
 
     async def _existing(self, owner: str, identifier: str) -> MemoryRecord:
         record = await self.get(owner, identifier)
@@ -287,16 +265,16 @@ class RecordsDesk:
         return record
 
     async def _restand(self, owner: str, identifier: str, old: Standing, new: Standing) -> bool:
-        async with self._store.lock(f"memory/{owner}"):
+        async with self.store.lock(f"memory/{owner}"):
             record = await self.get(owner, identifier)
             if record is None or record.standing is not old:
                 return False
-            now = self._clock.now()
+            now = self.clock.now()
             plan = WritePlan(owner=owner, session=None, now=now)
             plan.change(replace(record, standing=new, updated_at=now))
             if record.layer is Layer.PROCEDURAL:
-                await self._writer.cap(plan)
-            await self._store.aput_batch(list(plan.rows.values()))
+                await self.writer.cap(plan)
+            await self.store.aput_batch(list(plan.rows.values()))
         return True
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,29 +13,39 @@ from memstory.contract.values import Json
 from memstory.models.conversation import NO_ANSWER, ask_for_reply
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, short_repr
-from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLevel, CrisisLogRecord
-from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice, crisis_notice
-from memstory_reference.systems.layers.forgetting import Forgetting, ForgettingReport, answer_to_wish
-from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
-from memstory_reference.systems.layers.operations.forget_requests import (
+from memstory_reference.storage.recurring import Recurring
+from memstory_reference.systems.layers.forgetting import (
     FORGOTTEN,
+    Forgetting,
+    ForgettingReport,
     ForgetWish,
-    asks_what_is_known,
+    answer_to_wish,
     forget_wish,
 )
+from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
+from memstory_reference.systems.layers.log_entries import (
+    ClassifierPath,
+    CrisisLevel,
+    CrisisLogRecord,
+    SessionFeedbackRecord,
+    checked_feedback,
+)
+from memstory_reference.systems.layers.policy.crisis_signals import CrisisNotice, crisis_notice
 from memstory_reference.systems.layers.policy.guards import check_said
 from memstory_reference.systems.layers.ports import LayersPorts
-from memstory_reference.systems.layers.recall.embeddings import Embeddings
-from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, reply_by_rules, turn_prompt
-from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
+from memstory_reference.systems.layers.recall.prompting import (
+    WINDOW_TURNS,
+    asks_what_is_known,
+    memory_block,
+    reply_by_rules,
+    turn_prompt,
+)
+from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval, TurnMemory
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records_desk import RecordsDesk
-from memstory_reference.systems.layers.sessions.background import Background
-from memstory_reference.systems.layers.sessions.diagnostics import TurnDiagnostics
-from memstory_reference.systems.layers.sessions.idle import IdleWatch
+from memstory_reference.systems.layers.sessions.background import Background, IdleWatch, TurnDiagnostics
 from memstory_reference.systems.layers.sessions.lanes import Lanes
 from memstory_reference.systems.layers.sessions.session_end import EndReason, EndReport, SessionEnds
-from memstory_reference.systems.layers.sessions.session_feedback import SessionFeedbackRecord, checked_feedback
 from memstory_reference.systems.layers.sessions.writing import Writer
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 
@@ -84,7 +93,7 @@ class LayersService:
         self._embeddings = Embeddings(ports.embedder)
         self._diagnostics = TurnDiagnostics()
         self._background = Background()
-        self._purging: asyncio.Task[None] | None = None
+        self._purging = Recurring("purging the crisis log", self._purge, ports.clock)
         writer = Writer(store=self._store, embeddings=self._embeddings, model=ports.model, config=config)
         self._lanes = Lanes(
             store=self._store,
@@ -125,14 +134,14 @@ class LayersService:
         if missed:
             self._background.schedule(NO_SESSION, lambda: self._lanes.look_again(missed))
         if self._ports.stores.shared:
-            self._watch.keep_looking()
-        self._purging = asyncio.create_task(self._purge_daily())
+            await self._watch.keep_looking()
+        await self._purge()
+        await self._purging.start(PURGE_EVERY)
 
     async def close(self) -> None:
         """Finish what is under way and release the stores; active sessions stay active for the next process."""
         try:
-            if self._purging is not None:
-                self._purging.cancel()
+            await self._purging.stop()
             await self._watch.stop()
             await self._background.settle()
         finally:
@@ -243,9 +252,9 @@ class LayersService:
         self._diagnostics.report(who.owner, who.session, 0, report.data())
         return report
 
-    async def end_all(self, reason: EndReason, owner: str | None = None) -> int:
-        """End the active sessions of an owner, or of all; return how many ended."""
-        active = await self._store.aactive(owner)
+    async def end_all(self, reason: EndReason) -> int:
+        """End all active sessions; return how many ended."""
+        active = await self._store.aactive()
         ended = [await self.end_session(OwnerSession(owner=one.owner, session=one.session), reason) for one in active]
         return sum(report is not None and not report.waiting for report in ended)
 
@@ -296,14 +305,11 @@ class LayersService:
             self._ports.clock.now() - timedelta(days=self.config.crisis_retention_days)
         )
 
-    async def _purge_daily(self) -> None:
-        while True:
-            try:
-                await self.purge_crisis_log()
-            except UnavailableError as error:
-                LOG.warning("the crisis log was not purged: %s", type(error).__name__)
-            # From now, whenever that is: days that were missed are not made up for.
-            await self._ports.clock.sleep_until(self._ports.clock.now() + PURGE_EVERY)
+    async def _purge(self) -> None:
+        try:
+            await self.purge_crisis_log()
+        except UnavailableError as error:
+            LOG.warning("the crisis log was not purged: %s", type(error).__name__)
 
     async def forget_owner(self, owner: str) -> Mapping[str, int]:
         """Delete all that is kept for an owner but the crisis log, whose retention is the operator's duty."""

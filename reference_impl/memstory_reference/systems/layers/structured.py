@@ -82,6 +82,11 @@ def first_object(reply: str) -> Mapping[str, Json] | None:
     return None
 
 
+def inside_marks(text: str) -> str:
+    """Return a text so that it cannot end the marks that a prompt sets around it."""
+    return text.replace("<<<", "< < <").replace(">>>", "> > >")
+
+
 def text_in(answer: Mapping[str, Json], name: str) -> str:
     """Return a text of an answer; the empty text if it is missing or of another type."""
     value = answer.get(name)

@@ -8,10 +8,9 @@ from dataclasses import fields
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Hit, Item, ReceiptItem, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.operations.dedup import compare_texts
+from memstory_reference.systems.layers.operations.reconciliation import compare_texts
 from memstory_reference.systems.layers.recall.retrieval import RankedRecord, fuse, rrf_score
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.entries import entry_of, format_working_memory_entries
 from memstory_reference.systems.layers.records.record import (
     LABELS,
     NOTE,
@@ -24,6 +23,8 @@ from memstory_reference.systems.layers.records.record import (
     Rule,
     content_data,
     content_of,
+    entry_of,
+    format_working_memory_entries,
 )
 from memstory_reference.systems.layers.records_desk import RememberReport
 from memstory_reference.systems.layers.settings import LayersConfig

@@ -24,31 +24,32 @@ from memstory_reference.input_checks import (
 from memstory_reference.ports import Embedder, NewId, Primitive, Purpose, Record, VectorIndex, Vectors, VectorStore
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
-from memstory_reference.systems.manager.deadlines import Deadlines
-from memstory_reference.systems.manager.memories.forgetting import repeating_turns
-from memstory_reference.systems.manager.memories.known_facts import KnownFacts, same_fact
 from memstory_reference.systems.manager.memories.memory import (
     Memory,
     MemoryType,
     SearchResult,
     is_expired,
+    repeating_turns,
 )
-from memstory_reference.systems.manager.memories.metadata import REWORDED, encode_metadata
-from memstory_reference.systems.manager.memories.nearest import nearest_memories
-from memstory_reference.systems.manager.memories.profile import newest_of_each_field_first
+from memstory_reference.systems.manager.memories.nearest import nearest_memories, newest_of_each_field_first
 from memstory_reference.systems.manager.memories.rows import (
     CONTEXT_KEY,
+    REWORDED,
     SESSION_ID,
+    Deadlines,
+    KnownFacts,
     NewMemory,
     checked_key,
     checked_session,
     conditions_of,
     context_id,
+    encode_metadata,
     is_context_entry,
     keep_bindings,
     make_memory,
     memory_of,
     record_of,
+    same_fact,
 )
 from memstory_reference.text.secret_guard import SecretPolicy
 from memstory_reference.text.stems import is_about

@@ -117,8 +117,7 @@ class ManagerMemory(CorrectingInWords):
 
     async def say(self, text: str, scope: Scope) -> Turn:
         session = self._sessions.note(scope)
-        answer = await self._system.say(text, owner=scope.user, session=session)
-        return Turn(answer=answer.answer, tool_calls=answer.used)
+        return await self._system.say(text, owner=scope.user, session=session)
 
     async def tools(self) -> Sequence[ToolSchema]:
         return list(self._system.tools())

@@ -10,45 +10,34 @@ from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
-_TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
+_TYPES = "conversation (30 days), fact (permanent) or context (today)"
 
 SEARCH = ReadTool(
     name="search_memories",
     description="Search memories by meaning; returns those that match, with relevance scores.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "description": 'What to search for; "*" lists the newest facts'},
-            "memory_type": {**_TYPE, "description": 'Optional filter: "conversation", "fact" or "context"'},
-            "limit": {"type": "integer", "description": "Max results to return", "default": 5},
-        },
-        "required": ["query"],
-    },
+    parameters=parameters(
+        "query",
+        query='What to search for; "*" lists the newest facts',
+        memory_type='Optional filter: "conversation", "fact" or "context"',
+        limit={"type": "integer", "description": "Max results to return", "default": 5},
+    ),
 )
 STORE = AddTool(
     name="store_memory",
     description="Store a new memory.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "content": {"type": "string", "description": "What to remember"},
-            "memory_type": {**_TYPE, "default": "fact"},
-            "metadata": {"type": "object", "description": "Optional key-value pairs"},
-        },
-        "required": ["content"],
-    },
+    parameters=parameters(
+        "content",
+        content="What to remember",
+        memory_type={"type": "string", "description": _TYPES, "default": "fact"},
+        metadata={"type": "object", "description": "Optional key-value pairs"},
+    ),
 )
 FORGET = ChangeTool(
     name="forget_memory",
     description="Delete a specific memory, and the conversations that repeat it.",
-    parameters={
-        "type": "object",
-        "properties": {"memory_id": {"type": "string", "description": "ID of the memory to delete"}},
-        "required": ["memory_id"],
-    },
+    parameters=parameters("memory_id", memory_id="ID of the memory to delete"),
 )
 SPECS = (SEARCH, STORE, FORGET)
 EVERYTHING = "*"

@@ -10,8 +10,7 @@ from memstory_reference.systems.observations.observation import TASK_TYPES
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool
 
 _RUN = {"type": "string", "description": "The id of the run"}
 SEARCH = ReadTool(

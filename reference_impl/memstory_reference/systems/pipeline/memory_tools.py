@@ -11,8 +11,7 @@ from memstory_reference.input_checks import limits_of
 from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.keywords import extract_keywords, matching_keywords
-from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool
 
 RECALL = ReadTool(
     name="recall_memories",

@@ -15,8 +15,8 @@ from memstory_reference.setting_rules import SQLITE
 from memstory_reference.system_memory import CorrectingInWords, ForgetResult, engine_name, read_rows
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.systems.topics.system import TopicsSystem
-from memstory_reference.systems.topics.toolset.result_texts import engrams_text
 from memstory_reference.systems.topics.values import (
     EPISODIC,
     TOPIC,
@@ -145,11 +145,7 @@ class TopicsMemory(CorrectingInWords):
         answer = await self._system.say(text, owner=scope.user, session_id=scope.session or DEFAULT_SESSION)
         self._answered[scope] = answer.query_id
         self.notes = answer.notes
-        return Turn(
-            answer=answer.answer,
-            thinking=answer.thinking,
-            tool_calls=answer.tool_calls,
-        )
+        return Turn(answer=answer.answer, thinking=answer.thinking, tool_calls=answer.tool_calls)
 
     async def tools(self) -> Sequence[ToolSchema]:
         return list(self._system.tools())

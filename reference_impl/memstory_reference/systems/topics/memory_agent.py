@@ -13,7 +13,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, Envelope, Subscription
 from memstory_reference.systems.topics.engrams import turn_text
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.toolset.tool_schemas import FORGET_MEMORY, RECALL_TOOLS, SAVING_TOOLS
+from memstory_reference.systems.topics.tools import FORGET_MEMORY, RECALL_TOOLS, SAVING_TOOLS
 from memstory_reference.systems.topics.topic_keys import is_key, lookup_key
 from memstory_reference.text.lines import shorten
 

@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
+from memstory.contract.clock import Clock
+from memstory.contract.errors import MemstoryError
 from memstory.contract.values import Json, ToolCall, ToolSchema
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
 from memstory_reference.ports import Bus, Envelope, SystemPorts
+from memstory_reference.storage.recurring import Recurring
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.retention import Retention
 from memstory_reference.systems.topics.settings import TopicsConfig
-from memstory_reference.systems.topics.toolset.topic_tools import Toolset, topic_tools
+from memstory_reference.systems.topics.tools import Toolset, topic_tools
 from memstory_reference.tooling.agent import AgentConfig, Answer, GeneratorAgent
 from memstory_reference.tooling.tools import ToolBox, ToolServer, call_tool
+
+EVERY = timedelta(hours=1)
+
+_log = logging.getLogger(__name__)
+
+
+class Retention:
+    """Purges every owner's engrams in the background; does nothing where the settings name no retention."""
+
+    def __init__(self, service: MemoryService, clock: Clock) -> None:
+        self._service = service
+        self._recurring = Recurring("deleting engrams beyond the retention", self._purge, clock)
+        self.stop, self.settle = self._recurring.stop, self._recurring.settle
+        self.purged = 0
+
+    async def start(self) -> None:
+        """Purge now, and from now on every hour."""
+        if self._service.config.retention_days is None:
+            return
+        await self._purge()
+        await self._recurring.start(EVERY)
+
+    async def _purge(self) -> None:
+        try:
+            self.purged += await self._service.purge_all()
+        except MemstoryError as error:
+            _log.warning("engrams beyond the retention could not be deleted: %s", error)
 
 
 class TopicsSystem:

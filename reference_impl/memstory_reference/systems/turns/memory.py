@@ -21,7 +21,6 @@ from memstory.contract.target import (
 from memstory_reference.errors import InputError
 from memstory_reference.system_memory import CorrectingInWords, CurrentSessions, read_rows
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.exchange import new_turn_of_row, read_jsonl, turn_row, turns_as_jsonl
 from memstory_reference.systems.turns.memory_tools import turn_with_repeats
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.system import TurnsSystem
@@ -35,7 +34,11 @@ from memstory_reference.systems.turns.values import (
     found_hit,
     hit_of,
     new_turn,
+    new_turn_of_row,
+    read_jsonl,
     receipt_item,
+    turn_row,
+    turns_as_jsonl,
 )
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.tokens import count_tokens
@@ -152,8 +155,7 @@ class TurnsMemory(CorrectingInWords):
 
     async def say(self, text: str, scope: Scope) -> Turn:
         session = self._sessions.note(scope)
-        answer = await self._system.say(text, owner=scope.user, session=session)
-        return Turn(answer=answer.answer, tool_calls=answer.used)
+        return await self._system.say(text, owner=scope.user, session=session)
 
     async def tools(self) -> Sequence[ToolSchema]:
         return list(self._system.tools())

@@ -10,8 +10,7 @@ from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, NewTurn, Turn, moment_of
 from memstory_reference.text.keywords import plain_words
-from memstory_reference.tooling.effects import AddTool, ChangeTool, ReadTool
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 EVERYTHING, LISTED = "*", 50
 LEAST_WORDS = 3
@@ -21,43 +20,30 @@ _MOMENT = "ISO 8601, such as 2024-05-08"
 REMEMBER = AddTool(
     name="remember",
     description="Remember a fact, a note, or what somebody said.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "text": {"type": "string", "description": "What to remember"},
-            "speaker": {"type": "string", "description": "Who said it, if somebody did"},
-            "said_at": {"type": "string", "description": f"When it was said: {_MOMENT}"},
-        },
-        "required": ["text"],
-    },
+    parameters=parameters(
+        "text",
+        text="What to remember",
+        speaker="Who said it, if somebody did",
+        said_at=f"When it was said: {_MOMENT}",
+    ),
 )
 RECALL = ReadTool(
     name="recall",
     description="Search what was said and noted before; returns what answers the question, best first.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "query": {
-                "type": "string",
-                "description": 'The question, with names and dates if it has any; "*" lists the newest',
-            },
-            "limit": {"type": "integer", "description": "How many results at most", "default": 10},
-            "speaker": {"type": "string", "description": "Only what this person said"},
-            "since": {"type": "string", "description": f"Only what was said from then on: {_MOMENT}"},
-            "until": {"type": "string", "description": f"Only what was said until then: {_MOMENT}"},
-            "as_of": {"type": "string", "description": f"What was known at that moment: {_MOMENT}"},
-        },
-        "required": ["query"],
-    },
+    parameters=parameters(
+        "query",
+        query='The question, with names and dates if it has any; "*" lists the newest',
+        limit={"type": "integer", "description": "How many results at most", "default": 10},
+        speaker="Only what this person said",
+        since=f"Only what was said from then on: {_MOMENT}",
+        until=f"Only what was said until then: {_MOMENT}",
+        as_of=f"What was known at that moment: {_MOMENT}",
+    ),
 )
 FORGET = ChangeTool(
     name="forget",
     description="Forget one memory for good, and what repeats it word for word.",
-    parameters={
-        "type": "object",
-        "properties": {"id": {"type": "string", "description": "Id of the memory, as recall gives it"}},
-        "required": ["id"],
-    },
+    parameters=parameters("id", id="Id of the memory, as recall gives it"),
 )
 SPECS = (RECALL, REMEMBER, FORGET)
 

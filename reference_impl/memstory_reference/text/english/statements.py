@@ -8,9 +8,16 @@ from dataclasses import dataclass, replace
 
 from memstory_reference.text.asking import as_said
 from memstory_reference.text.english import lexicon, topic_naming
-from memstory_reference.text.english.exemplars import Fit, exemplar_fits
 from memstory_reference.text.english.lexicon import pattern, phrase_pattern, wordset
-from memstory_reference.text.english.topic_naming import ME, Holder, attribute_key, is_number, sentence_key
+from memstory_reference.text.english.topic_naming import (
+    ME,
+    Fit,
+    Holder,
+    attribute_key,
+    exemplar_fits,
+    is_number,
+    sentence_key,
+)
 from memstory_reference.text.english.wording import expand_contractions, is_name, singular_form, words
 
 

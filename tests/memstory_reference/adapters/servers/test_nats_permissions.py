@@ -21,9 +21,7 @@ from memstory_reference.bus.permissions import PARTS, server_configuration
 from memstory_reference.bus.subjects import STREAM
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.processes.agent_process import AgentPart, RemoteTopics
-from memstory_reference.systems.topics.processes.memory_process import MemoryPart, RemoteMemory
-from memstory_reference.systems.topics.processes.tools_process import ToolsPart
+from memstory_reference.systems.topics.process import AgentPart, MemoryPart, RemoteMemory, RemoteTopics, ToolsPart
 from memstory_reference.systems.topics.settings import TopicsConfig
 from memstory_reference.tooling.agent import AgentConfig
 

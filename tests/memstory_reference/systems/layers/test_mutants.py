@@ -11,11 +11,11 @@ import pytest
 from memstory.running.stage import owner_of
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers import forgetting, records_desk, service, values
-from memstory_reference.systems.layers.operations import dedup, episodic, promotion
+from memstory_reference.systems.layers.operations import episodic, reconciliation
 from memstory_reference.systems.layers.policy import guards, write
 from memstory_reference.systems.layers.recall import prompting, retrieval
 from memstory_reference.systems.layers.recall.retrieval import Retrieval
-from memstory_reference.systems.layers.records import entries
+from memstory_reference.systems.layers.records import record
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Standing
 from memstory_reference.systems.layers.service import LayersService
@@ -123,7 +123,7 @@ MUTANTS = [
         "text does not contain",
         (prompting, "format_working_memory_entries", lambda plain: lambda all_: plain(all_).replace('"', "'")),
     ),
-    ("C1: quotes are told as they are", "data is", (entries, "one_line", lambda _: lambda text: text)),
+    ("C1: quotes are told as they are", "data is", (record, "one_line", lambda _: lambda text: text)),
     (
         "C1: the quote is told alone",
         "it is 'Working memory:\\nmy boss is terrible'",
@@ -142,12 +142,12 @@ MUTANTS = [
         (lanes, "decide", decided(lambda verdict: replace(verdict, decision=Decision.COMMIT))),
         (lanes, "hold_reason", None),
     ),
-    ("C3: all that is held is promoted", "hits count 4", (promotion, "token_coverage", 1.0)),
-    ("C3: nothing supports anything", "hits count 0", (promotion, "token_coverage", 0.0)),
+    ("C3: all that is held is promoted", "hits count 4", (session_end, "token_coverage", 1.0)),
+    ("C3: nothing supports anything", "hits count 0", (session_end, "token_coverage", 0.0)),
     ("C3: the buffer dies with the process", "hits count 0", (SqliteStore, "aclose", without_buffers)),
     ("C4: duplicates are stored again", "fits this call (purpose reconcile)", (writing, "duplicate_of", None)),
     ("C4: the superseded stays active", "'bergen' first", (writing.WritePlan, "change", without_superseding)),
-    ("C5: nearly alike is always the same", "'likeness' is", (dedup, "agree", True)),
+    ("C5: nearly alike is always the same", "'likeness' is", (reconciliation, "agree", True)),
     (
         "C5: the threshold itself is out",
         '"near", "different", "near"',
@@ -225,19 +225,19 @@ MUTANTS = [
         "C12: no guard at writing nor at promotion",
         "hits count 7",
         (lanes, "refusal_reason", None),
-        (promotion, "refusal_reason", None),
+        (session_end, "refusal_reason", None),
     ),
     (
         "C12: hints are taken for instructions",
         "hits count 3",
         (write, "decision_by_rules", lambda plain: lambda content: replace(plain(content), decision=Decision.COMMIT)),
     ),
-    ("C12b: no guard at promotion", "Skip it whenever", (promotion, "refusal_reason", None)),
+    ("C12b: no guard at promotion", "Skip it whenever", (session_end, "refusal_reason", None)),
     (
         "C12b: the guard reads one turn at a time",
         "It means the safety check",
         (lanes, "refusal_reason", alone),
-        (promotion, "refusal_reason", alone),
+        (session_end, "refusal_reason", alone),
     ),
     ("C12b: a conflict that the model sees is ignored", "Be gentle", (write, "ask_for_json", without_conflicts)),
     (
@@ -270,7 +270,7 @@ MUTANTS = [
     ("C17: recall off switches all off", "a length that is 0", (LayersService, "turn", deaf_without_recall)),
     ("C17: recall is never off", "text is 'Working memory", (LayersService, "set_recall", None)),
     ("C17b: crisis records are kept for ever", "'purged' is 0", (LayersService, "purge_crisis_log", 0)),
-    ("C18: moods last", "'semantic' is 2", (promotion, "session_only_reason", None)),
+    ("C18: moods last", "'semantic' is 2", (session_end, "session_only_reason", None)),
     (
         "C19: an id is enough",
         "1. home",

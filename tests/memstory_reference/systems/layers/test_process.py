@@ -12,11 +12,10 @@ from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller, PartMissingError
 from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import IN_MEMORY
-from memstory_reference.systems.layers.audit.crisis_log import CRISES
+from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.process import PART, LayersAnswer, LayersPart, RemoteLayers
 from memstory_reference.systems.layers.service import LayersService
-from memstory_reference.systems.layers.sessions.session_feedback import FEEDBACK
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore

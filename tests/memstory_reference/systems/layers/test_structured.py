@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.contract.models import ChatModelUnavailableError, PromptTooLongError, Reply
-from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
+from memstory_reference.systems.layers.log_entries import CrisisLevel
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.policy.write import decide, veto
 from memstory_reference.systems.layers.records.candidates import Decision, SpokenTurn

@@ -5,8 +5,8 @@ import pytest
 
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import UnavailableError
-from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.system import Housekeeping
 
 HOUR = timedelta(hours=1)
 

@@ -7,8 +7,8 @@ from memstory.contract.models import ChatModelUnavailableError, Reply, ToolReque
 from memstory.models.conversation import NO_ANSWER, ROUNDS
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.systems.manager.loop import ManagerAgent
 from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.system import ManagerAgent
 
 
 class Model:
@@ -104,7 +104,7 @@ async def test_a_tool_is_called_and_its_result_read(make_loop):
     loop, model, world = make_loop(calls("search_memories", query="bees"), "Bees are insects.")
     await world.manager.store("ann", "bees are insects", MemoryType.FACT)
     answer = await loop.process("What are bees?")
-    (used,) = answer.used
+    (used,) = answer.tool_calls
     assert (used.name, used.result[0]["content"]) == ("search_memories", "bees are insects")
     assert json.loads(model.prompts[-1][-1].content)[0]["content"] == "bees are insects"
     assert model.tools[0] == ["search_memories", "store_memory", "forget_memory"]
@@ -114,8 +114,8 @@ async def test_a_wrong_tool_call_is_told_to_the_model_and_does_not_end_the_turn(
     loop, model, _ = make_loop(calls("recall", topic="x"), calls("forget_memory", memory_id=5), "Sorry.")
     answer = await loop.process("Forget it.")
     assert answer.answer == "Sorry."
-    assert "there is no tool named 'recall'" in answer.used[0].error
-    assert "memory_id must be string" in answer.used[1].error
+    assert "there is no tool named 'recall'" in answer.tool_calls[0].error
+    assert "memory_id must be string" in answer.tool_calls[1].error
     assert "memory_id must be string" in model.prompts[-1][-1].content
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from memstory.contract.models import Reply, ToolRequest
 from memstory_reference.errors import InputError
-from memstory_reference.systems.manager.loop import ManagerAgent
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
 from memstory_reference.systems.manager.memories.rows import NewMemory
 from memstory_reference.systems.manager.memory_tools import ManagerTools
+from memstory_reference.systems.manager.system import ManagerAgent
 
 FACT, CONVERSATION = MemoryType.FACT, MemoryType.CONVERSATION
 LONE = "half \ud800"
@@ -129,7 +129,7 @@ async def test_one_reply_makes_a_bounded_number_of_tool_calls(make_world):
     requests = [ToolRequest(name="store_memory", arguments={"content": f"bee {n}"}) for n in range(50)]
     world = make_world()
     answer = await loop_of(world, Talker(Reply(content="", tool_requests=requests))).process("store bees")
-    assert len([one for one in answer.used if one.error is None]) == 16
+    assert len([one for one in answer.tool_calls if one.error is None]) == 16
     assert await world.manager.count("ann", FACT) == 16
 
 

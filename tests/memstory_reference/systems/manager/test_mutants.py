@@ -7,14 +7,13 @@ from itertools import count
 import pytest
 
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.systems.manager import deadlines, loop, manager, memory_tools, values
+from memstory_reference.systems.manager import manager, memory_tools, system, values
 from memstory_reference.systems.manager import memory as interface
-from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memories import memory, metadata, migration, nearest, rows
+from memstory_reference.systems.manager.memories import memory, migration, nearest, rows
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memory_tools import ManagerTools
-from memstory_reference.systems.manager.window import ContextWindow
+from memstory_reference.systems.manager.system import ContextWindow, Housekeeping
 from memstory_reference.targets import system_target
 from memstory_reference.targets.manager import ManagerFactory
 from memstory_reference.text import secret_guard
@@ -159,7 +158,7 @@ MUTANTS = [
     (
         "M7: callers may set the type (MF-6)",
         "was not refused",
-        (metadata, "RESERVED", frozenset()),
+        (rows, "RESERVED", frozenset()),
         (rows, "metadata_of", lambda plain: lambda one: {**plain(one), **rows.encode_metadata(one.metadata)}),
     ),
     ("M7: nested values are flattened to text (MF-7)", "'nested' has no fields", (rows, "encode_metadata", flattened)),
@@ -233,13 +232,13 @@ MUTANTS = [
         "M3: a day more for conversations (M-04)",
         "'deleted' is 0",
         (memory, "CONVERSATION_DAYS", 31),
-        (deadlines, "expires_at", None),
+        (rows, "expires_at", None),
     ),
     ("M1: everything similar is found (M-08)", "hits include 'far'", (manager, "checked_number", -1.0)),
     (
         "M10: the input is in the prompt twice (M-14)",
         "is counted 2 times",
-        (loop, "converse", lambda plain: lambda chat, prompt, **named: plain(chat, [*prompt, prompt[-1]], **named)),
+        (system, "converse", lambda plain: lambda chat, prompt, **named: plain(chat, [*prompt, prompt[-1]], **named)),
     ),
 ]
 

@@ -11,13 +11,13 @@ from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.bus import InProcessBus
 from memstory_reference.composition import topics as composition
 from memstory_reference.ports import Purpose
-from memstory_reference.systems.topics import engrams, memory_agent, memory_service
+from memstory_reference.systems.topics import engrams, memory_agent, memory_service, result_texts
+from memstory_reference.systems.topics import tools as topic_tools
 from memstory_reference.systems.topics.engrams import effective_score
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
-from memstory_reference.systems.topics.toolset import result_texts, topic_tools
 from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.text import secret_guard
 from memstory_reference.tooling import tools

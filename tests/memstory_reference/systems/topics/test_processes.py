@@ -13,12 +13,9 @@ from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller
 from memstory_reference.errors import InputError
 from memstory_reference.ports import EmbedderUnavailableError, Envelope
+from memstory_reference.systems.topics import process as topics
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.processes import agent_process as topics_agent
-from memstory_reference.systems.topics.processes import memory_process as topics_memory
-from memstory_reference.systems.topics.processes.agent_process import AgentPart, RemoteTopics
-from memstory_reference.systems.topics.processes.memory_process import MemoryPart, RemoteMemory
-from memstory_reference.systems.topics.processes.tools_process import ToolsPart
+from memstory_reference.systems.topics.process import AgentPart, MemoryPart, RemoteMemory, RemoteTopics, ToolsPart
 from memstory_reference.systems.topics.settings import TopicsConfig
 from memstory_reference.tooling.agent import AgentConfig
 
@@ -68,7 +65,7 @@ class Stage:
         self._store = ExactStore(model="fixed-2", dimension=2)
         self._numbers = count()
         self.talk = RemoteTopics(
-            agent=self.caller(topics_agent.PART), memory=self.caller(topics_memory.PART), show_calls=self.shown.extend
+            agent=self.caller(topics.AGENT), memory=self.caller(topics.MEMORY), show_calls=self.shown.extend
         )
 
     def new_id(self):

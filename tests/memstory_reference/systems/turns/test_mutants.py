@@ -7,8 +7,8 @@ import pytest
 
 from memstory_reference.adapters.offline_chat import model
 from memstory_reference.errors import InputError
-from memstory_reference.systems.turns import context_block, loop, memory_tools, service, turn
 from memstory_reference.systems.turns import memory as interface
+from memstory_reference.systems.turns import memory_tools, service, system, turn
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking import scoring, spans
 from memstory_reference.systems.turns.ranking.spans import Span
@@ -79,7 +79,7 @@ def without_the_metadata(plain):
 
 MUTANTS = [
     ("T50b: what repeats it stays", "forgotten", (memory_tools, "LEAST_WORDS", 1_000)),
-    ("T50: the wish is kept word for word", "'walnuts'", (loop, "FORGET", lambda plain: replace(plain, name="none"))),
+    ("T50: the wish is kept word for word", "'walnuts'", (system, "FORGET", lambda plain: replace(plain, name="none"))),
     ("T50: nothing is listed", "bakery", (memory_tools, "LISTED", 0)),
     ("X6: only what says the same is forgotten", "(ann|ben)", (model, "facts_in", lambda _plain: lambda *_: [])),
     ("T1: whoever spoke", "'speaker'", without("speaker")),
@@ -111,8 +111,8 @@ MUTANTS = [
     ("T41: any date will do", "was not refused", (turn, "moment_of", any_date)),
     ("T41: what is known beside the text is lost", "'speaker'", (service, "checked_turn", without_the_metadata)),
     ("T42: a key names as many turns as it likes", "outcomes", (SqliteTurns, "by_keys", {})),
-    ("T43: remembered text is put in as it is", "text", (context_block, "as_data", lambda _: lambda text: text)),
-    ("T43: as much as there is", "tokens", (context_block, "count_tokens", 0)),
+    ("T43: remembered text is put in as it is", "text", (service, "as_data", lambda _: lambda text: text)),
+    ("T43: as much as there is", "tokens", (service, "count_tokens", 0)),
     ("T44: nothing is forgotten", "'success'", (TurnsService, "delete", [])),
     ("T45: a file is not read", "'imported'", (interface, "read_jsonl", [])),
     ("T47: a session is everything", "hits",

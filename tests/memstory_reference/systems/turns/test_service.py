@@ -5,9 +5,9 @@ import pytest
 
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.exchange import read_jsonl, turns_as_jsonl
 from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.turn import NewTurn
+from memstory_reference.systems.turns.values import read_jsonl, turns_as_jsonl
 
 TEA = NewTurn(text="The kettle sings.", speaker="Ann", session="s", said_at="2024-01-07")
 

@@ -12,7 +12,7 @@ from memstory_reference.systems.layers.policy.guards import MAX_TOPICS, text_ref
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, text_in
+from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, inside_marks, text_in
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.token_sets import token_list
@@ -82,8 +82,7 @@ def _arc(buffer: SessionMemoryBuffer, summary: str, topics: tuple[str, ...], *, 
 
 def _prompt(buffer: SessionMemoryBuffer, shown: int) -> str:
     lines = [f"User: {one_line(turn.user)}\nAssistant: {one_line(turn.assistant)}" for turn in buffer.turns]
-    transcript = "\n".join(lines)[-shown:].replace("<<<", "< < <").replace(">>>", "> > >")
-    return _PROMPT.replace("{transcript}", transcript)
+    return _PROMPT.replace("{transcript}", inside_marks("\n".join(lines)[-shown:]))
 
 
 def _read(answer: Mapping[str, Json], said: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:

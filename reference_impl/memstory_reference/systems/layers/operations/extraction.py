@@ -8,12 +8,12 @@ from enum import StrEnum
 
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
-from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
-from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice
+from memstory_reference.systems.layers.log_entries import CrisisLevel
 from memstory_reference.systems.layers.operations.rule_extraction import facts_by_rules, rules_by_rules
+from memstory_reference.systems.layers.policy.crisis_signals import CrisisNotice
 from memstory_reference.systems.layers.records.candidates import SpokenTurn
 from memstory_reference.systems.layers.records.record import SESSION_ONLY, STABLE, Fact, Rule
-from memstory_reference.systems.layers.structured import ask_for_json, text_in
+from memstory_reference.systems.layers.structured import ask_for_json, inside_marks, text_in
 
 MAX_CANDIDATES = 20
 """Of one turn and lane: a model that rambles must not fill the memory."""
@@ -40,42 +40,21 @@ class Extraction:
 
 
 _RISKS: Mapping[str, CrisisLevel] = {"some": CrisisLevel.CONCERN, "grave": CrisisLevel.ACUTE}
-_FACTS: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
-        "facts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    name: {"type": "string"}
-                    for name in ("category", "subject", "predicate", "object", "evidence_quote")
-                },
-                "required": ["category", "subject", "predicate", "object", "evidence_quote"],
-            },
-        },
-        "risk": {"type": "string", "enum": ["none", *_RISKS]},
-    },
-    "required": ["facts"],
-}
-_RULES: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
-        "rules": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "rule": {"type": "string"},
-                    "explicit": {"type": "boolean"},
-                    "evidence_quote": {"type": "string"},
-                },
-                "required": ["rule", "explicit", "evidence_quote"],
-            },
-        }
-    },
-    "required": ["rules"],
-}
+_TEXT: Mapping[str, Json] = {"type": "string"}
+_TRIPLE = ("category", "subject", "predicate", "object", "evidence_quote")
+
+
+def _list_schema(name: str, entry: Mapping[str, Json], beside: Mapping[str, Json] | None = None) -> Mapping[str, Json]:
+    items: Json = {"type": "object", "properties": entry, "required": [*entry]}
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": items}, **(beside or {})},
+        "required": [name],
+    }
+
+
+_FACTS = _list_schema("facts", dict.fromkeys(_TRIPLE, _TEXT), {"risk": {"type": "string", "enum": ["none", *_RISKS]}})
+_RULES = _list_schema("rules", {"rule": _TEXT, "explicit": {"type": "boolean"}, "evidence_quote": _TEXT})
 SCHEMAS: Mapping[Lane, Mapping[str, Json]] = {Lane.SEMANTIC: _FACTS, Lane.PROCEDURAL: _RULES}
 
 _FACT_PROMPT = f"""\
@@ -109,8 +88,7 @@ async def extract(model: ChatModel | None, lane: Lane, turn: SpokenTurn, before:
     if model is None:
         return Extraction(facts_by_rules(turn.user, before) if lane is Lane.SEMANTIC else rules_by_rules(turn.user))
     head = _FACT_PROMPT if lane is Lane.SEMANTIC else _RULE_PROMPT
-    said = turn.user.replace("<<<", "< < <").replace(">>>", "> > >")
-    prompt = f"{head}\nThe user said: <<<{said}>>>\n{_ENDS[lane]}"
+    prompt = f"{head}\nThe user said: <<<{inside_marks(turn.user)}>>>\n{_ENDS[lane]}"
     read = _read_facts if lane is Lane.SEMANTIC else _read_rules
     found = await ask_for_json(model, prompt, purpose=lane.purpose, schema=SCHEMAS[lane], read=read)
     return replace(found, contents=found.contents[:MAX_CANDIDATES])
@@ -120,11 +98,10 @@ def _read_facts(answer: Mapping[str, Json]) -> Extraction | None:
     entries = answer.get("facts")
     if not isinstance(entries, list):
         return None
-    names = ("category", "subject", "predicate", "object", "evidence_quote")
     facts = [
-        Fact(**{name: text_in(entry, name) for name in names})
+        Fact(**{name: text_in(entry, name) for name in _TRIPLE})
         for entry in entries
-        if isinstance(entry, dict) and all(text_in(entry, name).strip() for name in names)
+        if isinstance(entry, dict) and all(text_in(entry, name).strip() for name in _TRIPLE)
     ]
     return _unless_all_malformed(Extraction(facts, _read_risk(answer)), entries)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from memstory_reference.text.folding import fold, letters_for_digits
 from memstory_reference.text.token_sets import token_list
@@ -242,11 +243,12 @@ def _obeys_regardless(words: Sequence[str]) -> bool:
     return bool(_REGARDLESS.search(line))
 
 
-def _readings(text: str) -> list[list[str]]:
+@lru_cache(maxsize=256)
+def _readings(text: str) -> Sequence[Sequence[str]]:
     """Return the words as they are written, and as they are meant where digits stand for letters."""
+    # Each text is asked several things, and those around it again with every candidate.
     plain = fold(text)
-    meant = letters_for_digits(plain)
-    return [_words(plain)] if meant == plain else [_words(plain), _words(meant)]
+    return [_words(one) for one in dict.fromkeys((plain, letters_for_digits(plain)))]
 
 
 def _words(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.systems.layers.records.candidates import Decision
 from memstory_reference.systems.layers.records.record import Durability, Fact, Rule, durability
-from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, text_in
+from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, inside_marks, text_in
 
 PURPOSE = "write_policy"
 CHOICES = (Decision.COMMIT, Decision.HOLD, Decision.REPEAT, Decision.DROP)
@@ -103,11 +103,7 @@ def candidate_text(content: Fact | Rule) -> str:
 def _prompt(content: Fact | Rule, said: str) -> str:
     candidate = f'{candidate_text(content)} (quote: "{content.evidence_quote}")'
     head, tail = _PROMPT.split("{said}")
-    return head.replace("{candidate}", _inside_marks(candidate)) + _inside_marks(said) + tail
-
-
-def _inside_marks(text: str) -> str:
-    return text.replace("<<<", "< < <").replace(">>>", "> > >")
+    return head.replace("{candidate}", inside_marks(candidate)) + inside_marks(said) + tail
 
 
 def _read(answer: Mapping[str, Json]) -> Verdict | None:

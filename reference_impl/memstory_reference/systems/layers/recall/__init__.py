@@ -1,3 +1,3 @@
 """What a turn is given to remember: embeddings, ranked search, the prompt."""
 
-__all__ = ["embeddings", "prompting", "retrieval"]
+__all__ = ["prompting", "retrieval"]

@@ -6,11 +6,19 @@ from collections.abc import Sequence
 
 from memstory.contract.models import Message
 from memstory.models.conversation import UNANSWERED
-from memstory_reference.systems.layers.operations.forget_requests import asks_what_is_known
 from memstory_reference.systems.layers.recall.retrieval import TurnMemory
 from memstory_reference.systems.layers.records.candidates import SpokenTurn
-from memstory_reference.systems.layers.records.entries import format_working_memory_entries
-from memstory_reference.systems.layers.records.record import LABELS, Arc, Content, Fact, Layer, Rule
+from memstory_reference.systems.layers.records.record import (
+    LABELS,
+    Arc,
+    Content,
+    Fact,
+    Layer,
+    Rule,
+    format_working_memory_entries,
+)
+from memstory_reference.text.english.utterances import Context, read_message
+from memstory_reference.text.english.wording import split_sentences
 from memstory_reference.text.lines import one_line, shorten
 
 WINDOW_TURNS = 10
@@ -84,6 +92,16 @@ def reply_by_rules(memory: TurnMemory, said: str) -> str:
         return _all_of(memory)
     facts = [record.content for record in memory.recalled if isinstance(record.content, Fact)]
     return f'You told me: "{one_line(facts[0].evidence_quote or facts[0].object)}"' if facts else NO_MEMORY
+
+
+def asks_what_is_known(said: str) -> bool:
+    """Say whether a turn asks for all that is remembered.
+
+    >>> asks_what_is_known("What do you know about me?"), asks_what_is_known("What do you know about Oslo?")
+    (True, False)
+    """
+    asked = split_sentences(said)
+    return len(asked) == 1 and read_message(asked[0], Context()).lists
 
 
 def _all_of(memory: TurnMemory) -> str:

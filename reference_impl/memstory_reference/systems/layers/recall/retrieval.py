@@ -1,4 +1,4 @@
-"""What a turn is given to remember, and ranked search: meaning and words fused by rank (C-05 to C-07, C-23, CF-9)."""
+"""What a turn is given to remember, and ranked search by meaning and words (C-05 to C-07, C-23, CF-5, CF-9)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,60 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memstory.contract.values import Tree
 from memstory_reference.input_checks import checked_text
-from memstory_reference.systems.layers.recall.embeddings import Embeddings, Vector
-from memstory_reference.systems.layers.records.entries import WORKING_MEMORY, WorkingMemoryEntry, entry_of
-from memstory_reference.systems.layers.records.record import Layer, MemoryRecord
+from memstory_reference.ports import Embedder, EmbedderUnavailableError, Purpose
+from memstory_reference.storage.checked_embedder import CheckedEmbedder
+from memstory_reference.systems.layers.records.record import (
+    WORKING_MEMORY,
+    Layer,
+    MemoryRecord,
+    WorkingMemoryEntry,
+    entry_of,
+)
 from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.store import MemoryStore, ScoredRow
 from memstory_reference.text.asking import without_courtesies
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_list
+
+Vector = NDArray[np.float32] | None
+
+MODEL_OF_NONE = "none"
+
+
+class Embeddings:
+    """An embedding provider that may be null; what has no vector is found by its words, and embedded later."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._embedder = None if embedder is None else CheckedEmbedder(embedder)
+        self.failures = 0
+
+    @property
+    def model(self) -> str:
+        """Return the model's name, `none` for the null provider."""
+        return MODEL_OF_NONE if self._embedder is None else self._embedder.model
+
+    async def of_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Return one vector a text, None for each where there is none to be had."""
+        return await self._embed(texts, Purpose.DOCUMENT)
+
+    async def of_query(self, text: str) -> Vector:
+        """Return the vector of a question, None where there is none to be had."""
+        return (await self._embed([text], Purpose.QUERY))[0]
+
+    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
+        if self._embedder is None or not texts:
+            return [None] * len(texts)
+        try:
+            return [*await self._embedder.embed(texts, purpose)]
+        except EmbedderUnavailableError:
+            self.failures += 1
+            return [None] * len(texts)
+
 
 K = 60
 """Cormack, Clarke, Büttcher 2009: a small constant lets the first place of one list outweigh all the others."""
@@ -113,37 +157,37 @@ def fuse_lists(dense: Sequence[ScoredRow], lexical: Sequence[ScoredRow]) -> dict
     return {name: scores[name] for name in order}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
     """Reads one owner's layers."""
 
-    def __init__(self, *, store: MemoryStore, embeddings: Embeddings, config: LayersConfig) -> None:
-        self._store = store
-        self._embeddings = embeddings
-        self._config = config
+    store: MemoryStore
+    embeddings: Embeddings
+    config: LayersConfig
 
     async def load_memory_for_turn(self, owner: str, query: str, *, now: datetime, is_first_turn: bool) -> TurnMemory:
         """Return what this turn is given; on the first turn also the latest session, however old."""
         # Good morning is near to nothing, and what is asked with it less near to what answers it.
-        query = without_courtesies(query[: self._config.max_query_characters])
-        vector = await self._embeddings.of_query(query) if query.strip() else None
-        since = now - self._config.episodic_age
+        query = without_courtesies(query[: self.config.max_query_characters])
+        vector = await self.embeddings.of_query(query) if query.strip() else None
+        since = now - self.config.episodic_age
         # At once: a server answers one question while the next is put.
         facts, arcs, rules = await asyncio.gather(
             self._lists(owner, Layer.SEMANTIC, query, vector, since=None),
             self._lists(owner, Layer.EPISODIC, query, vector, since=since),
-            self._store.alist(owner, Layer.PROCEDURAL),
+            self.store.alist(owner, Layer.PROCEDURAL),
         )
-        latest = await self._store.alatest(owner, Layer.EPISODIC) if is_first_turn else None
-        others = [one for one in list(fuse_lists(*arcs))[: self._config.episodes] if latest is None or one != latest.id]
-        recalled = await self._first(owner, list(fuse_lists(*facts)), self._config.top_k)
+        latest = await self.store.alatest(owner, Layer.EPISODIC) if is_first_turn else None
+        others = [one for one in list(fuse_lists(*arcs))[: self.config.episodes] if latest is None or one != latest.id]
+        recalled = await self._first(owner, list(fuse_lists(*facts)), self.config.top_k)
         recalled += await self._first(owner, others, len(others))
         return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
 
     async def load_everything(self, owner: str) -> TurnMemory:
         """Return what a person hears who asks what is remembered: the newest of each layer."""
-        facts = await self._store.alist(owner, Layer.SEMANTIC, limit=LISTED)
-        arcs = await self._store.alist(owner, Layer.EPISODIC, limit=self._config.top_k)
-        rules = await self._store.alist(owner, Layer.PROCEDURAL)
+        facts = await self.store.alist(owner, Layer.SEMANTIC, limit=LISTED)
+        arcs = await self.store.alist(owner, Layer.EPISODIC, limit=self.config.top_k)
+        rules = await self.store.alist(owner, Layer.PROCEDURAL)
         return TurnMemory(recalled=[*facts, *arcs], rules=rules[::-1])
 
     async def search(
@@ -154,14 +198,14 @@ class Retrieval:
         Raises:
             InputError: it is not a text, or longer than `max_query_characters`.
         """
-        most = self._config.max_query_characters
+        most = self.config.max_query_characters
         checked_text(query, "query", most, "max_query_characters", may_be_blank=True)
         if not query.strip():
             return []
-        vector = await self._embeddings.of_query(query)
+        vector = await self.embeddings.of_query(query)
         dense, lexical = list[ScoredRow](), list[ScoredRow]()
         for layer in layers:
-            since = now - self._config.episodic_age if layer is Layer.EPISODIC else None
+            since = now - self.config.episodic_age if layer is Layer.EPISODIC else None
             found = await self._lists(owner, layer, query, vector, since)
             dense += found[0]
             lexical += found[1]
@@ -186,20 +230,20 @@ class Retrieval:
         found = list[MemoryRecord]()
         while ids and len(found) < wanted:
             part, ids = ids[: wanted - len(found)], ids[wanted - len(found) :]
-            found += [record for record in await self._store.aget(owner, part) if record.is_active]
+            found += [record for record in await self.store.aget(owner, part) if record.is_active]
         return found
 
     async def _lists(
         self, owner: str, layer: Layer, query: str, vector: Vector, since: datetime | None
     ) -> tuple[list[ScoredRow], list[ScoredRow]]:
         tokens = query_tokens(query)
-        lexical = self._store.asearch_tokens(owner, layer, tokens, POOL, since)
+        lexical = self.store.asearch_tokens(owner, layer, tokens, POOL, since)
         if vector is None:
             return [], await lexical
-        dense, words = await asyncio.gather(self._store.asearch_similar(owner, layer, vector, POOL, since), lexical)
+        dense, words = await asyncio.gather(self.store.asearch_similar(owner, layer, vector, POOL, since), lexical)
         # Beside meaning, one common word proves nothing; without it, every word is all there is.
-        words = [one for one in words if one.score >= self._config.min_recall]
-        return [one for one in dense if one.score >= self._config.min_similarity], words
+        words = [one for one in words if one.score >= self.config.min_recall]
+        return [one for one in dense if one.score >= self.config.min_similarity], words
 
 
 def _best_first(found: Sequence[ScoredRow]) -> list[ScoredRow]:

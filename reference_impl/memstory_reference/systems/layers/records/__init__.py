@@ -1,3 +1,3 @@
 """What the layers hold: records, candidates, and how a prompt shows them."""
 
-__all__ = ["candidates", "entries", "record"]
+__all__ = ["candidates", "record"]

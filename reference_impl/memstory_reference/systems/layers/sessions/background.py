@@ -1,10 +1,19 @@
-"""Work after the reply: one session's turns in their order, sessions beside each other."""
+"""What happens behind turns: work after each reply, the end of silent sessions, and reports of both (C-15, CF-14)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from memstory.contract.clock import Clock
+from memstory.contract.errors import UnavailableError
+from memstory.contract.values import Json
+from memstory_reference.storage.recurring import Recurring
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 
 LOG = logging.getLogger(__name__)
 
@@ -48,3 +57,167 @@ class Background:
     def _forget(self, key: str, done: asyncio.Task[None]) -> None:
         if self._tails.get(key) is done:
             del self._tails[key]
+
+
+KEPT_TURNS = 1_000
+
+
+def merge_dicts(left: Mapping[str, Json], right: Mapping[str, Json]) -> dict[str, Json]:
+    """Return both: mappings merged, lists joined, numbers added; of two other values both are kept, as a list.
+
+    >>> merge_dicts({"a": {"held": 1}, "by": ["x"]}, {"a": {"held": 2, "dropped": 1}, "by": ["y"]})
+    {'a': {'held': 3, 'dropped': 1}, 'by': ['x', 'y']}
+    """
+    merged = dict(left)
+    for name, value in right.items():
+        merged[name] = _merge(merged[name], value) if name in merged else value
+    return merged
+
+
+class TurnDiagnostics:
+    """The reports of the latest turns, by owner, session and number."""
+
+    def __init__(self) -> None:
+        self._turns: OrderedDict[tuple[str, str, int], dict[str, Json]] = OrderedDict()
+
+    def report(self, owner: str, session: str, turn: int, part: Mapping[str, Json]) -> None:
+        """Merge a part into a turn's report."""
+        key = (owner, session, turn)
+        self._turns[key] = merge_dicts(self._turns.pop(key, {}), part)
+        while len(self._turns) > KEPT_TURNS:
+            self._turns.popitem(last=False)
+
+    def of(self, owner: str, session: str) -> list[Mapping[str, Json]]:
+        """Return the reports of a session's turns, in order."""
+        found = {
+            turn: report for (whose, which, turn), report in self._turns.items() if (whose, which) == (owner, session)
+        }
+        return [{"turn": turn, **found[turn]} for turn in sorted(found)]
+
+    def forget(self, owner: str, session: str | None = None) -> None:
+        """Drop what concerns an owner, or one session."""
+        for key in [key for key in self._turns if key[0] == owner and session in (None, key[1])]:
+            del self._turns[key]
+
+
+def _merge(left: Json, right: Json) -> Json:
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return merge_dicts(left, right)
+    if isinstance(left, list) and isinstance(right, list):
+        return [*left, *right]
+    numbers = (int, float)
+    if isinstance(left, numbers) and isinstance(right, numbers) and not isinstance(left, bool):
+        return left + right
+    return left if left == right else [left, right]
+
+
+End = Callable[[str, str], Awaitable[None]]
+Active = Callable[[], Awaitable[Sequence[SessionMemoryBuffer]]]
+
+LOOKS_AN_IDLE_TIME = 2
+"""One would do for every session to be seen before it is due; one of two may fail."""
+
+
+class IdleWatch:
+    """A sleeper for each session that was spoken in; `end` decides itself whether the session is idle.
+
+    `active` gives the sessions of the store: those that other processes have opened are among them.
+    """
+
+    def __init__(self, *, clock: Clock, idle: timedelta, end: End, active: Active) -> None:
+        self._clock = clock
+        self._idle = idle
+        self._end = end
+        self._active = active
+        self._last: dict[tuple[str, str], datetime] = {}
+        self._sleepers: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._ending: set[tuple[str, str]] = set()
+        self._looking = Recurring("looking at the sessions of other processes", self._look_again, clock)
+        self._at_work = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def look(self) -> None:
+        """Watch every active session of the store; those that have been silent for too long end soon after."""
+        with self._busy():
+            for buffer in await self._active():
+                # This process may have heard a word of it while the store was read.
+                heard = self._last.get((buffer.owner, buffer.session), buffer.last_at)
+                self.touch(buffer.owner, buffer.session, max(heard, buffer.last_at))
+
+    async def keep_looking(self) -> None:
+        """Look again and again, until `stop`: a store that is shared has sessions of processes that are gone."""
+        await self._looking.start(self._idle / LOOKS_AN_IDLE_TIME)
+
+    def touch(self, owner: str, session: str, last_at: datetime) -> None:
+        """Note that a session was spoken in."""
+        key = (owner, session)
+        self._last[key] = last_at
+        if key not in self._sleepers:
+            task = asyncio.create_task(self._sleep(key))
+            self._sleepers[key] = task
+            task.add_done_callback(lambda done: self._forget(key, done))
+
+    def drop(self, owner: str, session: str) -> None:
+        """Watch a session no more."""
+        key = (owner, session)
+        self._last.pop(key, None)
+        sleeper = self._sleepers.get(key)
+        if sleeper is not None and key not in self._ending:
+            self._sleepers.pop(key).cancel()
+
+    async def settle(self) -> None:
+        """Return when no session is being ended or looked for."""
+        # What a look has found begins to end when its sleeper has its first turn.
+        await asyncio.sleep(0)
+        while not self._quiet.is_set():
+            await self._quiet.wait()
+
+    async def stop(self) -> None:
+        """Watch nothing any more; what is being ended is finished."""
+        await self.settle()
+        await self._looking.stop()
+        sleepers = [*self._sleepers.values()]
+        for sleeper in sleepers:
+            sleeper.cancel()
+        await asyncio.gather(*sleepers, return_exceptions=True)
+        self._last.clear()
+
+    async def _sleep(self, key: tuple[str, str]) -> None:
+        while key in self._last:
+            due = self._last[key] + self._idle
+            if self._clock.now() < due:
+                await self._clock.sleep_until(due)
+                continue
+            self._ending.add(key)
+            try:
+                with self._busy():
+                    await self._end(*key)
+            except UnavailableError as error:
+                # It stays active in the store, and is ended when that is opened again or looked through.
+                LOG.warning("a silent session could not be ended: %s", type(error).__name__)
+            finally:
+                self._ending.discard(key)
+            if self._last.get(key, due) + self._idle <= due:
+                self._last.pop(key, None)
+
+    async def _look_again(self) -> None:
+        try:
+            await self.look()
+        except UnavailableError as error:
+            LOG.warning("the sessions of other processes could not be seen: %s", type(error).__name__)
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        self._at_work += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._at_work -= 1
+            if not self._at_work:
+                self._quiet.set()
+
+    def _forget(self, key: tuple[str, str], done: asyncio.Task[None]) -> None:
+        if self._sleepers.get(key) is done:
+            del self._sleepers[key]

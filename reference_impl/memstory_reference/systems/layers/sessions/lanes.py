@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from memstory.contract.clock import Clock
@@ -13,11 +13,10 @@ from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.ports import NewId
-from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
-from memstory_reference.systems.layers.audit.crisis_signals import CrisisNotice
-from memstory_reference.systems.layers.operations.dedup import is_same, share_a_slot
+from memstory_reference.systems.layers.log_entries import CrisisLevel
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
-from memstory_reference.systems.layers.operations.reconciliation import is_single_valued
+from memstory_reference.systems.layers.operations.reconciliation import is_same, is_single_valued, share_a_slot
+from memstory_reference.systems.layers.policy.crisis_signals import CrisisNotice
 from memstory_reference.systems.layers.policy.guards import (
     CRISIS,
     MALFORMED,
@@ -34,8 +33,8 @@ from memstory_reference.systems.layers.records.candidates import (
     SpokenTurn,
 )
 from memstory_reference.systems.layers.records.record import Fact, Rule, Standing, layer_of
-from memstory_reference.systems.layers.sessions.diagnostics import TurnDiagnostics, merge_dicts
-from memstory_reference.systems.layers.sessions.writing import NewRecord, WritePlan, Writer
+from memstory_reference.systems.layers.sessions.background import TurnDiagnostics, merge_dicts
+from memstory_reference.systems.layers.sessions.writing import WritePlan, Writer
 from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.store import LayersStore
 from memstory_reference.systems.layers.structured import NoDecisionError
@@ -83,30 +82,20 @@ class LaneReport:
     risk: CrisisNotice | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
     """Extracts from the turns of all sessions."""
 
-    def __init__(
-        self,
-        *,
-        store: LayersStore,
-        writer: Writer,
-        model: ChatModel | None,
-        clock: Clock,
-        new_id: NewId,
-        config: LayersConfig,
-        diagnostics: TurnDiagnostics,
-        on_risk: Callable[[str, str, str, CrisisNotice], Awaitable[None]],
-    ) -> None:
-        self._store = store
-        self._writer = writer
-        self._model = model
-        self._clock = clock
-        self._new_id = new_id
-        self._config = config
-        self._diagnostics = diagnostics
-        self._waiting = dict[Place, None]()
-        self._on_risk = on_risk
+    store: LayersStore
+    writer: Writer
+    model: ChatModel | None
+    clock: Clock
+    new_id: NewId
+    config: LayersConfig
+    diagnostics: TurnDiagnostics
+    on_risk: Callable[[str, str, str, CrisisNotice], Awaitable[None]]
+    waiting: dict[Place, None] = field(default_factory=dict)
+    """The turns at which a model was asked in vain."""
 
     async def extract(self, owner: str, session: str, number: int, *, rules: RulesLook = RulesLook.NEVER) -> bool:
         """Look at one turn; one that is ended, unknown or looked at already is left alone. False if the model is down.
@@ -115,27 +104,27 @@ class Lanes:
         memory is opened, and when the session ends.
         """
         is_there = await self._try((owner, session, number), rules)
-        if is_there and self._waiting:
-            await self.look_again(tuple(self._waiting))
+        if is_there and self.waiting:
+            await self.look_again(tuple(self.waiting))
         return is_there
 
     async def look_again(self, places: Sequence[Place]) -> None:
         """Look at turns for which the model was not there; the rest go on waiting where it is still not."""
-        self._waiting |= dict.fromkeys(places)
+        self.waiting.update(dict.fromkeys(places))
         for place in places:
             if not await self._try(place, RulesLook.NEVER):
                 return
 
     async def _try(self, place: Place, rules: RulesLook) -> bool:
-        self._waiting.pop(place, None)
+        self.waiting.pop(place, None)
         try:
             is_there = await self._extract(*place, rules)
         except UnavailableError as error:
             LOG.warning("a turn was not extracted: %s", type(error).__name__)
-            self._diagnostics.report(*place, {"store": {"error": str(error)}})
+            self.diagnostics.report(*place, {"store": {"error": str(error)}})
             return True
         if not is_there:
-            self._waiting[place] = None
+            self.waiting[place] = None
         return is_there
 
     async def _extract(self, owner: str, session: str, number: int, rules: RulesLook) -> bool:
@@ -147,26 +136,26 @@ class Lanes:
         lanes = [lane for lane in Lane if lane in buffer.missed.get(number, tuple(Lane))]
         reports = await asyncio.gather(*(self._lane(lane, turn, around, rules) for lane in lanes))
         for report in reports:
-            self._diagnostics.report(owner, session, number, {str(report.lane): report.report})
+            self.diagnostics.report(owner, session, number, {str(report.lane): report.report})
         decided = [one for report in reports for one in report.decided]
         for risk in (report.risk for report in reports if report.risk is not None):
-            await self._on_risk(owner, session, turn.user, risk)
+            await self.on_risk(owner, session, turn.user, risk)
             if risk.level is CrisisLevel.ACUTE:
                 # What the guards do not hear the model may: then nothing of the turn is remembered.
                 decided = [replace(one, decision=Decision.DROP, reason=CRISIS) for one in decided]
         written = await self._apply(buffer, number, decided, [str(one.lane) for one in reports if one.failed])
-        self._diagnostics.report(owner, session, number, {"writes": written} if written else {})
+        self.diagnostics.report(owner, session, number, {"writes": written} if written else {})
         return not any(report.is_down for report in reports)
 
     async def _load(self, owner: str, session: str, number: int) -> SessionMemoryBuffer | None:
         """Return a session with this turn and those around it: most often they are its last."""
-        buffer = await self._store.aload(owner, session, last=2 * AROUND)
+        buffer = await self.store.aload(owner, session, last=2 * AROUND)
         if buffer is None or buffer.turn_count - number < AROUND:
             return buffer
-        return await self._store.aload(owner, session)
+        return await self.store.aload(owner, session)
 
     async def _lane(self, lane: Lane, turn: SpokenTurn, around: Sequence[str], rules: RulesLook) -> LaneReport:
-        model, counts = self._model, dict[str, Json]()
+        model, counts = self.model, dict[str, Json]()
         try:
             found = await extract(model, lane, turn, around[:-1])
         except Exception as error:
@@ -207,9 +196,9 @@ class Lanes:
     ) -> dict[str, Json]:
         """Write what is committed, hold the rest; memory first, then the buffer, each whole."""
         owner, session = seen.owner, seen.session
-        plan = WritePlan(owner=owner, session=session, now=self._clock.now())
+        plan = WritePlan(owner=owner, session=session, now=self.clock.now())
         report: dict[str, Json] = {}
-        async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
+        async with self.store.lock(f"memory/{owner}"), self.store.lock(f"session/{owner}/{session}"):
             buffer = await self._load(owner, session, number)
             if buffer is None or buffer.arc_id != seen.arc_id:
                 return await self._write_late(plan, seen, decided)
@@ -223,10 +212,10 @@ class Lanes:
                 outcome = await self._take(plan, held, one, number)
                 report = merge_dicts(report, {outcome: 1})
             if plan.rows:
-                await self._store.aput_batch(await self._writer.with_vectors(plan))
+                await self.store.aput_batch(await self.writer.with_vectors(plan))
             buffer = buffer.with_held(held)
             # The latest turn may have been spoken meanwhile: only what was read here is marked.
-            await self._store.asave(buffer.with_missed(number, missed) if missed else buffer.with_extracted(number))
+            await self.store.asave(buffer.with_missed(number, missed) if missed else buffer.with_extracted(number))
         return report
 
     async def _write_late(
@@ -238,33 +227,31 @@ class Lanes:
             if one.decision is Decision.COMMIT and not await self._is_outdated(seen, one.content):
                 report = merge_dicts(report, {await self._take(plan, [], one, 0): 1})
         if plan.rows:
-            await self._store.aput_batch(await self._writer.with_vectors(plan))
+            await self.store.aput_batch(await self.writer.with_vectors(plan))
         return report
 
     async def _is_outdated(self, seen: SessionMemoryBuffer, content: Fact | Rule) -> bool:
         """Say whether the end has extracted it too, or a newer value of a single-valued property is stored."""
         is_single = isinstance(content, Fact) and is_single_valued(content.predicate)
-        stored = await self._store.alist(seen.owner, layer_of(content), tuple(Standing))
+        stored = await self.store.alist(seen.owner, layer_of(content), tuple(Standing))
         return any(
-            is_same(content, row.content, self._config.duplicate)
+            is_same(content, row.content, self.config.duplicate)
             or (is_single and share_a_slot(content, row.content) and row.updated_at >= seen.last_at)
             for row in stored
         )
 
     async def _take(self, plan: WritePlan, held: list[Candidate], one: CandidateDecision, number: int) -> str:
         """Commit a candidate to the plan or to the held ones; return the word for it."""
-        known = next((old for old in held if is_same(one.content, old.content, self._config.duplicate)), None)
+        known = next((old for old in held if is_same(one.content, old.content, self.config.duplicate)), None)
         candidate = known or Candidate(
-            id=self._new_id(), content=one.content, turns=(number,), decision=one.decision, reason=one.reason
+            id=self.new_id(), content=one.content, turns=(number,), decision=one.decision, reason=one.reason
         )
         candidate = candidate.add_turn(number)
         if candidate.decision is Decision.UNDECIDED:
             candidate = replace(candidate, decision=one.decision, reason=one.reason)
         if self._is_due(candidate, one):
             try:
-                outcome = await self._writer.plan(
-                    plan, NewRecord(id=candidate.id, content=candidate.content, count=len(candidate.turns))
-                )
+                outcome = await self.writer.plan(plan, candidate.id, candidate.content, len(candidate.turns))
             except NoDecisionError as error:
                 # The model that should reconcile failed: held, and stored at the end (CF-14).
                 candidate = replace(candidate, decision=Decision.COMMIT, reason=str(error))
@@ -278,4 +265,4 @@ class Lanes:
         if one.decision is Decision.COMMIT:
             return True
         awaited = Decision.REPEAT in (candidate.decision, one.decision)
-        return awaited and len(candidate.turns) >= self._config.repetitions and hold_reason(candidate.content) is None
+        return awaited and len(candidate.turns) >= self.config.repetitions and hold_reason(candidate.content) is None

@@ -1,4 +1,7 @@
-"""The one way in which a session ends, whatever ended it (C-13, C-15); ending twice is as ending once."""
+"""The one way in which a session ends, whatever ended it, and what it leaves (C-12 to C-15, C-27, SEC-9).
+
+Ending twice is as ending once.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,87 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import short_repr
 from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
 from memstory_reference.systems.layers.operations.extraction import Lane
-from memstory_reference.systems.layers.operations.promotion import promotions
-from memstory_reference.systems.layers.policy.guards import hold_reason
+from memstory_reference.systems.layers.policy.guards import hold_reason, refusal_reason, session_only_reason
 from memstory_reference.systems.layers.policy.write import decide, decision_by_rules
-from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Arc, MemoryRecord
+from memstory_reference.systems.layers.records.candidates import (
+    Candidate,
+    Decision,
+    SessionMemoryBuffer,
+    SpokenTurn,
+)
+from memstory_reference.systems.layers.records.record import Arc, Fact
 from memstory_reference.systems.layers.sessions.lanes import Lanes, RulesLook
-from memstory_reference.systems.layers.sessions.writing import NewRecord, WritePlan, Writer
+from memstory_reference.systems.layers.sessions.writing import WritePlan, Writer
 from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.text.keywords import STOP_WORDS
+from memstory_reference.text.token_sets import token_set
+
+
+class Path(StrEnum):
+    """What speaks for a candidate."""
+
+    POLICY = "policy"
+    REPETITION = "repetition"
+    TRANSCRIPT = "transcript"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """What becomes of a held candidate: `path` is what speaks for it, None drops it; `reason` is for diagnostics."""
+
+    candidate: Candidate
+    path: Path | None
+    reason: str
+
+
+def promotions(buffer: SessionMemoryBuffer, arc: Arc | None, config: LayersConfig) -> list[Promotion]:
+    """Judge every held candidate; the guards look again, now with all that was said."""
+    said = [turn.user for turn in buffer.turns]
+    return [_judge(candidate, buffer.turns, arc, config, said) for candidate in buffer.held]
+
+
+def token_coverage(wanted: str, text: str) -> float:
+    """Return the share of the telling tokens of `wanted` that `text` holds.
+
+    >>> token_coverage("the night shift", "I work the night shift again")
+    1.0
+    """
+    tokens = token_set(wanted)
+    telling = tokens - STOP_WORDS or tokens
+    return len(telling & token_set(text)) / len(telling) if telling else 0.0
+
+
+def _judge(
+    candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig, said: Sequence[str]
+) -> Promotion:
+    dropped = candidate.reason if candidate.decision is Decision.DROP else None
+    why_not = dropped or refusal_reason(candidate.content, said) or session_only_reason(candidate.content)
+    if why_not:
+        return Promotion(candidate=candidate, path=None, reason=why_not)
+    path = _path(candidate, turns, arc, config)
+    return Promotion(candidate=candidate, path=path, reason=str(path) if path else "nothing supports it")
+
+
+def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig) -> Path | None:
+    if candidate.decision is Decision.COMMIT:
+        return Path.POLICY
+    if len(candidate.turns) >= config.repetitions:
+        return Path.REPETITION
+    # A rule, and whatever must be repeated, has no other way.
+    if not isinstance(candidate.content, Fact) or candidate.decision is Decision.REPEAT:
+        return None
+    wanted = candidate.content.object
+    # The turn it comes from does not support it, and what the assistant said never is.
+    others = [turn.user for turn in turns if turn.number not in candidate.turns]
+    if any(token_coverage(wanted, text) >= config.support for text in others):
+        return Path.TRANSCRIPT
+    # A summary by rules repeats the user's words, so only a model's judgement of what mattered counts.
+    if arc is not None and arc.by == "model" and token_coverage(wanted, arc.summary) >= config.support:
+        return Path.SUMMARY
+    return None
+
 
 PATIENCE = timedelta(days=7)
 """How long a silent session waits for a model that is down, before rules look at its turns."""
@@ -63,25 +138,16 @@ class EndReport:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEnds:
     """Ends sessions: late extraction, the arc, promotion, and one transaction for all that results."""
 
-    def __init__(
-        self,
-        *,
-        store: LayersStore,
-        lanes: Lanes,
-        writer: Writer,
-        model: ChatModel | None,
-        clock: Clock,
-        config: LayersConfig,
-    ) -> None:
-        self._store = store
-        self._lanes = lanes
-        self._writer = writer
-        self._model = model
-        self._clock = clock
-        self._config = config
+    store: LayersStore
+    lanes: Lanes
+    writer: Writer
+    model: ChatModel | None
+    clock: Clock
+    config: LayersConfig
 
     async def end(self, owner: str, session: str, reason: EndReason) -> EndReport | None:
         """End a session; None if it is not active, or has been spoken in since it was taken for idle.
@@ -89,18 +155,18 @@ class SessionEnds:
         What a model gives nothing usable for, rules look at. While it is down, nothing ends.
         """
         tried = set[tuple[str, int]]()
-        buffer = await self._store.aload(owner, session)
+        buffer = await self.store.aload(owner, session)
         while buffer is not None and not self._goes_on(buffer, reason):
             # A crash, or a model that was down, may have left turns that nobody looked at.
-            is_over = self._clock.now() - buffer.last_at >= PATIENCE
+            is_over = self.clock.now() - buffer.last_at >= PATIENCE
             rules = RulesLook.DOWN if is_over else RulesLook.UNUSABLE
             is_there = True
             for number in unextracted_turns(buffer, tried):
                 # Each answer of a model that is down may take its whole time limit.
-                is_there = is_there and await self._lanes.extract(owner, session, number, rules=rules)
+                is_there = is_there and await self.lanes.extract(owner, session, number, rules=rules)
                 tried.add((buffer.arc_id, number))
-            async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
-                buffer = await self._store.aload(owner, session)
+            async with self.store.lock(f"memory/{owner}"), self.store.lock(f"session/{owner}/{session}"):
+                buffer = await self.store.aload(owner, session)
                 if buffer is None or self._goes_on(buffer, reason):
                     return None
                 # A turn may have been spoken meanwhile: it is looked at before the session ends, too.
@@ -112,27 +178,27 @@ class SessionEnds:
     async def _put_off(self, buffer: SessionMemoryBuffer, waiting: Sequence[int], reason: EndReason) -> EndReport:
         for number in waiting:
             buffer = buffer.with_missed(number, buffer.missed.get(number, tuple(map(str, Lane))))
-        await self._store.asave(buffer)
+        await self.store.asave(buffer)
         return EndReport(reason=reason, waiting=len(waiting))
 
     def is_idle(self, buffer: SessionMemoryBuffer) -> bool:
         """Say whether a session has been silent for the whole time that ends it."""
-        return self._clock.now() - buffer.last_at >= self._config.idle
+        return self.clock.now() - buffer.last_at >= self.config.idle
 
     def _goes_on(self, buffer: SessionMemoryBuffer, reason: EndReason) -> bool:
         # Another process may have heard a word of it meanwhile.
         return reason is EndReason.IDLE and not self.is_idle(buffer)
 
     async def _arc(self, buffer: SessionMemoryBuffer) -> Arc | None:
-        if not is_substantive(buffer, self._config):
+        if not is_substantive(buffer, self.config):
             return None
-        return await summarise(self._model, buffer, self._config.max_prompt_characters)
+        return await summarise(self.model, buffer, self.config.max_prompt_characters)
 
     async def _decide(self, candidate: Candidate) -> Candidate:
         """Return a candidate with the decision that is due: the model's, or the rules' where it fails again."""
         if candidate.decision is not Decision.UNDECIDED:
             return candidate
-        verdict = await decide(self._model, candidate.content, candidate.content.evidence_quote)
+        verdict = await decide(self.model, candidate.content, candidate.content.evidence_quote)
         if verdict.decision is Decision.UNDECIDED:
             verdict = decision_by_rules(candidate.content)
         must_wait = verdict.decision is Decision.COMMIT and hold_reason(candidate.content)
@@ -142,19 +208,18 @@ class SessionEnds:
     async def _finish(self, buffer: SessionMemoryBuffer, reason: EndReason) -> EndReport | None:
         buffer = buffer.with_held([await self._decide(one) for one in buffer.held])
         arc = await self._arc(buffer)
-        plan = WritePlan(owner=buffer.owner, session=buffer.session, now=self._clock.now())
+        plan = WritePlan(owner=buffer.owner, session=buffer.session, now=self.clock.now())
         promoted, dropped = [], []
-        for one in promotions(buffer, arc, self._config):
+        for one in promotions(buffer, arc, self.config):
             if one.path is None:
                 dropped.append(one.reason)
                 continue
             candidate = one.candidate
-            new = NewRecord(id=candidate.id, content=candidate.content, count=len(candidate.turns))
-            await self._writer.plan(plan, new, or_coexist=True)
+            await self.writer.plan(plan, candidate.id, candidate.content, len(candidate.turns), or_coexist=True)
             promoted.append(str(one.path))
         if arc is not None:
-            plan.add(_arc_record(buffer, arc, plan))
-        if not await self._store.aend(buffer.owner, buffer.session, await self._writer.with_vectors(plan)):
+            plan.add(buffer.arc_id, arc)
+        if not await self.store.aend(buffer.owner, buffer.session, await self.writer.with_vectors(plan)):
             return None
         return EndReport(reason=reason, arc=buffer.arc_id if arc else None, promoted=promoted, dropped=dropped)
 
@@ -179,14 +244,3 @@ def unextracted_turns(buffer: SessionMemoryBuffer, tried: AbstractSet[tuple[str,
     """Return the numbers of the turns that nobody has extracted, but those that were tried."""
     # Another may have ended this session meanwhile: the one that follows counts its turns from 1 again.
     return [one.number for one in buffer.turns if not one.extracted and (buffer.arc_id, one.number) not in tried]
-
-
-def _arc_record(buffer: SessionMemoryBuffer, arc: Arc, plan: WritePlan) -> MemoryRecord:
-    return MemoryRecord(
-        id=buffer.arc_id,
-        owner=buffer.owner,
-        content=arc,
-        created_at=plan.now,
-        updated_at=plan.now,
-        session=buffer.session,
-    )

@@ -1,3 +1,3 @@
 """What the manager keeps: memories, their rows in the vector store, and which rows are nearest."""
 
-__all__ = ["forgetting", "known_facts", "memory", "metadata", "migration", "nearest", "profile", "rows"]
+__all__ = ["memory", "migration", "nearest", "rows"]

@@ -9,8 +9,7 @@ from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, stored_moment
-from memstory_reference.systems.manager.memories.metadata import encode_metadata
-from memstory_reference.systems.manager.memories.rows import CONTEXT_IDS
+from memstory_reference.systems.manager.memories.rows import CONTEXT_IDS, encode_metadata
 
 TYPE_OF_V1 = {
     "conversation": MemoryType.CONVERSATION,

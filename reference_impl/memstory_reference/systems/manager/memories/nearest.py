@@ -1,4 +1,4 @@
-"""The nearest rows that are wanted, however many others stand before them (MF-4, MF-16)."""
+"""The nearest rows that are wanted, and of two statements of one profile field the newer first (M-16, MF-4, MF-16)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.ports import Primitive, VectorIndex
-from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, score_of
+from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, SearchResult, score_of
 from memstory_reference.systems.manager.memories.rows import memory_of
 
 IsWanted = Callable[[Memory], bool]
@@ -71,3 +71,27 @@ async def _look(
 def _best(results: Sequence[SearchResult], limit: int, floor: float) -> list[SearchResult]:
     high = (result for result in results if result.score >= floor)
     return sorted(high, key=lambda result: (-result.score, -result.memory.created_at.timestamp()))[:limit]
+
+
+CATEGORY, PROFILE, FIELD = "category", "user_profile", "field"
+
+
+def newest_of_each_field_first(results: Sequence[SearchResult]) -> list[SearchResult]:
+    """Return the results, statements of one profile field in their places by age, the newest first.
+
+    The older ones stay: a field such as the interests may hold several.
+    """
+    newest: dict[str, list[SearchResult]] = {}
+    for result in sorted(results, key=lambda one: one.memory.created_at):
+        if (field := field_of(result)) is not None:
+            newest.setdefault(field, []).append(result)
+    fields = (field_of(result) for result in results)
+    return [result if field is None else newest[field].pop() for result, field in zip(results, fields, strict=True)]
+
+
+def field_of(result: SearchResult) -> str | None:
+    """Return the profile field that a fact states, if it states one."""
+    metadata = result.memory.metadata
+    field = metadata.get(FIELD)
+    is_stated = result.memory.memory_type is MemoryType.FACT and metadata.get(CATEGORY) == PROFILE
+    return field if is_stated and isinstance(field, str) else None

@@ -1,22 +1,92 @@
-"""A memory as a row of the index and back, and the ids that follow from what a row is (MF-3, MF-5, MF-20); pure."""
+"""Memories as rows: how they are written and read, which facts are the same, when one may expire (MF-3, MF-20)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
 from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory.contract.values import Json
+from memstory.contract.values import Json, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner, checked_text
 from memstory_reference.ports import NewId, Primitive, Record
-from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, memory_type_of, stored_moment
-from memstory_reference.systems.manager.memories.metadata import REWORDED, decode_metadata, encode_metadata
+from memstory_reference.systems.manager.memories.memory import (
+    Memory,
+    MemoryType,
+    expires_at,
+    memory_type_of,
+    stored_moment,
+)
+
+REWORDED = "is_reworded"
+"""Marks a fact whose id does not follow from its words any more."""
+
+RESERVED = frozenset({"type", "created_at", "id", "owner", REWORDED})
+MAX_CHARACTERS = 20_000
+MAX_KEYS = 100
+
+_MARK = "@json:"
+
+
+def encode_metadata(metadata: Mapping[str, Tree]) -> dict[str, Primitive]:
+    """Return metadata as the store keeps it: what is not simple becomes marked JSON, and so can still be filtered on.
+
+    >>> encode_metadata({"field": "name", "tags": ["a"], "none": None})
+    {'field': 'name', 'tags': '@json:["a"]', 'none': '@json:null'}
+    """
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"metadata must be a mapping, not {type(metadata).__name__}")
+    if len(metadata) > MAX_KEYS:
+        raise InputError(f"metadata has {len(metadata)} keys; at most {MAX_KEYS}")
+    reserved = sorted(RESERVED & set(metadata))
+    if reserved:
+        raise InputError(
+            f"metadata key {reserved[0]!r} is reserved; the memory itself writes {', '.join(sorted(RESERVED))}"
+        )
+    encoded = {key: _encode(key, value) for key, value in metadata.items()}
+    size = sum(len(key) + len(str(value)) for key, value in encoded.items())
+    if size > MAX_CHARACTERS:
+        raise InputError(f"metadata has {size} characters; at most {MAX_CHARACTERS}")
+    return encoded
+
+
+def decode_metadata(stored: Mapping[str, Primitive | None]) -> dict[str, Tree]:
+    """Return metadata as it was given, without what the memory itself wrote."""
+    return {key: _decode(value) for key, value in stored.items() if key not in RESERVED}
+
+
+def _encode(key: object, value: Tree) -> Primitive:
+    if not isinstance(key, str) or not key:
+        raise InputError(f"metadata key {key!r:.60} must be text")
+    if isinstance(value, bool) or (isinstance(value, str) and not value.startswith(_MARK)):
+        return value
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    try:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        is_same = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"metadata {key!r:.60} cannot be kept: {error}") from error
+    if not is_same:
+        # A tuple would come back as a list, and the key 1 as the text "1".
+        raise InputError(f"metadata {key!r:.60} would come back changed; allowed: what JSON can hold")
+    return _MARK + text
+
+
+def _decode(value: Primitive | None) -> Tree:
+    if isinstance(value, str) and value.startswith(_MARK):
+        return json.loads(value.removeprefix(_MARK))
+    return value
+
 
 CONTEXT_KEY, SESSION_ID = "context_key", "session_id"
 DEFAULT_SESSION = "default"
@@ -146,3 +216,61 @@ def keep_bindings(old: Memory, metadata: Mapping[str, Json]) -> dict[str, Json]:
     """Return new metadata with what binds a context entry to its key and session."""
     bound = {key: old.metadata[key] for key in (CONTEXT_KEY, SESSION_ID) if key in old.metadata}
     return {**metadata, **bound} if old.memory_type is MemoryType.CONTEXT else dict(metadata)
+
+
+NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class Deadlines:
+    """The earliest expiry of each owner whose rows were read once; it relies on hearing of every write."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+        self._earliest: dict[str, datetime] = {}
+
+    def is_due(self, owner: str, now: datetime) -> bool:
+        """Say whether something of `owner` may be expired; an owner whose rows were never read may have anything."""
+        return owner not in self._earliest or now > self._earliest[owner]
+
+    def begin(self, owner: str) -> None:
+        """Note that the rows of `owner` are being read now; what is written meanwhile is noted by `note`."""
+        self._earliest[owner] = NEVER
+
+    def forget(self, owner: str) -> None:
+        """Note that nothing is known of `owner`: its rows could not be read."""
+        self._earliest.pop(owner, None)
+
+    def note(self, owner: str, memories: Iterable[Memory]) -> None:
+        """Take the expiries of memories into account; does nothing for an owner whose rows were never read."""
+        if owner in self._earliest:
+            ends = (expires_at(memory.memory_type, memory.created_at, self._zone) for memory in memories)
+            self._earliest[owner] = min([self._earliest[owner], *(end for end in ends if end is not None)])
+
+
+class KnownFacts:
+    """Where each owner's changed facts are; a row that it names may have changed or gone since, and is looked at."""
+
+    def __init__(self) -> None:
+        self._changed: dict[str, dict[str, str]] = {}
+
+    def note(self, owner: str, memories: Iterable[Memory]) -> None:
+        """Take memories into account that were read or are being written."""
+        for memory in memories:
+            if is_reworded(memory):
+                self._changed.setdefault(owner, {})[fact_id(memory.content)] = memory.id
+
+    def ids(self, owner: str, memory: Memory) -> list[str]:
+        """Return the ids under which a memory may be stored already; a fact under more than its own."""
+        if memory.memory_type is not MemoryType.FACT:
+            return [memory.id]
+        words = fact_id(memory.content)
+        changed = self._changed.get(owner, {}).get(words)
+        return list(dict.fromkeys([memory.id, words, *([changed] if changed else [])]))
+
+
+def same_fact(memory: Memory, others: Iterable[Memory | None]) -> Memory | None:
+    """Return the one of `others` that says the same fact."""
+    if memory.memory_type is not MemoryType.FACT:
+        return None
+    facts = (one for one in others if one and one.memory_type is MemoryType.FACT)
+    return next((one for one in facts if is_same_fact(one.content, memory.content)), None)

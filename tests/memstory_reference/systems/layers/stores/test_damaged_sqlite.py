@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from memstory.contract.errors import MemstoryError
+from memstory_reference.systems.layers.log_entries import FEEDBACK, checked_feedback
+from memstory_reference.systems.layers.log_entries import SessionFeedbackRecord as Feedback
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.sessions.session_feedback import FEEDBACK, checked_feedback
-from memstory_reference.systems.layers.sessions.session_feedback import SessionFeedbackRecord as Feedback
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 

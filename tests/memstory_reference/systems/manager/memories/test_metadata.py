@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.manager.memories.metadata import (
+from memstory_reference.systems.manager.memories.rows import (
     MAX_CHARACTERS,
     MAX_KEYS,
     RESERVED,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from memstory_reference.systems.layers.operations.forget_requests import (
-    asks_what_is_known,
+from memstory_reference.systems.layers.forgetting import (
     drop_values,
     forget_wish,
 )
+from memstory_reference.systems.layers.recall.prompting import asks_what_is_known
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
+from memstory_reference.systems.layers.log_entries import CrisisLevel
 from memstory_reference.text.word_frames import Frame, Words, readings
 
 SPELLING: Final = ("suicidal", "suicide", "myself", "overdose", "overdosed", "disappear", "kill", "killing", "selfharm")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.bus.payloads import MAX_PAYLOAD_CHARACTERS, pack, unpack
+from memstory_reference.bus.deliveries import MAX_PAYLOAD_CHARACTERS, pack, unpack
 from memstory_reference.errors import InputError
 
 JSON = st.recursive(

@@ -10,13 +10,12 @@ import pytest
 from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.audit.crisis_log import CRISES
+from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.service import LayersService
-from memstory_reference.systems.layers.sessions.idle import IdleWatch
-from memstory_reference.systems.layers.sessions.session_feedback import FEEDBACK
+from memstory_reference.systems.layers.service import PURGE_EVERY, LayersService
+from memstory_reference.systems.layers.sessions.background import IdleWatch
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
@@ -111,7 +110,8 @@ async def test_a_session_that_goes_on_elsewhere_is_left_alone(open_service, cloc
 
 async def test_a_store_of_one_process_is_not_looked_through_again(open_layers, clock):
     await open_layers()
-    assert clock.sleepers == []
+    # What sleeps is the daily purge of the crisis log.
+    assert [moment for moment, _ in clock.sleepers] == [clock.now() + PURGE_EVERY]
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def silent_since(moment):
 
 
 async def test_a_store_that_is_gone_for_a_while_is_looked_through_when_it_is_back(watch, clock, caplog):
-    watch.keep_looking()
+    await watch.keep_looking()
     await asyncio.sleep(0)
     watch.store = UnavailableError("gone")
     await clock.move(minutes=10)
@@ -171,8 +171,8 @@ async def test_a_look_does_not_put_back_what_was_heard_meanwhile(watch, clock):
     assert watch.ends == [("ann", "s")]
 
 
-async def test_a_look_that_breaks_for_good_is_told(watch, clock, caplog):
-    watch.keep_looking()
+async def test_a_look_that_breaks_is_told(watch, clock, caplog):
+    await watch.keep_looking()
     await asyncio.sleep(0)
     watch.store = ValueError("a row that is not a session")
     await clock.move(minutes=10)

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
-from memstory_reference.systems.manager.deadlines import Deadlines
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
+from memstory_reference.systems.manager.memories.rows import Deadlines
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MONTH = timedelta(days=30)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, turn_text
-from memstory_reference.systems.topics.toolset.result_texts import (
+from memstory_reference.systems.topics.result_texts import (
     SAID_SINCE,
     SHOWN_CHARACTERS,
     as_data,

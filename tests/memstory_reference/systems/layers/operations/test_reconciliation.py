@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from memstory_reference.systems.layers.operations.dedup import Likeness, agree, compare, compare_texts, share_a_slot
+from memstory_reference.systems.layers.operations.reconciliation import (
+    Likeness,
+    agree,
+    compare,
+    compare_texts,
+    share_a_slot,
+)
 from memstory_reference.systems.layers.records.record import NOTE, Fact, Rule
 
 ANN = Fact(category="relationship", subject="Ann", predicate="LOVES", object="Bo", evidence_quote="q")

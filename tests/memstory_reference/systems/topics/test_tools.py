@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
 from memstory_reference.ports import Envelope
-from memstory_reference.systems.topics.toolset.topic_tools import topic_tools
+from memstory_reference.systems.topics.tools import topic_tools
 from memstory_reference.tooling.tools import ToolServer, call_tool
 
 SINGLE = ["save_topic", "recall_topic", "save_memory", "search_memory"]
