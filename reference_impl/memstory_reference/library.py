@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from memstory.contract.errors import Refused
+from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema
 from memstory.contract.values import Json, Tree
 from memstory_reference.errors import InputError
@@ -86,7 +86,7 @@ class AsyncMemory:
             min_score=min_score if min_score is None else checked_number(min_score, "min_score", -1, 1),
             where={} if where is None else checked_mapping(where, "where"),
         )
-        return list(await self.memory.search(asked, self._scope(user, session)))
+        return list(await self.memory.search(asked, self._part(user, session)))
 
     async def get(self, id: str, user: str | None = None) -> Hit | None:  # noqa: A002  (the word for it)
         """Return the memory of an id, or None."""
@@ -95,22 +95,20 @@ class AsyncMemory:
     async def list(self, user: str | None = None, *, session: str | None = None, kind: str | None = None) -> list[Hit]:
         """Return all memories, of one kind or of all."""
         kinds = [] if kind is None else [_text(kind, "kind")]
-        return [*await self.memory.list(self._scope(user, session), kinds)]
+        return [*await self.memory.list(self._part(user, session), kinds)]
 
     async def update(self, id: str, text: str, user: str | None = None) -> None:  # noqa: A002  (the word for it)
         """Replace the text of a memory; InputError if there is none of this id."""
-        try:
+        with _input_errors():
             await self.memory.update(Ref(id=_text(id, "id")), Item(text=text), self._scope(user))
-        except Refused as error:
-            raise InputError(str(error)) from error
 
     async def delete(self, id: str, user: str | None = None) -> bool:  # noqa: A002  (the word for it)
         """Delete one memory; False if there is none of this id."""
         return await self.memory.delete(Ref(id=_text(id, "id")), self._scope(user))
 
     async def delete_all(self, user: str | None = None, *, session: str | None = None) -> None:
-        """Delete everything of a user, or of one session."""
-        await self.memory.delete(Ref(), self._scope(user, session))
+        """Delete everything of a user, or of one session where a memory keeps sessions apart."""
+        await self.memory.delete(Ref(), self._part(user, session))
 
     async def forget(self, id: str, user: str | None = None) -> Sequence[Hit]:  # noqa: A002  (the word for it)
         """Delete a memory with those that repeat what it says, in running talks too; return what went."""
@@ -137,11 +135,13 @@ class AsyncMemory:
 
     async def run(self, /, job: str, user: str | None = None, **arguments: Tree) -> Tree:
         """Run a job of the memory, such as `compress` or `reindex`; return what it reports."""
-        return await self.memory.run(job, arguments, self._scope(user))
+        with _input_errors():
+            return await self.memory.run(job, arguments, self._scope(user))
 
     async def inspect(self, /, what: str, user: str | None = None, **arguments: Tree) -> Tree:
         """Return what can be looked at: `status` of each memory, `feedback` or `audit` of those that log it."""
-        return await self.memory.inspect(what, arguments, self._scope(user))
+        with _input_errors():
+            return await self.memory.inspect(what, arguments, self._scope(user))
 
     async def export_rows(self, user: str | None = None) -> Sequence[Mapping[str, Tree]]:
         """Return every memory as JSON, as `import_rows` of the same kind of memory takes them."""
@@ -159,9 +159,24 @@ class AsyncMemory:
         """Release the store; what was acknowledged is there when it is opened again."""
         await self.memory.close()
 
+    def _part(self, user: str | None, session: str | None) -> Scope:
+        """Return what is read or deleted: never more than one session where one was named."""
+        if session is not None and "scope.session" not in self.memory.capabilities():
+            raise NotSupported("scope.session", "this memory does not keep its sessions apart; leave session out")
+        return self._scope(user, session)
+
     def _scope(self, user: str | None, session: str | None = None) -> Scope:
         owner = checked_owner(self.owner if user is None else user)
         return Scope(user=owner, session=session if session is None else checked_owner(session, "session"))
+
+
+@contextmanager
+def _input_errors() -> Iterator[None]:
+    """Raise as InputError what is a story's mistake, or a refusal, where a memory is played."""
+    try:
+        yield
+    except (Refused, StoryError) as error:
+        raise InputError(str(error)) from error
 
 
 def _text(value: object, what: str) -> str:

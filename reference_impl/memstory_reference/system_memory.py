@@ -261,6 +261,12 @@ def own_operations(kind: type) -> frozenset[Capability]:
     )
 
 
+def own_arguments(kind: type[SystemMemory], job: str) -> Sequence[str]:
+    """Return what a job of a class takes; nothing of one that it does not have."""
+    method = getattr(kind, f"{JOB}{job}", None)
+    return () if method is None else tuple(signature(method).parameters)
+
+
 def check_names(what: str, args: Mapping[str, Tree], known: Sequence[str]) -> None:
     """Raise StoryError for an argument that `what` does not have."""
     for name in args:

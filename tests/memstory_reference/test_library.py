@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,39 @@ def test_what_a_memory_cannot_do_and_what_it_does_not_take_are_told_apart(tmp_pa
             memory.update("none", "text")
         with pytest.raises(StoreConflictError, match="in use"):
             open_memory("manager", tmp_path)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_who_deletes_or_reads_one_session_keeps_the_others(system, tmp_path):
+    with open_memory(system, tmp_path, owner="ana") as memory:
+        for session, text in (("work", SAID), ("home", "My boat is blue.")):
+            memory.add(text, session=session, kind="conversation" if system == "manager" else None)
+        if "scope.session" in SYSTEMS[system].memory.capabilities():
+            memory.delete_all(session="work")
+            assert [hit.text for hit in memory.list()] == ["My boat is blue."]
+            return
+        asked = (memory.delete_all, memory.list, partial(memory.search, "boat"))
+        for ask in asked:
+            with pytest.raises(NotSupported, match="does not keep its sessions apart"):
+                ask(session="work")
+        assert len(memory.list()) == len((SAID, "My boat is blue."))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_is_wrong_with_a_call_is_an_input_error_and_speaks_of_a_memory(system, tmp_path):
+    with open_memory(system, tmp_path) as memory:
+        for ask in (memory.run, memory.inspect):
+            with pytest.raises(NotSupported, match=r"^this memory does not support '(job|inspect)\.dance'$"):
+                ask("dance")
+        with pytest.raises(InputError, match="status: unknown argument 'wrong'"):
+            memory.inspect("status", wrong=1)
+        job = next(one for one in ("purge", "compress", "cleanup", "export", "reindex") if _has_job(system, one))
+        with pytest.raises(InputError, match=f"{job}: unknown argument 'wrong'"):
+            memory.run(job, wrong=1)
+
+
+def _has_job(system, job):
+    return f"job.{job}" in SYSTEMS[system].memory.capabilities()
 
 
 def test_a_closed_memory_says_so_and_closing_twice_is_nothing(tmp_path):

@@ -65,7 +65,7 @@ class NotSupported(MemstoryError):  # noqa: N818  (the design's word: a missing 
     """A target that lacks `capability`, or data that this machine does not have."""
 
     def __init__(self, capability: str, reason: str | None = None) -> None:
-        super().__init__(reason or f"the target does not support '{capability}'")
+        super().__init__(reason or f"this memory does not support '{capability}'")
         self.capability = capability
 
 

@@ -76,7 +76,8 @@ async def converse(
             is_kept = await keep(outcomes)
             if is_kept is None:
                 raise
-            raise type(error)(f"{error} What you said is {'' if is_kept else 'not '}kept.") from error
+            # First, for the error may end with a command to type.
+            raise type(error)(f"What you said is {'' if is_kept else 'not '}kept. {error}") from error
         thoughts.extend([reply.thinking] if reply.thinking else [])
         return reply
 

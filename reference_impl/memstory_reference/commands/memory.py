@@ -28,6 +28,7 @@ from memstory_reference.commands.memory_rows import (
 from memstory_reference.commands.terminal import cell, json_text
 from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.errors import InputError
+from memstory_reference.system_memory import own_arguments
 
 ASKED_ROWS = 10
 
@@ -89,6 +90,8 @@ def write_new(file: Path, text: str) -> None:
 NOTHING_DONE = 1
 NEEDS_MODEL = frozenset({"search", "import", "migrate", "run"})
 MAY_BE_NEW = frozenset({"import", "migrate"})
+DAYS = "older_than_days"
+"""The argument of the job `purge` of a memory that is told how old is too old."""
 
 NEEDED: Mapping[str, str] = {
     "migrate": "job.migrate",
@@ -236,9 +239,10 @@ async def move_memories(parsed: argparse.Namespace, desk: Desk) -> int:
 
 async def purge_memories(parsed: argparse.Namespace, desk: Desk) -> int:
     """Delete what is too old."""
-    if parsed.days is not None and parsed.system != "topics":
-        raise InputError("memory purge --days is for topics; leave it out, the settings say how long crises are kept")
-    reports = await desk.run("purge", {} if parsed.days is None else {"older_than_days": parsed.days})
+    able = [one.name for one in SYSTEMS.values() if DAYS in own_arguments(one.memory, "purge")]
+    if parsed.days is not None and parsed.system not in able:
+        raise InputError(f"memory purge --days is for {' and '.join(able)}; leave it out, the settings say how long")
+    reports = await desk.run("purge", {} if parsed.days is None else {DAYS: parsed.days})
     number = sum(sum(report.values()) for report in reports.values())
     print_text(json_text({"purged": number}) if parsed.json else f"Purged: {number}.")
     return 0

@@ -54,9 +54,10 @@ async def test_what_tools_answered_in_this_turn_stays_where_older_turns_go():
 
 
 @pytest.mark.parametrize(
-    ("kept", "end"), [(True, "Start it. What you said is kept."), (False, "What you said is not kept."), (None, "it.")]
+    ("kept", "start"),
+    [(True, "What you said is kept. "), (False, "What you said is not kept. "), (None, "")],
 )
-async def test_a_failure_says_whether_what_was_said_is_kept(written, kept, end):
+async def test_a_failure_says_whether_what_was_said_is_kept_and_ends_with_what_to_type(written, kept, start):
     given = []
 
     async def keep(used):
@@ -66,8 +67,8 @@ async def test_a_failure_says_whether_what_was_said_is_kept(written, kept, end):
     async def use(request):
         return ToolCall(name=request.name, args=request.arguments, result="done")
 
-    model = written([("save", {})], ChatModelUnavailableError("It is down. Start it."))
+    model = written([("save", {})], ChatModelUnavailableError("It is down. Start it with: serve"))
     with pytest.raises(ChatModelUnavailableError) as failure:
         await converse(model, PROMPT, tools=list, use=use, keep=keep)
-    assert str(failure.value).endswith(end)
+    assert str(failure.value) == f"{start}It is down. Start it with: serve"
     assert given == [["save"]]

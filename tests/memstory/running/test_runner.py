@@ -282,7 +282,7 @@ async def test_an_operation_that_is_not_overridden_is_unsupported(go):
     [
         (ValueError("bad"), "error", "ValueError: bad"),
         (StoryError("no such option"), "invalid", "no such option"),
-        (NotSupported("chat"), "unsupported", "the target does not support 'chat'"),
+        (NotSupported("chat"), "unsupported", "this memory does not support 'chat'"),
     ],
 )
 async def test_what_a_target_raises_decides_who_must_act(go, raised, kind, message):

@@ -147,11 +147,6 @@ def test_its_status_is_a_line_for_people_and_json_for_programs(memory):
     assert set(in_json(memory("memory", "status", "--json"))) == {"ann"}
 
 
-def capability_of(action):
-    needs = {"audit": "inspect.audit", "feedback": "inspect.feedback", "rate": "feedback", "restore": "job.archive"}
-    return needs.get(action, f"job.{action}")
-
-
 ABLE = {
     "migrate": "manager",
     "audit": "layers",
@@ -170,7 +165,7 @@ def test_an_action_is_for_the_memories_that_can_do_it_and_others_are_told_which(
     is_refused = f"memory {action} is for {ABLE[action]}; the " in ran.err
     assert is_refused is (memory.system not in ABLE[action].split())
     assert "target" not in ran.err
-    assert (capability_of(action) in memory.able) is not is_refused
+    assert (NEEDED[action] in memory.able) is not is_refused
 
 
 def test_what_a_job_takes_may_stand_behind_the_options(memory):

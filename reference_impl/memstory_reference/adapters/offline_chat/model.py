@@ -27,6 +27,7 @@ from memstory_reference.text.english.wording import split_sentences
 
 _COMMON, _BROAD = lexicon.alternatives("common"), lexicon.alternatives("broad")
 _MOST_FORGOTTEN = 10
+_BY_HAND = "You can: /forget ID in a chat of memstory-reference, forget(id) in a program, DELETE over HTTP."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,4 +245,4 @@ def _on_forgetting(talk: _Conversation) -> str:
     saves = [one.request.arguments.values() for one in talk.results if tools.is_save(one.request) and not one.failure]
     emptied = " and ".join(one for one in talk.kept if any({one, answers.FORGOTTEN} <= {*save} for save in saves))
     what = f"I have emptied {emptied}; what else was said stays stored." if emptied else "What is stored stays."
-    return f"I have no tool to forget with. {what}"
+    return f"I have no tool to forget with. {what} {_BY_HAND}"

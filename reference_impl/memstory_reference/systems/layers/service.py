@@ -193,7 +193,7 @@ class LayersService:
         except ChatModelUnavailableError as error:
             await self._keep(who, said, "", trouble)
             kept = "What you said is not kept" if "store" in trouble else "What you said is kept"
-            raise type(error)(f"{error} {kept}.") from error
+            raise type(error)(f"{kept}. {error}") from error
         await self._keep(who, said, answer, trouble)
         return TurnAnswer(answer=answer, memory=memory, diagnostics=trouble)
 

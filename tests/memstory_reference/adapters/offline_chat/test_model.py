@@ -119,7 +119,10 @@ async def test_required_parameters_of_unknown_tools_are_filled(talk_with):
 async def test_forgetting_without_a_tool_for_it_empties_the_topic_and_says_what_stays(talk_with):
     talk = talk_with("single")
     await talk.say("My phone number is 555-0101")
-    assert "no tool to forget" in await talk.say("Please forget my phone number.")
+    answer = await talk.say("Please forget my phone number.")
+    assert "no tool to forget" in answer
+    assert "/forget ID" in answer
+    assert "forget(id)" in answer
     assert "555-0101" not in talk.topics["user.phone_number"]
     talk.new_session()
     assert "555-0101" not in await talk.say("What is my phone number?")
