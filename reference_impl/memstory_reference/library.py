@@ -161,9 +161,10 @@ class AsyncMemory:
 
     def _part(self, user: str | None, session: str | None) -> Scope:
         """Return what is read or deleted: never more than one session where one was named."""
+        scope = self._scope(user, session)
         if session is not None and "scope.session" not in self.memory.capabilities():
             raise NotSupported("scope.session", "this memory does not keep its sessions apart; leave session out")
-        return self._scope(user, session)
+        return scope
 
     def _scope(self, user: str | None, session: str | None = None) -> Scope:
         owner = checked_owner(self.owner if user is None else user)

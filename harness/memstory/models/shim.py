@@ -107,7 +107,8 @@ class Agent:
             try:
                 talk = await converse(self._model, prompt, tools=lambda: self.tools, use=use, keep=keep)
             except ChatModelUnavailableError as error:
-                raise SetupError(f"the shim's chat model cannot answer: {error}") from error
+                # The cause: whoever runs stories has said nothing that could be kept.
+                raise SetupError(f"the shim's chat model cannot answer: {error.__cause__ or error}") from error
             await keep()
             window.turns.append([question, *talk.messages, Message(role="assistant", content=talk.answer)])
         return Turn(answer=talk.answer, tool_calls=tuple(talk.outcomes), thinking=talk.thinking)

@@ -50,9 +50,11 @@ class Ran:
 
 
 @pytest.fixture
-def typed(monkeypatch, capsys, tmp_path) -> Callable[..., Ran]:
-    """Run `memstory-reference` in an empty folder, with these lines on a pipe or at a terminal."""
+def typed(monkeypatch, capsys, tmp_path, tmp_path_factory) -> Callable[..., Ran]:
+    """Run `memstory-reference` in an empty folder and home, with these lines on a pipe or at a terminal."""
     monkeypatch.chdir(tmp_path)
+    # Some memories lie in the home by default: not in that of whoever runs the tests, nor in one for all workers.
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
     embedder = WordEmbedder()
     monkeypatch.setattr(embedders, "make_embedder", lambda *_, **__: embedder)
     monkeypatch.delenv("OLLAMA_HOST", raising=False)

@@ -33,6 +33,6 @@ def test_a_command_of_a_page_is_understood(command):
 
 def test_the_page_about_talking_names_every_command_of_the_conversation():
     page = (PAGES / "chat.md").read_text("utf-8")
-    names = re.findall(r'usage="(/\w+)', inspect.getsource(Conversation.commands))
+    names = re.findall(r'"(/\w+)', inspect.getsource(Conversation.commands))
     assert len(names) == 12
     assert [name for name in names if name not in page] == []

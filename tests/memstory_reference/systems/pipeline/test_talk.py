@@ -58,7 +58,7 @@ async def test_a_wish_to_forget_on_which_the_model_does_not_act_is_no_memory(mak
 async def test_what_was_told_beside_a_wish_to_forget_is_kept_while_the_model_is_down(make_service):
     service = make_service(store_threshold=0)
     system = PipelineSystem(memory=service, chat=Written(DOWN))
-    with pytest.raises(ChatModelUnavailableError, match=f"What you said is kept. {NOTHING_FORGOTTEN}"):
+    with pytest.raises(ChatModelUnavailableError, match=f"What you said is kept. {DOWN} {NOTHING_FORGOTTEN}"):
         await system.say("Forget my allergy. My sister Ilse is a pilot.", **ANN)
     assert [one.content for one in await service.memories("ann")] == ["My sister Ilse is a pilot."]
 
