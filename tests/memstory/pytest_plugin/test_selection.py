@@ -184,6 +184,7 @@ def test_a_shard_without_a_case_is_no_failure_and_has_a_report(project, parts):
     }  # fmt: skip
 
 
+@pytest.mark.slow  # rows of a file, below, are divided the same way
 def test_workers_of_xdist_share_one_shard(project, parts):
     plain, spread = parts(2), parts(2, "-n", "2", folder="spread")
     for one, other in zip(plain, spread, strict=True):
@@ -322,7 +323,7 @@ def cases(project, folder):
     return [case["id"] for case in document(project, folder)["cases"]]
 
 
-@pytest.mark.parametrize("count", [1, 3, 23])
+@pytest.mark.parametrize("count", [1, 3, pytest.param(23, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("more", [(), ("--target", "control:oracle", "--target", "toy_target:ToyFactory")])
 def test_merged_equals_unsharded_where_rows_are_in_a_file(table, count, more):
     table.run("--report", "whole", *more)
