@@ -42,9 +42,6 @@ class SystemMemory(Memory):
     counted: ClassVar[Sequence[str]] = ()
     """The counts of its status that people read."""
 
-    notes: Sequence[str] = ()
-    """What whoever took the latest turn should know beside its answer."""
-
     @classmethod
     def capabilities(cls) -> frozenset[Capability]:
         """Return all that it can do, in the words of stories."""

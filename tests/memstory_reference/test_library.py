@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memstory.contract.errors import NotSupported
+from memstory.contract.target import Scope
 from memstory_reference import open_memory, open_memory_async
 from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.errors import InputError, StoreConflictError
@@ -176,3 +177,15 @@ def test_it_is_a_target_as_it_is(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stdout[-2000:]
     assert " passed" in done.stdout
     assert "Used: add(text, user" in done.stdout
+
+
+@pytest.mark.parametrize("system", ["manager", "turns"])
+async def test_a_turn_that_is_not_stored_says_so_beside_its_answer(system, tmp_path):
+    async with open_memory_async(system, tmp_path, owner="ana", secrets="refuse") as memory:
+        turn = await memory.memory.say("My card is 4111 1111 1111 1111.", Scope(user="ana", session="s"))
+        assert await memory.list() == []
+    assert turn.answer
+    (note,) = turn.notes
+    assert "not stored" in note
+    assert "payment card" in note
+    assert "4111" not in note

@@ -253,12 +253,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """An agent's answer, with the tool calls that led to it, in order."""
+    """An agent's answer, with the tool calls that led to it, in order.
+
+    `notes` are what whoever speaks should know beside it, such as that the turn is not stored.
+    """
 
     answer: str
     tool_calls: Sequence[ToolCall] = ()
     thinking: str | None = None
     context: str | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ async def _local(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Co
         status = memory.status_line(await memory.inspect("status", {}, scope))
         place = "this process alone" if memory.is_forgetful else system.place_of(settings)
         speech.aside(f"The memory of {_name(scope)} in {place}: {status}.")
-        say = _own_say(memory) if "chat" in memory.operations else _say_by_tools(memory, models.chat_of(settings))
+        say = memory.say if "chat" in memory.operations else _say_by_tools(memory, models.chat_of(settings))
         _greet(memory, scope, speech, made[-1].name if made else BY_RULES)
         conversation = Conversation(memory=memory, say=say, speech=speech, scope=scope)
         yield conversation
@@ -112,7 +112,7 @@ async def _remote(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[C
     for missing in remote.missing(status):
         speech.aside(f"! {missing}")
     speech.aside("/help lists the commands, /quit ends.")
-    conversation = Conversation(memory=memory, say=_own_say(memory), speech=speech, scope=scope)
+    conversation = Conversation(memory=memory, say=memory.say, speech=speech, scope=scope)
     yield conversation
     await conversation.leave()
 
@@ -127,22 +127,10 @@ def _name(scope: Scope) -> str:
     return scope.user or "this thread"
 
 
-def _own_say(memory: SystemMemory) -> Say:
-    async def say(text: str, scope: Scope) -> str:
-        return (await memory.say(text, scope)).answer
-
-    return say
-
-
 def _say_by_tools(memory: SystemMemory, model: ChatModel) -> Say:
     """Return the talk of an agent that saves and searches by tools, for a memory that has no agent of its own."""
     able = memory.capabilities()
-    agent = Agent(model, MemoryTools(target=memory, able=able, schemas=TOOLSETS[usual_toolset(able)]))
-
-    async def say(text: str, scope: Scope) -> str:
-        return (await agent.say(text, scope)).answer
-
-    return say
+    return Agent(model, MemoryTools(target=memory, able=able, schemas=TOOLSETS[usual_toolset(able)])).say
 
 
 def _greet(memory: SystemMemory, scope: Scope, speech: Speech, model: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memstory.contract.target import Query, Scope
+from memstory.contract.target import Query, Scope, Turn
 from memstory.contract.texts import did_you_mean
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.desk import row_named
@@ -15,8 +15,8 @@ from memstory_reference.commands.terminal import Speech, json_text
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.system_memory import ForgettingInWords, SystemMemory
 
-Say = Callable[[str, Scope], Awaitable[str]]
-"""Takes a turn and returns the answer."""
+Say = Callable[[str, Scope], Awaitable[Turn]]
+"""Takes a turn."""
 
 SHUTDOWN, EXPLICIT = "shutdown", "explicit"
 
@@ -60,10 +60,10 @@ class Conversation:
             await self._end(SHUTDOWN)
 
     async def _turn(self, said: str) -> None:
-        answer = await self.say(said, self.scope)
+        turn = await self.say(said, self.scope)
         self._said = said
-        self.speech.answer(answer)
-        for note in self.memory.notes:
+        self.speech.answer(turn.answer)
+        for note in turn.notes:
             self.speech.aside(f"! {note}")
         # While the next line is awaited nothing runs here, and the next turn may ask for this one.
         await self.memory.settle()

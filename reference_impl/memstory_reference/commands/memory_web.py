@@ -65,7 +65,7 @@ class MemoryWeb:
         if args.get("session_id") is None:
             raise InputError("say which session with session_id")
         turn = await self._memory.say(_text(args, "said"), _scope(args))
-        return {"answer": turn.answer, "context": turn.context or "", "notes": list(self._memory.notes)}
+        return {"answer": turn.answer, "context": turn.context or "", "notes": list(turn.notes)}
 
     async def _list(self, args: Arguments) -> Tree:
         scope, kinds = _owner(args), _kinds(args)

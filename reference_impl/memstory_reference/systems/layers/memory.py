@@ -186,8 +186,7 @@ class LayersMemory(CorrectingInWords):
 
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._service.turn(text, await self.who(scope))
-        self.notes = trouble_notes(answer.diagnostics)
-        return Turn(answer=answer.answer, context=answer.context)
+        return Turn(answer=answer.answer, context=answer.context, notes=trouble_notes(answer.diagnostics))
 
     async def end_session(self, scope: Scope, reason: str) -> None:
         who, why = await self.who(scope), parse_reason(reason)

@@ -166,8 +166,7 @@ class RemoteLayersMemory(SystemMemory):
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._talk(scope).turn(text)
         self._latest = (self._talk(scope), answer)
-        self.notes = trouble_notes(answer.trouble)
-        return Turn(answer=answer.answer, context=answer.context)
+        return Turn(answer=answer.answer, context=answer.context, notes=trouble_notes(answer.trouble))
 
     async def _look_status(self, scope: Scope) -> Tree:
         return await self._talk(scope).status()

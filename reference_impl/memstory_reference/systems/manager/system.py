@@ -110,7 +110,7 @@ class ManagerAgent:
         async def keep(used: Sequence[ToolCall]) -> bool | None:
             if tells_nothing(user_input) or any(has_succeeded(one, FORGET) for one in used):
                 return None
-            return await self._keep(f"User: {user_input}", used)
+            return not await self._keep(f"User: {user_input}", used)
 
         async with self._busy:
             before = self.window.entries
@@ -127,14 +127,14 @@ class ManagerAgent:
             except BaseException:
                 self.window.restore(before)
                 raise
-            turn = Turn(answer=talk.reply.content.strip() or NO_ANSWER, tool_calls=talk.outcomes)
+            answer = talk.reply.content.strip() or NO_ANSWER
             if any(has_succeeded(one, FORGET) for one in talk.outcomes):
                 # A turn that had something forgotten mostly names it, and is itself not remembered.
                 self.window.restore([entry for entry in self.window.entries if entry is not self._latest])
-                return turn
-            self._say(ASSISTANT, turn.answer)
-            await self._keep(f"User: {user_input}\nAssistant: {turn.answer}", talk.outcomes)
-            return turn
+                return Turn(answer=answer, tool_calls=talk.outcomes)
+            self._say(ASSISTANT, answer)
+            notes = await self._keep(f"User: {user_input}\nAssistant: {answer}", talk.outcomes)
+            return Turn(answer=answer, tool_calls=talk.outcomes, notes=notes)
 
     def forget(self, stated: Sequence[str]) -> None:
         """Take turns out of the window that say what was forgotten."""
@@ -151,15 +151,16 @@ class ManagerAgent:
     async def _use(self, request: ToolRequest) -> ToolCall:
         return await self._tools.call(request.name, request.arguments)
 
-    async def _keep(self, turn: str, used: Sequence[ToolCall]) -> bool:
+    async def _keep(self, turn: str, used: Sequence[ToolCall]) -> list[str]:
+        """Store a turn; return what the person should know of it."""
         turn, metadata = turn[: self._limits.max_memory_characters], {"tool_calls": len(used)}
         try:
             await self._manager.store(self._owner, turn, MemoryType.CONVERSATION, metadata, session=self._session)
         except (InputError, UnavailableError) as error:
             self.not_stored += 1
             LOG.warning("a turn was not stored: %s", error)
-            return False
-        return True
+            return [f"this turn was not stored: {error}"]
+        return []
 
     def _prompt(self, user_input: str) -> list[Message]:
         # The input is the window's last entry where the window has room for it, and stands in the prompt once.

@@ -125,8 +125,7 @@ class PipelineMemory(CorrectingInWords):
 
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._system.say(text, owner=scope.user, session=scope.session or DEFAULT_SESSION)
-        self.notes = answer.notes
-        return Turn(answer=answer.answer, tool_calls=answer.used)
+        return Turn(answer=answer.answer, tool_calls=answer.used, notes=answer.notes)
 
     async def tools(self) -> Sequence[ToolSchema]:
         return self._system.tools()

@@ -144,8 +144,7 @@ class TopicsMemory(CorrectingInWords):
     async def say(self, text: str, scope: Scope) -> Turn:
         answer = await self._system.say(text, owner=scope.user, session_id=scope.session or DEFAULT_SESSION)
         self._answered[scope] = answer.query_id
-        self.notes = answer.notes
-        return Turn(answer=answer.answer, thinking=answer.thinking, tool_calls=answer.tool_calls)
+        return Turn(answer=answer.answer, thinking=answer.thinking, tool_calls=answer.tool_calls, notes=answer.notes)
 
     async def tools(self) -> Sequence[ToolSchema]:
         return list(self._system.tools())

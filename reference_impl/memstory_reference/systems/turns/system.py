@@ -52,7 +52,7 @@ class TurnsAgent:
 
         async def keep(used: Sequence[ToolCall]) -> bool | None:
             is_kept = not tells_nothing(said) and not any(has_succeeded(one, FORGET) for one in used)
-            return await self._keep((USER, said)) if is_kept else None
+            return not await self._keep((USER, said)) if is_kept else None
 
         async with self._busy:
             past = await self.window()
@@ -61,11 +61,11 @@ class TurnsAgent:
             talk = await converse(
                 self._chat, prompt, tools=lambda: SPECS, use=self._use, calls=limits.max_tool_calls, keep=keep
             )
-            turn = Turn(answer=talk.reply.content.strip() or NO_ANSWER, tool_calls=talk.outcomes)
+            answer, notes = talk.reply.content.strip() or NO_ANSWER, list[str]()
             # "Forget that my name is Carla" would keep what was to be forgotten.
             if not any(has_succeeded(one, FORGET) for one in talk.outcomes):
-                await self._keep((USER, said), (ASSISTANT, turn.answer))
-            return turn
+                notes = await self._keep((USER, said), (ASSISTANT, answer))
+            return Turn(answer=answer, tool_calls=talk.outcomes, notes=notes)
 
     async def window(self) -> list[Message]:
         """Return the last turns of the session, oldest first, as far as they were said by the two who talk."""
@@ -83,7 +83,8 @@ class TurnsAgent:
     async def _use(self, request: ToolRequest) -> ToolCall:
         return await self._tools.call(request.name, request.arguments)
 
-    async def _keep(self, *said: tuple[str, str]) -> bool:
+    async def _keep(self, *said: tuple[str, str]) -> list[str]:
+        """Store what was said; return what the person should know of it."""
         now = self._clock.now().isoformat()
         longest = self._memory.config.limits.max_memory_characters
         try:
@@ -94,8 +95,8 @@ class TurnsAgent:
         except (UnavailableError, InputError) as error:
             self.not_stored += 1
             LOG.warning("a turn was not stored: %s", error)
-            return False
-        return True
+            return [f"this turn was not stored: {error}"]
+        return []
 
 
 class TurnsSystem:

@@ -133,7 +133,9 @@ async def test_an_empty_answer_becomes_words(make_loop):
 async def test_a_memory_that_is_down_costs_no_answer_and_is_counted(make_loop, caplog):
     loop, _, world = make_loop("Hello.")
     world.embedder.is_down = True
-    assert (await loop.process("one")).answer == "Hello."
+    turn = await loop.process("one")
+    assert turn.answer == "Hello."
+    assert "not stored" in turn.notes[0]
     assert (loop.not_stored, await world.manager.count("ann")) == (1, 0)
     assert "a turn was not stored" in caplog.text
 
