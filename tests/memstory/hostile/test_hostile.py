@@ -155,13 +155,18 @@ def test_no_case_is_lost_in_process(tmp_path, mood):
 
 
 @pytest.mark.parametrize(
-    ("mood", "mode"), [("segfaults", "workers"), ("exits_at_once", "isolated"), ("kills_its_group", "workers")]
+    ("mood", "mode"),
+    [
+        ("segfaults", "workers"),
+        pytest.param("exits_at_once", "isolated", marks=pytest.mark.slow),
+        pytest.param("kills_its_group", "workers", marks=pytest.mark.slow),
+    ],
 )
 def test_no_case_is_lost_in_another_process(tmp_path, mood, mode):
     check(tmp_path, mood, mode)
 
 
-@pytest.mark.parametrize("mood", ["segfaults", "exits_at_once"])
+@pytest.mark.parametrize("mood", [pytest.param("segfaults", marks=pytest.mark.slow), "exits_at_once"])
 def test_where_one_case_ended_all_others_it_is_said_how_to_run_them(tmp_path, mood):
     (tmp_path / "isolated").mkdir()
     told, ran = Ran(tmp_path, mood, ()).end(), Ran(tmp_path / "isolated", mood, ("--isolate",)).end()
