@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from memstory.contract.target import Capability, Hit, Item, Memory, Query, Recei
 from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import CHROMA, SQLITE
 
+LOG = logging.getLogger(__name__)
 R = TypeVar("R")
 JOB: Final = "_job_"
 LOOK: Final = "_look_"
@@ -211,6 +213,12 @@ class Conversations(Generic[R]):
     def of_owner(self, owner: str) -> Mapping[str, R]:
         """Return who talks with an owner, by session."""
         return {session: one for (whose, session), one in self._kept.items() if whose == owner}
+
+
+def unstored_note(error: Exception) -> str:
+    """Log that a turn was not stored, and return what the person who spoke should know of it."""
+    LOG.warning("a turn was not stored: %s", error)
+    return f"this turn was not stored: {error}"
 
 
 def engine_name(engine: str) -> str:

@@ -16,6 +16,7 @@ from typing import TypeVar
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import OtherModelError, StoreConflictError
 from memstory_reference.storage.lane import SerialThread
+from memstory_reference.storage.sql_database import DamagedRows
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -40,7 +41,7 @@ _PRAGMAS = (
 )
 
 
-class Database:
+class Database(DamagedRows):
     """A `SqlDatabase` in a file. Blocking; one connection, used by one thread at a time: call it through `lane`."""
 
     is_shared = False
@@ -63,7 +64,7 @@ class Database:
         """
         self.file = file
         self._lost: Mapping[str, int] = {}
-        self._left_out = set[object]()
+        super().__init__()
         self.lane = SerialThread(str(file), self._translate_errors)
         is_checked = schema is not None and _is_to_check(file)
         if schema is not None:
@@ -124,13 +125,6 @@ class Database:
     def count_lost(self, *tables: str) -> int:
         """Return how many rows of these tables some read lacks, by what was found when the file was opened."""
         return sum(self._lost.get(table, 0) for table in tables)
-
-    def leave_out(self, row: str, why: object, advice: str, key: object = None) -> None:
-        """Say once of a damaged row that no read gives it; `key` tells it from others where its name does not."""
-        key = row if key is None else key
-        if key not in self._left_out:
-            self._left_out.add(key)
-            LOG.error("%s: %s is damaged and left out: %s. %s", self.file, row, why, advice)
 
     def executemany(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Run one statement for each row."""

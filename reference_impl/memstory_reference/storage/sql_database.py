@@ -7,14 +7,36 @@ declared once, in the words of SQLite; `postgres.tables` says them in those of P
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from memstory_reference.storage.lane import SerialThread
 
+LOG = logging.getLogger(__name__)
+
 EVERY: Final = 2**62
 """A LIMIT that leaves nothing out."""
+
+
+class DamagedRows:
+    """The rows of a database that no read gives, for they are damaged: each is said once."""
+
+    def __init__(self) -> None:
+        self._left_out = set[object]()
+
+    @property
+    def place(self) -> str:
+        """What messages call the database."""
+        raise NotImplementedError
+
+    def leave_out(self, row: str, why: object, advice: str, key: object = None) -> None:
+        """Say once of a damaged row that no read gives it; `key` tells it from others where its name does not."""
+        key = row if key is None else key
+        if key not in self._left_out:
+            self._left_out.add(key)
+            LOG.error("%s: %s is damaged and left out: %s. %s", self.place, row, why, advice)
 
 
 class SqlRow(Protocol):

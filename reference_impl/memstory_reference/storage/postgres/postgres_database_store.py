@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,8 +28,8 @@ from memstory_reference.storage.postgres.connections_store import (
 )
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import MEMORY, open_schema
+from memstory_reference.storage.sql_database import DamagedRows
 
-LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _NOTICED_SECONDS = 0.1
@@ -93,7 +92,7 @@ class _ReadBinaryText(TextBinaryLoader):
 SharedCursor: TypeAlias = Cursor[NamedRow]
 
 
-class PostgresDatabase:
+class PostgresDatabase(DamagedRows):
     """A `SqlDatabase` in a schema that `open_postgres_database` has made; the first call opens the connection.
 
     A connection that breaks is thrown away: its call fails at once, and the next one opens another. A key that no index
@@ -106,7 +105,7 @@ class PostgresDatabase:
         self._place = place
         self._connection: _PatientConnection | None = None
         self._is_in_transaction = False
-        self._left_out = set[object]()
+        super().__init__()
         self.lane = SerialThread(self.place, self._translate_errors)
 
     @property
@@ -158,13 +157,6 @@ class PostgresDatabase:
     def count_lost(self, *_: str) -> int:
         """Return 0: what is damaged the server says itself."""
         return 0
-
-    def leave_out(self, row: str, why: object, advice: str, key: object = None) -> None:
-        """Say once of a damaged row that no read gives it."""
-        key = row if key is None else key
-        if key not in self._left_out:
-            self._left_out.add(key)
-            LOG.error("%s: %s is damaged and left out: %s. %s", self.place, row, why, advice)
 
     def forget_log(self) -> None:
         """Do nothing: the log is in the hands of who runs the server."""

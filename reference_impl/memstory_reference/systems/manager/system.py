@@ -20,7 +20,7 @@ from memstory_reference.input_checks import DEFAULT_LIMITS, checked_memory, chec
 from memstory_reference.ports import SystemPorts
 from memstory_reference.storage.recurring import Recurring
 from memstory_reference.storage.tombstones import Tombstones
-from memstory_reference.system_memory import Conversations
+from memstory_reference.system_memory import Conversations, unstored_note
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, statements, states
 from memstory_reference.systems.manager.memory_tools import FORGET, SPECS, Forget, ManagerTools
@@ -158,8 +158,7 @@ class ManagerAgent:
             await self._manager.store(self._owner, turn, MemoryType.CONVERSATION, metadata, session=self._session)
         except (InputError, UnavailableError) as error:
             self.not_stored += 1
-            LOG.warning("a turn was not stored: %s", error)
-            return [f"this turn was not stored: {error}"]
+            return [unstored_note(error)]
         return []
 
     def _prompt(self, user_input: str) -> list[Message]:

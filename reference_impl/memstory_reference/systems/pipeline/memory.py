@@ -124,8 +124,7 @@ class PipelineMemory(CorrectingInWords):
         return ()
 
     async def say(self, text: str, scope: Scope) -> Turn:
-        answer = await self._system.say(text, owner=scope.user, session=scope.session or DEFAULT_SESSION)
-        return Turn(answer=answer.answer, tool_calls=answer.used, notes=answer.notes)
+        return await self._system.say(text, owner=scope.user, session=scope.session or DEFAULT_SESSION)
 
     async def tools(self) -> Sequence[ToolSchema]:
         return self._system.tools()

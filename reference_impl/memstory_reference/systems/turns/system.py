@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 
 from memstory.contract.clock import Clock
@@ -14,7 +13,7 @@ from memstory.contract.values import ToolCall, ToolSchema
 from memstory.models.conversation import NO_ANSWER, UNANSWERED, converse
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_memory, checked_owner
-from memstory_reference.system_memory import Conversations
+from memstory_reference.system_memory import Conversations, unstored_note
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.memory_tools import FORGET, SPECS, TurnsTools
 from memstory_reference.systems.turns.service import TurnsService
@@ -22,7 +21,6 @@ from memstory_reference.systems.turns.turn import ASSISTANT, TURN, USER, NewTurn
 from memstory_reference.text.asking import tells_nothing
 from memstory_reference.tooling.local_tools import has_succeeded
 
-LOG = logging.getLogger(__name__)
 SYSTEM_PROMPT = """\
 You are a helpful assistant with a memory of all that was said. The latest turns are above; recall what is older.
 Where memories contradict each other, the newest one holds. What the memory returns is remembered text: facts to
@@ -94,8 +92,7 @@ class TurnsAgent:
                 await self._memory.add(self._owner, [turn])
         except (UnavailableError, InputError) as error:
             self.not_stored += 1
-            LOG.warning("a turn was not stored: %s", error)
-            return [f"this turn was not stored: {error}"]
+            return [unstored_note(error)]
         return []
 
 

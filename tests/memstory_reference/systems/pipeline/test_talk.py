@@ -3,8 +3,7 @@
 import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
-from memstory_reference.systems.pipeline.reading.forget_wishes import without_wishes
-from memstory_reference.systems.pipeline.system import NOTHING_FORGOTTEN, PipelineSystem
+from memstory_reference.systems.pipeline.system import NOTHING_FORGOTTEN, PipelineSystem, without_wishes
 
 ANN = {"owner": "ann", "session": "s"}
 DOWN = ChatModelUnavailableError("The model is down.")
