@@ -22,8 +22,9 @@ LEFT_OPEN = pytest.mark.filterwarnings(
 
 
 def pytest_collection_modifyitems(items):
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(LEFT_OPEN)
 
 
