@@ -157,6 +157,10 @@ class Subscription(Protocol):
         """Stop delivery; what is being handled is finished."""
         ...
 
+    async def settle(self) -> None:
+        """Return when what was delivered is handled; what waits on a server was not."""
+        ...
+
 
 class NoRespondersError(Exception):
     """A request on a subject without a subscriber."""

@@ -47,6 +47,9 @@ class _InProcessSubscription:
 
     async def unsubscribe(self) -> None:
         self.bus.remove(self)
+        await self.settle()
+
+    async def settle(self) -> None:
         await wait_for_all(self.deliveries)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from memstory.contract.errors import UnavailableError
@@ -54,15 +54,26 @@ class GeneratorAgent:
     """Answers questions, one session's after another, and tells the bus of every answer.
 
     `ask` is the way in for who wants the answer back or the error raised; participants of the bus may publish
-    `query.received` in its place.
+    `query.received` in its place. `is_kept` says whether a memory has the turn of an owner's query; without it, all
+    that was published counts as kept.
     """
 
-    def __init__(self, *, chat: ChatModel, toolbox: ToolBox, bus: Bus, new_id: NewId, config: AgentConfig) -> None:
+    def __init__(
+        self,
+        *,
+        chat: ChatModel,
+        toolbox: ToolBox,
+        bus: Bus,
+        new_id: NewId,
+        config: AgentConfig,
+        is_kept: Callable[[str, str], Awaitable[bool]] | None = None,
+    ) -> None:
         self._chat = chat
         self._toolbox = toolbox
         self._bus = bus
         self._new_id = new_id
         self._config = config
+        self._is_kept = is_kept
         self._windows = Windows(config.window_turns, config.sessions)
         self._subscription: Subscription | None = None
 
@@ -78,7 +89,8 @@ class GeneratorAgent:
     async def ask(self, query: str, *, owner: str, session_id: str, query_id: str | None = None) -> Answer:
         """Answer `query` in its session; a model that fails raises, and the session is as if nothing was asked.
 
-        What the user told is published all the same, without an answer, so that the memory takes it in.
+        What the user told is published all the same, without an answer, so that the memory takes it in; the error says
+        whether it has.
         """
         checked_memory(query, self._config.limits, "the question")
         checked_owner(owner)
@@ -93,10 +105,18 @@ class GeneratorAgent:
             async def use(request: ToolRequest) -> ToolCall:
                 return await self._toolbox.call(request.name, request.arguments, owner=owner, session_id=session_id)
 
-            async def keep(used: Sequence[ToolCall]) -> None:
-                if not tells_nothing(query):
-                    answer = Answer(answer=UNANSWERED, thinking=None, tool_calls=used, query_id=own_id)
+            async def keep(used: Sequence[ToolCall]) -> bool | None:
+                if self._has_forgotten(used):
+                    self.forget_windows(owner)
+                    return None
+                if tells_nothing(query):
+                    return None
+                answer = Answer(answer=UNANSWERED, thinking=None, tool_calls=used, query_id=own_id)
+                try:
                     await self._tell(query, answer, owner=owner, session_id=session_id)
+                except UnavailableError:
+                    return False
+                return self._is_kept is None or await self._is_kept(owner, own_id)
 
             talk = await converse(
                 self._chat,
@@ -113,7 +133,7 @@ class GeneratorAgent:
                 tool_calls=talk.outcomes,
                 query_id=own_id,
             )
-            if any(one.name in self._config.forgetting and one.error is None for one in talk.outcomes):
+            if self._has_forgotten(talk.outcomes):
                 self.forget_windows(owner)
             else:
                 window.turns.append([question, *talk.messages, Message(role="assistant", content=answer.answer)])
@@ -127,6 +147,9 @@ class GeneratorAgent:
     def forget_windows(self, owner: str) -> None:
         """Take all that `owner` said so far out of the model's sight."""
         self._windows.forget(owner)
+
+    def _has_forgotten(self, used: Sequence[ToolCall]) -> bool:
+        return any(one.name in self._config.forgetting and one.error is None for one in used)
 
     async def _tell(self, query: str, answer: Answer, *, owner: str, session_id: str) -> None:
         payload = {

@@ -4,6 +4,7 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModelUnavailableError, Message, Reply, ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory.models.conversation import NO_ANSWER, UNANSWERED
@@ -176,7 +177,7 @@ async def test_a_model_that_fails_leaves_the_session_as_if_nothing_was_asked(mak
         return Reply(content=f"{len(messages)}")
 
     stage = await make_stage(rule)
-    with pytest.raises(ChatModelUnavailableError, match="ollama serve"):
+    with pytest.raises(ChatModelUnavailableError, match=r"^What you said is kept\. the model is down; .*ollama serve"):
         await stage.agent.ask("fail", owner="ann", session_id="s1")
     assert (await stage.agent.ask("x", owner="ann", session_id="s1")).answer == "2"
     await stage.bus.settle()
@@ -184,6 +185,34 @@ async def test_a_model_that_fails_leaves_the_session_as_if_nothing_was_asked(mak
         ("fail", UNANSWERED),
         ("x", "2"),
     ]
+
+
+async def test_a_model_that_fails_without_a_bus_leaves_nothing_kept_and_says_so(make_stage):
+    def rule(*_):
+        raise ChatModelUnavailableError("the model is down")
+
+    async def away(_):
+        raise UnavailableError("the bus does not answer now")
+
+    stage = await make_stage(rule)
+    stage.bus.publish = away
+    with pytest.raises(ChatModelUnavailableError, match=r"^What you said is not kept\. the model is down"):
+        await stage.agent.ask("I like tea", owner="ann", session_id="s1")
+
+
+async def test_a_model_that_fails_after_it_had_something_forgotten_does_not_see_that_in_the_next_turn(make_stage):
+    def rule(messages, _tools):
+        if messages[-1].role == "tool":
+            raise ChatModelUnavailableError("the model is down")
+        return asks("a") if messages[-1].content == "forget it" else Reply(content=f"{len(messages)}")
+
+    stage = await make_stage(rule, forgetting={"lookup"})
+    assert (await stage.agent.ask("I like tea", owner="ann", session_id="s1")).answer == "2"
+    with pytest.raises(ChatModelUnavailableError, match="^the model is down"):
+        await stage.agent.ask("forget it", owner="ann", session_id="s1")
+    assert (await stage.agent.ask("x", owner="ann", session_id="s1")).answer == "2"
+    await stage.bus.settle()
+    assert [one.payload["query"] for one in stage.responses] == ["I like tea", "x"]
 
 
 @pytest.mark.parametrize("query", ["", " \n", "x" * 100_001])

@@ -52,6 +52,9 @@ class _Subscription:
     async def unsubscribe(self) -> None:
         """Stop delivery; what has reached this process is handled first."""
         await self.bus.leave(self)
+        await self.settle()
+
+    async def settle(self) -> None:
         await wait_for_all(self.deliveries)
 
 

@@ -55,6 +55,11 @@ class MemoryAgent:
         if self._subscription is not None:
             await self._subscription.unsubscribe()
 
+    async def settle(self) -> None:
+        """Return when what was heard is written, or will not be."""
+        if self._subscription is not None:
+            await self._subscription.settle()
+
     def counts(self) -> dict[str, int]:
         """Return what happened to the responses so far."""
         return asdict(self._counts)

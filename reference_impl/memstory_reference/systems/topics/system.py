@@ -85,7 +85,13 @@ class TopicsSystem:
         self._servers = [ToolServer(tool, self.bus, config.limits.max_result_characters) for tool in self._tools]
         self._memory_agent = MemoryAgent(self.service, self.bus)
         self._agent = GeneratorAgent(
-            chat=ports.chat, toolbox=self._toolbox, bus=self.bus, new_id=ports.new_id, config=agent
+            chat=ports.chat,
+            toolbox=self._toolbox,
+            bus=self.bus,
+            new_id=ports.new_id,
+            config=agent,
+            # A server keeps what is published until it is written.
+            is_kept=self._has_turn if isinstance(self.bus, InProcessBus) else None,
         )
 
     async def open(self) -> None:
@@ -121,6 +127,10 @@ class TopicsSystem:
     async def say(self, text: str, *, owner: str, session_id: str) -> Answer:
         """Take one turn of a conversation; the engram is written after the answer is there."""
         return await self._agent.ask(text, owner=owner, session_id=session_id)
+
+    async def _has_turn(self, owner: str, query_id: str) -> bool:
+        await self._memory_agent.settle()
+        return bool(await self.service.list_engrams(owner, {"query_id": query_id}))
 
     async def forget(self, owner: str, entry_id: str) -> ForgottenEntry | None:
         """Delete an entry and every engram that holds what it says, out of the sight of running talks too."""

@@ -1,4 +1,5 @@
 import asyncio
+import re
 from datetime import UTC, datetime
 from itertools import count
 
@@ -7,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
 from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
@@ -17,6 +19,7 @@ from memstory_reference.ports import Envelope, SystemPorts
 from memstory_reference.systems.topics.settings import TopicsSettings
 
 PRIVATE = "Plimquart"
+TURNS = ("Q: query\nA: Noted.", "Q: query\nA: (No answer came.)")
 RULES = [{"reply": "Noted."}]
 
 
@@ -30,13 +33,13 @@ class StillClock:
 
 @pytest.fixture
 def make_system():
-    def make(**changes):
+    def make(chat=None, **changes):
         numbers = count()
         ports = SystemPorts(
             clock=StillClock(),
-            embedder=FixedVectors({PRIVATE: [1, 0], "query": [1, 0], "Q: query\nA: Noted.": [1, 0]}),
+            embedder=FixedVectors({text: [1, 0] for text in (PRIVATE, "query", *TURNS)}),
             store=ExactStore(model="fixed-2", dimension=2),
-            chat=ScriptedChat(RULES),
+            chat=chat or ScriptedChat(RULES),
             new_id=lambda: f"n{next(numbers)}",
         )
         return make_topics(TopicsSettings.default().merge(changes, "test"), ports, NO_PREFIXES)
@@ -90,6 +93,67 @@ async def test_the_status_counts_without_content(make_system):
     )
     assert (await system.status("bob"))["episodic"] == 0
     assert "Noted." not in str(status)
+    await system.close()
+
+
+class FailingChat:
+    """A model that fails, after it has called `tool` where there is one."""
+
+    name = "made for a test"
+
+    def __init__(self, *asked):
+        self.asked = list(asked)
+
+    async def chat(self, _):
+        if self.asked:
+            return Reply(content="", tool_requests=[self.asked.pop()])
+        raise ChatModelUnavailableError("the model is down; start it by: ollama serve")
+
+
+@pytest.mark.parametrize(
+    ("said", "beginning", "kept"),
+    [
+        ("query", "What you said is kept. the model is down", ["Q: query\nA: (No answer came.)"]),
+        ("How are you?", "the model is down", []),
+        ("unheard of", "What you said is not kept. the model is down", []),
+    ],
+)
+async def test_where_the_model_fails_the_error_begins_with_whether_what_was_said_is_kept(
+    make_system, said, beginning, kept
+):
+    # The embedder has no vector of "unheard of", as one has none that is down.
+    system = make_system(FailingChat())
+    await system.open()
+    with pytest.raises(ChatModelUnavailableError, match=f"^{re.escape(beginning)}"):
+        await system.say(said, owner="ann", session_id="s1")
+    await system.settle()
+    assert [one.content for one in await system.service.list_engrams("ann")] == kept
+    await system.close()
+
+
+async def test_where_the_model_fails_after_it_forgot_something_the_turn_is_not_kept_and_the_talk_forgets_it_too(
+    make_system,
+):
+    forget = ToolRequest(name="forget_memory", arguments={"topic": "user.x"})
+    system = make_system(FailingChat(forget))
+    await system.open()
+    await system.service.write_topic("ann", "user.x", PRIVATE)
+    with pytest.raises(ChatModelUnavailableError, match="^the model is down"):
+        await system.say("Forget my x, Plimquart.", owner="ann", session_id="s1")
+    await system.settle()
+    assert await system.service.list_engrams("ann") == await system.service.list_topics("ann") == []
+    await system.close()
+
+
+async def test_two_questions_over_the_bus_at_once_do_not_wait_for_each_other_where_the_model_fails(make_system):
+    system = make_system(FailingChat())
+    await system.open()
+    for session in ("s1", "s2"):
+        payload = {"query": "query", "session_id": session}
+        await system.bus.publish(Envelope(subject="query.received", payload=payload, publisher="Critic", owner="ann"))
+    async with asyncio.timeout(20):
+        await system.settle()
+    assert (len(await system.service.list_engrams("ann")), system.bus.refusals) == (2, 2)
     await system.close()
 
 
