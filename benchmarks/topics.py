@@ -22,7 +22,7 @@ from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.ports import Purpose, Vectors, VectorStore
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.settings import TopicsConfig
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 OWNERS, TOPICS_EACH, DIMENSION, K = 100, 5, 384, 5
 SIZES = (1_000, 10_000, 50_000)
@@ -49,8 +49,8 @@ class Drawn:
 
 def service_over(store: VectorStore, ids: Callable[[], str]) -> MemoryService:
     """Return a memory; every engram is near enough, as in a search that has to rank them all."""
-    config = TopicsConfig(top_k=K, min_score=-1.0)
-    return MemoryService(config=config, store=store, embedder=Drawn(), clock=SystemClock(), new_id=ids)
+    settings = TopicsSettings.default().merge({"top_k": K, "min_score": -1.0}, "benchmark")
+    return MemoryService(settings=settings, store=store, embedder=Drawn(), clock=SystemClock(), new_id=ids)
 
 
 def new_ids() -> Callable[[], str]:
@@ -119,7 +119,7 @@ async def write_rates(folder: Path) -> tuple[float, float]:
     service = service_over(store, new_ids())
     await service.write_episodic("writer", "first")
     began = time.perf_counter()
-    await service.write_engrams("writer", [(engram(at), {}) for at in range(WRITES)])
+    await service.write("writer", engrams=[(engram(at), {}) for at in range(WRITES)])
     middle = time.perf_counter()
     for at in range(WRITES):
         await service.write_episodic("writer", engram(at))

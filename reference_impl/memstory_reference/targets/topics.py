@@ -42,7 +42,7 @@ class TopicsTarget(SystemTarget):
 
     async def _open_memory(self, workspace: Path) -> TopicsMemory:
         in_postgres = self._settings.store == POSTGRES
-        system = await open_topics(
+        return await open_topics(
             replace(self._settings, chroma_path=str(workspace / self._settings.chroma_path)),
             embedder=self._ports.embedder,
             chat=self._ports.chat,
@@ -51,9 +51,8 @@ class TopicsTarget(SystemTarget):
             wrap=self._ports.with_faults,
             bus=await self._server_bus(workspace / "nats") if self._has_server else None,
             place=await self._postgres.place(workspace) if in_postgres else None,
+            engine=f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._settings.store,
         )
-        engine = f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._settings.store
-        return TopicsMemory(system, self._clock, engine)
 
     async def close(self) -> None:
         try:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
@@ -42,16 +40,6 @@ def check_metadata(metadata: object) -> dict[str, Primitive]:
     if "timestamp_utc" in checked:
         checked["timestamp_utc"] = stored_moment(checked["timestamp_utc"])
     return checked
-
-
-def checked_pairs(values: object, what: str) -> list[tuple[Any, Any]]:
-    """Return a list of pairs; what is in them is checked where it is used."""
-    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-        raise InputError(f"{what} must be a list of pairs, not {type(values).__name__}")
-    for one in values:
-        if not isinstance(one, tuple | list) or len(one) != len(("key", "value")):
-            raise InputError(f"{what} must be a list of pairs; {short_repr(one)} is none")
-    return [(first, second) for first, second in values]
 
 
 def timestamp(moment: datetime) -> str:

@@ -81,12 +81,12 @@ class MemoryAgent:
             self._counts.skipped_no_answer += 1
             _log.warning("a response without an answer is not kept (publisher %s)", envelope.publisher)
         else:
-            turn = shorten(turn_text(query, answer), self._service.config.limits.max_memory_characters)
+            turn = shorten(turn_text(query, answer), self._service.settings.limits.max_memory_characters)
             await self._ingest(envelope, turn)
 
     async def _ingest(self, envelope: Envelope, content: str) -> None:
         payload = envelope.payload
-        if reason := self._service.config.refusal(content):
+        if reason := self._service.settings.refusal(content):
             self._counts.skipped_secret += 1
             _log.warning("a response is not kept: %s", reason)
             return

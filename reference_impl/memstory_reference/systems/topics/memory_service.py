@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.clock import Clock
+from memstory.contract.errors import MemstoryError
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
@@ -34,6 +36,7 @@ from memstory_reference.ports import (
     VectorStore,
 )
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
+from memstory_reference.storage.recurring import Recurring
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.topics.engrams import (
     CANDIDATES,
@@ -41,7 +44,6 @@ from memstory_reference.systems.topics.engrams import (
     EngramEntry,
     FoundEngram,
     TopicEntry,
-    by_time,
     engram_entry,
     found_engram,
     is_settled,
@@ -51,8 +53,8 @@ from memstory_reference.systems.topics.engrams import (
     topic_entry,
 )
 from memstory_reference.systems.topics.forgetting import TOPICS, ForgottenEntry, find_forgotten
-from memstory_reference.systems.topics.inputs import check_metadata, checked_pairs, clamped_reward, timestamp
-from memstory_reference.systems.topics.settings import TopicsConfig
+from memstory_reference.systems.topics.inputs import check_metadata, clamped_reward, timestamp
+from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
 from memstory_reference.text.stems import is_about
 
@@ -82,28 +84,24 @@ class MemoryService:
     def __init__(
         self,
         *,
-        config: TopicsConfig,
+        settings: TopicsSettings,
         store: VectorStore,
         embedder: Embedder,
         clock: Clock,
         new_id: NewId,
         tombstones: Tombstones | None = None,
     ) -> None:
-        self.config = config
+        self.settings = settings
         self._tombstones = tombstones or NoTombstones()
         self._store = store
-        self._embedder = CheckedEmbedder(embedder)
+        self.embedder = CheckedEmbedder(embedder)
         self._clock = clock
         self._new_id = new_id
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:
         """Store `content` under `topic` in place of what was there; return the entry's id."""
-        (entry_id,) = await self.write_topics(owner, [(topic, content)])
+        (entry_id,), _ = await self.write(owner, facts=[(topic, content)])
         return entry_id
-
-    async def write_topics(self, owner: str, facts: Sequence[Fact]) -> list[str]:
-        """Store several facts with one embedding call; of two for one topic the last stays."""
-        return (await self.write(owner, facts=facts))[0]
 
     async def recall_topic(self, owner: str, topic: str) -> str | None:
         """Return what is stored under exactly this topic, or None; nothing is embedded."""
@@ -120,12 +118,8 @@ class MemoryService:
 
     async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
         """Add an engram, never merged with another; return its id."""
-        (entry_id,) = await self.write_engrams(owner, [(content, {} if metadata is None else metadata)])
+        _, (entry_id,) = await self.write(owner, engrams=[(content, {} if metadata is None else metadata)])
         return entry_id
-
-    async def write_engrams(self, owner: str, engrams: Sequence[Engram]) -> list[str]:
-        """Add several engrams with one embedding call."""
-        return (await self.write(owner, engrams=engrams))[1]
 
     async def write_turn(
         self,
@@ -158,9 +152,12 @@ class MemoryService:
     async def write(
         self, owner: str, *, facts: Sequence[Fact] = (), engrams: Sequence[Engram] = ()
     ) -> tuple[list[str], list[str]]:
-        """Store facts and engrams with one embedding call; if one is refused, none is stored. Return their ids."""
-        topics = [self._topic_record(owner, *fact) for fact in checked_pairs(facts, "facts")]
-        episodes = [self._engram_record(*engram) for engram in checked_pairs(engrams, "engrams")]
+        """Store facts and engrams with one embedding call; if one is refused, none is stored. Return their ids.
+
+        Of two facts for one topic the last stays.
+        """
+        topics = [self._topic_record(owner, *fact) for fact in facts]
+        episodes = [self._engram_record(*engram) for engram in engrams]
         async with self._turn(owner) if topics else nullcontext():
             await self._embed_and_store(checked_owner(owner), [*topics, *episodes])
         await self._note_since(owner, episodes, [str(record.metadata["topic"]) for record in topics])
@@ -176,11 +173,11 @@ class MemoryService:
         where: Mapping[str, Primitive] | None = None,
     ) -> list[FoundEngram]:
         """Return engrams at or above `min_score`, best first; `where` asks for exact values of metadata."""
-        text = checked_query(query, self.config.limits)
-        wanted = checked_count(self.config.top_k if top_k is None else top_k, "top_k", 1)
-        threshold = self.config.min_score if min_score is None else checked_number(min_score, "min_score", -1, 1)
+        text = checked_query(query, self.settings.limits)
+        wanted = checked_count(self.settings.top_k if top_k is None else top_k, "top_k", 1)
+        threshold = checked_number(self.settings.min_score if min_score is None else min_score, "min_score", -1, 1)
         index = await self._index(owner)
-        (vector,) = await self._embedder.embed([text], Purpose.QUERY)
+        (vector,) = await self.embedder.embed([text], Purpose.QUERY)
         condition = {**check_metadata({} if where is None else where), "type": EPISODIC}
         plain = await self.nearest(index, vector, wanted, condition, bonus=0.0, threshold=threshold)
         praised = await self.nearest(
@@ -201,7 +198,7 @@ class MemoryService:
         """Return the owner's engrams, oldest first."""
         index = await self._index(owner)
         records = await index.list({**check_metadata({} if where is None else where), "type": EPISODIC})
-        return sorted((engram_entry(record) for record in records), key=by_time)
+        return sorted(map(engram_entry, records), key=lambda entry: (entry.time, entry.id))
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
         """Return whatever of this owner's has this id and can be read, or None."""
@@ -258,7 +255,7 @@ class MemoryService:
             found = await self.find_repeats(owner, entry_id)
             if found is not None:
                 index = await self._index(owner)
-                await index.delete([one.id for one in (found.entry, *found.topics, *found.engrams)])
+                await index.delete([one.id for one in found.gone])
         return found
 
     async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
@@ -287,28 +284,35 @@ class MemoryService:
 
     async def purge(self, owner: str, older_than_days: float | None = None) -> int:
         """Delete engrams older than the retention; topics stay. Return how many went."""
-        days = self.config.retention_days if older_than_days is None else older_than_days
+        days = self.settings.retention_days if older_than_days is None else older_than_days
         if days is None:
             raise InputError("purge: no retention_days are set, so nothing is too old; say how many days")
         limit = self.oldest_kept(days)
         async with self._turn(owner):
-            index = await self._index(owner)
-            rows = await index.list({"type": EPISODIC})
-            old = [row.id for row in rows if str(row.metadata.get("timestamp_utc", "")) < limit]
-            return len(await index.delete(old))
+            old = [one.id for one in await self.list_engrams(owner) if one.time < limit]
+            return len(await (await self._index(owner)).delete(old))
 
     async def purge_all(self) -> int:
         """Delete every owner's engrams that are older than the retention; return how many went."""
         return sum([await self.purge(owner) for owner in await self.owners()])
 
+    async def close(self) -> None:
+        """Release the store."""
+        self._tombstones.close()
+        await self._store.close()
+
     async def owners(self) -> Sequence[str]:
         """Return who has memories here."""
-        return await self._store.owners(self.config.collection)
+        return await self._store.owners(self.settings.collection)
 
     async def unreadable(self, owner: str) -> int:
         """Count the owner's rows that are damaged: neither topics nor engrams."""
         every = await (await self._index(owner)).count()
         return every - sum([await self.count(owner, kind) for kind in (TOPIC, EPISODIC)])
+
+    async def counts(self, owner: str) -> dict[str, Json]:
+        """Count the owner's topics and engrams, by the names that a status has for them."""
+        return {"topics": await self.count(owner, TOPIC), "episodic": await self.count(owner, EPISODIC)}
 
     async def count(self, owner: str, kind: Literal["topic", "episodic"]) -> int:
         """Count the owner's topics or engrams."""
@@ -317,7 +321,9 @@ class MemoryService:
         return await (await self._index(owner)).count({"type": kind})
 
     def _topic_record(self, owner: str, topic: str, content: str) -> Record:
-        key = self.config.admit_key(topic_key(self._text(topic, "topic"), strict=self.config.strict_topics), content)
+        key = self.settings.admit_key(
+            topic_key(self._text(topic, "topic"), strict=self.settings.strict_topics), content
+        )
         metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self._clock.now())}
         return Record(id=topic_id(owner, key), text=self._content(content), metadata=metadata)
 
@@ -329,17 +335,19 @@ class MemoryService:
         return Record(id=self._new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
 
     def _content(self, content: object) -> str:
-        (text,) = self.config.admit(checked_memory(content, self.config.limits))
+        (text,) = self.settings.admit(checked_memory(content, self.settings.limits))
         return text
 
     def _attach(self, metadata: object) -> dict[str, Primitive]:
-        return check_metadata(self.config.admit_with("", check_metadata(metadata))[1])
+        return check_metadata(self.settings.admit_with("", check_metadata(metadata))[1])
 
     def _text(self, value: object, what: str) -> str:
-        return checked_text(value, what, self.config.limits.max_query_characters)
+        return checked_text(value, what, self.settings.limits.max_query_characters)
 
     def oldest_kept(self, days: float | None) -> str:
-        """Return the time of the oldest engrams that are kept for `days`."""
+        """Return the time of the oldest engrams that are kept for `days`; before all times for None."""
+        if days is None:
+            return ""
         return timestamp(self._clock.now() - timedelta(days=checked_number(days, "retention_days", 0, _MAX_DAYS)))
 
     async def nearest(
@@ -353,12 +361,11 @@ class MemoryService:
         threshold: float,
     ) -> list[FoundEngram]:
         """Return the nearest engrams, as many as it takes for those beyond them not to matter."""
-        size, days = CANDIDATES * wanted, self.config.retention_days
-        oldest = "" if days is None else self.oldest_kept(days)
+        size, oldest = CANDIDATES * wanted, self.oldest_kept(self.settings.retention_days)
         while True:
             every = [found_engram(match) for match in await index.query(vector, size, where)]
             # What the next purge deletes is not found any more.
-            found = [one for one in every if str(one.metadata.get("timestamp_utc", "")) >= oldest]
+            found = [one for one in every if one.time >= oldest]
             is_all = len(every) < size or every[-1].score < threshold
             if is_all or (found and is_settled(found, top_k=wanted, bonus=bonus)):
                 return found
@@ -367,10 +374,8 @@ class MemoryService:
     async def _whole(self, owner: str, record: Record) -> TopicEntry:
         """Return a topic with what was said of it since it was saved."""
         since = await (await self._index(owner)).get(str(record.metadata.get(SINCE, "")).split())
-        days = self.config.retention_days
-        oldest = "" if days is None else self.oldest_kept(days)
-        said = [engram_entry(one) for one in since if str(one.metadata.get("timestamp_utc", "")) >= oldest]
-        return replace(topic_entry(record), since=said)
+        oldest = self.oldest_kept(self.settings.retention_days)
+        return replace(topic_entry(record), since=[one for one in map(engram_entry, since) if one.time >= oldest])
 
     async def _note_since(self, owner: str, engrams: Sequence[Record], saved: Sequence[str]) -> None:
         """Note with each topic, but those that were `saved` just now, which of the new engrams speak of it."""
@@ -393,7 +398,7 @@ class MemoryService:
         return self._store.alone(checked_owner(owner))
 
     async def _index(self, owner: str) -> VectorIndex:
-        return await self._store.index(self.config.collection, checked_owner(owner))
+        return await self._store.index(self.settings.collection, checked_owner(owner))
 
     async def _record(self, owner: str, entry_id: str) -> Record | None:
         return next(iter(await (await self._index(owner)).get([entry_id])), None)
@@ -403,9 +408,37 @@ class MemoryService:
         if not (records := list({record.id: record for record in records}.values())):
             return
         self._tombstones.refuse(owner, *(record.text for record in records))
-        vectors = await self._embedder.embed([record.text for record in records], Purpose.DOCUMENT)
+        vectors = await self.embedder.embed([record.text for record in records], Purpose.DOCUMENT)
         index = await self._index(owner)
         await index.upsert([replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)])
+
+
+EVERY = timedelta(hours=1)
+
+_log = logging.getLogger(__name__)
+
+
+class Retention:
+    """Purges every owner's engrams in the background; does nothing where the settings name no retention."""
+
+    def __init__(self, service: MemoryService, clock: Clock) -> None:
+        self._service = service
+        self._recurring = Recurring("deleting engrams beyond the retention", self._purge, clock)
+        self.stop, self.settle = self._recurring.stop, self._recurring.settle
+        self.purged = 0
+
+    async def start(self) -> None:
+        """Purge now, and from now on every hour."""
+        if self._service.settings.retention_days is None:
+            return
+        await self._purge()
+        await self._recurring.start(EVERY)
+
+    async def _purge(self) -> None:
+        try:
+            self.purged += await self._service.purge_all()
+        except MemstoryError as error:
+            _log.warning("engrams beyond the retention could not be deleted: %s", error)
 
 
 def _engram_id(owner: str, message_id: str) -> str:

@@ -74,13 +74,13 @@ async def test_the_same_words_twice_are_two_engrams(memory):
 
 
 async def test_several_engrams_cost_one_embedding_call(memory):
-    ids = await memory.service.write_engrams("ann", [("near", {"n": 1}), ("middle", {"n": 2})])
+    _, ids = await memory.service.write("ann", engrams=[("near", {"n": 1}), ("middle", {"n": 2})])
     assert memory.embedder.data()["calls"] == 1
     assert [one.id for one in await memory.service.list_engrams("ann")] == ids
 
 
 async def test_of_two_facts_for_one_topic_in_a_batch_the_last_stays(memory):
-    ids = await memory.service.write_topics("ann", [("user.language", "Elixir"), ("user.language", "Rust")])
+    ids, _ = await memory.service.write("ann", facts=[("user.language", "Elixir"), ("user.language", "Rust")])
     assert len(set(ids)) == 1
     assert await memory.service.recall_topic("ann", "user.language") == "Rust"
 
