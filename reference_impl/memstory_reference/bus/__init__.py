@@ -1,6 +1,7 @@
 """The bus on which tools, agents and memories meet: subjects, rules for payloads, and a bus inside one process."""
 
-from memstory_reference.bus.in_process import BusLimits, BusMessage, InProcessBus
+from memstory_reference.bus.deliveries import BusLimits
+from memstory_reference.bus.in_process import BusMessage, InProcessBus
 
 __all__ = [
     "BusLimits",
