@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from memstory.contract.errors import UnavailableError
-from memstory.contract.values import Json
 from memstory_reference.bus.deliveries import BusLimits, Listener, MessageBus, pack, unpack
 from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject, matches
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BusMessage:
+class BusMessage(Envelope):
     """A published message in the log; `number` counts from 1. A long payload is replaced by its size."""
 
     number: int
-    subject: str
-    publisher: str
-    owner: str
-    request_id: str | None
-    payload: Json
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -115,14 +109,8 @@ class InProcessBus(MessageBus):
 
     def _message(self, number: int, envelope: Envelope, packed: str) -> BusMessage:
         long = len(packed) > self._limits.logged_characters
-        return BusMessage(
-            number=number,
-            subject=envelope.subject,
-            publisher=envelope.publisher,
-            owner=envelope.owner,
-            request_id=envelope.request_id,
-            payload={"characters_of_json": len(packed)} if long else unpack(packed),
-        )
+        shown = replace(envelope, payload={"characters_of_json": len(packed)} if long else unpack(packed))
+        return BusMessage(**asdict(shown), number=number)
 
 
 def _groups_of(subscriptions: Sequence[_InProcessSubscription]) -> tuple[_Group, ...]:

@@ -33,7 +33,7 @@ def clamped_reward(value: object) -> float:
 
 def check_metadata(metadata: object) -> dict[str, Primitive]:
     """Return what callers may attach to an engram: flat, of simple types, no reserved keys; None is left out."""
-    given = checked_mapping(metadata, "metadata")
+    given = checked_mapping({} if metadata is None else metadata, "metadata")
     if len(given) > MAX_METADATA_KEYS:
         raise InputError(f"metadata has {len(given)} keys; at most {MAX_METADATA_KEYS}")
     checked = {key: _checked_value(key, value) for key, value in given.items() if value is not None}

@@ -30,12 +30,13 @@ from memstory_reference.system_memory import CorrectingInWords, ForgetResult, en
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
 from memstory_reference.systems.topics.inputs import RESERVED
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
-from memstory_reference.systems.topics.memory_service import EPISODIC, TOPIC, Engram, Fact, MemoryService, Retention
+from memstory_reference.systems.topics.memory_service import EPISODIC, TOPIC, MemoryService, NewEntry, Retention
 from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.tools import FORGET_MEMORY, topic_tools
 from memstory_reference.systems.topics.topic_keys import lookup_key
 from memstory_reference.text.secret_guard import left_out
+from memstory_reference.text.stems import is_about
 from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent
 
 DEFAULT_SESSION = "default"
@@ -56,11 +57,10 @@ class StoredTopics(CorrectingInWords):
         return await self.service.owners()
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        facts = [_fact(item) for item in items if _is_topic(item)]
-        engrams = [_engram(item, scope) for item in items if not _is_topic(item)]
-        known = {entry.id for entry in await self.service.list_topics(scope.user)} if facts else set()
-        topic_ids, engram_ids = map(iter, await self.service.write(scope.user, facts=facts, engrams=engrams))
-        ids = [next(topic_ids if _is_topic(item) else engram_ids) for item in items]
+        entries = [_new_entry(item, scope) for item in items]
+        has_topics = any(item.key is not None for item in items)
+        known = {entry.id for entry in await self.service.list_topics(scope.user)} if has_topics else set()
+        ids = await self.service.write(scope.user, entries)
         return Receipt(
             items=[self._receipt(one, item, is_known=one in known) for one, item in zip(ids, items, strict=True)]
         )
@@ -95,7 +95,9 @@ class StoredTopics(CorrectingInWords):
         return entry is not None and await self.service.forget(scope.user, entry.id, durable=ref.durable)
 
     async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        return await self.service.about(scope.user, things)
+        topics, engrams = await self.service.list_topics(scope.user), await self.service.list_engrams(scope.user)
+        told = {one.id: one.told for one in topics} | {one.id: one.told for one in engrams}
+        return [name for name, text in told.items() if is_about(text, things)]
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         entry = await self._entry(ref, scope)
@@ -117,9 +119,7 @@ class StoredTopics(CorrectingInWords):
         return ForgetResult(gone=[*map(_hit, found.gone)], mentions=[*map(_hit, found.mentions)])
 
     async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
-        read = read_rows(rows, _entry_of_row)
-        facts = [one for is_fact, one in read if is_fact]
-        await self.service.write(scope.user, facts=facts, engrams=[one for is_fact, one in read if not is_fact])
+        await self.service.write(scope.user, read_rows(rows, _entry_of_row))
         return ()
 
     @abstractmethod
@@ -327,33 +327,22 @@ def _checked_kinds(kinds: Iterable[str]) -> frozenset[str]:
     return asked
 
 
-def _is_topic(item: Item) -> bool:
-    """Say whether an item is a standing fact: it has a key. Key and kind must agree."""
+def _new_entry(item: Item, scope: Scope) -> NewEntry:
+    """Return a standing fact for an item with a key, else an engram, of the scope's session unless it names its own."""
     if item.kind is not None:
         _checked_kinds([item.kind])
     if (item.key is None) == (item.kind == TOPIC) and item.kind is not None:
         raise InputError("a topic has a key, an engram has none")
-    return item.key is not None
+    return NewEntry(item.text, item.key, {**({} if item.key else _where(scope)), **item.metadata})
 
 
-def _fact(item: Item) -> Fact:
-    if item.metadata:
-        raise InputError("a topic takes no metadata; leave out the key to store an engram")
-    return str(item.key), item.text
-
-
-def _engram(item: Item, scope: Scope) -> Engram:
-    """Return an engram, of the scope's session unless the item names its own."""
-    return item.text, {**_where(scope), **item.metadata}
-
-
-def _entry_of_row(row: Mapping[str, Tree]) -> tuple[bool, tuple[str, Tree]]:
-    """Return whether an exported row is a fact, and the fact or the engram; ids and ratings are new."""
+def _entry_of_row(row: Mapping[str, Tree]) -> NewEntry:
+    """Return the fact or the engram of an exported row; ids and ratings are new."""
     if row.get("key") is not None:
-        return True, (str(row["key"]), row["text"])
+        return NewEntry(row["text"], str(row["key"]))
     attached = {name: value for name, value in (row.get("metadata") or {}).items() if name not in RESERVED}
     moment = {} if row.get("created_at") is None else {"timestamp_utc": row["created_at"]}
-    return False, (row["text"], {**attached, **moment})
+    return NewEntry(row["text"], metadata={**attached, **moment})
 
 
 def _where(scope: Scope, where: Mapping[str, Tree] | None = None) -> dict[str, Tree]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.values import Json, Tree
@@ -23,18 +22,11 @@ MAX_ID_CHARACTERS = 200
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class IngestCounts:
-    """What happened to the responses and ratings that were heard."""
-
-    ingested: int = 0
-    skipped_no_query: int = 0
-    skipped_no_answer: int = 0
-    skipped_secret: int = 0
-    skipped_forgetting: int = 0
-    rated: int = 0
-    refused: int = 0
-    failed: int = 0
+OUTCOMES = (
+    *("ingested", "skipped_no_query", "skipped_no_answer", "skipped_secret", "skipped_forgetting"),
+    *("rated", "refused", "failed"),
+)
+"""What happens to the responses and ratings that are heard."""
 
 
 class MemoryAgent:
@@ -43,7 +35,7 @@ class MemoryAgent:
     def __init__(self, service: MemoryService, bus: Bus) -> None:
         self._service = service
         self._bus = bus
-        self._counts = IngestCounts()
+        self._counts = dict.fromkeys(OUTCOMES, 0)
         self._subscription: Subscription | None = None
 
     async def start(self) -> None:
@@ -62,7 +54,7 @@ class MemoryAgent:
 
     def counts(self) -> dict[str, int]:
         """Return what happened to the responses so far."""
-        return asdict(self._counts)
+        return dict(self._counts)
 
     async def _on_message(self, envelope: Envelope) -> None:
         # One subscription: a rating comes after its answer.
@@ -75,10 +67,10 @@ class MemoryAgent:
         payload = envelope.payload
         query, answer = _text(payload.get("query")), _text(payload.get("answer"))
         if not query:
-            self._counts.skipped_no_query += 1
+            self._counts["skipped_no_query"] += 1
             _log.warning("a response without its query is not kept (publisher %s)", envelope.publisher)
         elif not answer:
-            self._counts.skipped_no_answer += 1
+            self._counts["skipped_no_answer"] += 1
             _log.warning("a response without an answer is not kept (publisher %s)", envelope.publisher)
         else:
             turn = shorten(turn_text(query, answer), self._service.settings.limits.max_memory_characters)
@@ -87,14 +79,14 @@ class MemoryAgent:
     async def _ingest(self, envelope: Envelope, content: str) -> None:
         payload = envelope.payload
         if reason := self._service.settings.refusal(content):
-            self._counts.skipped_secret += 1
+            self._counts["skipped_secret"] += 1
             _log.warning("a response is not kept: %s", reason)
             return
         found = payload.get("tool_calls")
         calls = [call for call in found if isinstance(call, dict)] if isinstance(found, list) else []
         if any(str(call.get("name")) == FORGET_MEMORY.name and not call.get("error") for call in calls):
             # "Forget that my name is Carla" would keep what was to be forgotten.
-            self._counts.skipped_forgetting += 1
+            self._counts["skipped_forgetting"] += 1
             return
         ids = {name: payload[name] for name in ("session_id", "query_id") if _is_id(payload.get(name))}
         is_recall = any(str(call.get("name")) in RECALL_TOOLS for call in calls)
@@ -111,14 +103,14 @@ class MemoryAgent:
                 saved=saved,
             )
         except InputError as error:
-            self._counts.refused += 1
+            self._counts["refused"] += 1
             _log.warning("a response is not kept: %s", error)
         except UnavailableError as error:
-            self._counts.failed += 1
+            self._counts["failed"] += 1
             _log.warning("a response could not be kept: %s", error)
             raise
         else:
-            self._counts.ingested += 1
+            self._counts["ingested"] += 1
 
     async def _on_rating(self, envelope: Envelope) -> None:
         query_id, value = envelope.payload.get("query_id"), envelope.payload.get("value")
@@ -126,7 +118,7 @@ class MemoryAgent:
             raise InputError(f"{RESPONSE_FEEDBACK}: the payload has 'query_id', a text, and 'value', from -1 to 1")
         if not await self._service.rate_turn(envelope.owner, query_id, value):
             raise InputError(f"{RESPONSE_FEEDBACK}: no turn with the query_id {query_id!r:.80} is remembered")
-        self._counts.rated += 1
+        self._counts["rated"] += 1
 
 
 def _topics(calls: Sequence[Mapping[str, Tree]]) -> list[str]:

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import blake2b
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,13 +56,15 @@ from memstory_reference.systems.topics.forgetting import TOPICS, ForgottenEntry,
 from memstory_reference.systems.topics.inputs import check_metadata, clamped_reward, timestamp
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
-from memstory_reference.text.stems import is_about
 
-Fact: TypeAlias = tuple[str, str]
-"""Topic and content."""
 
-Engram: TypeAlias = tuple[str, Mapping[str, Json]]
-"""Content and what the caller attaches to it."""
+class NewEntry(NamedTuple):
+    """A fact under a topic, or an engram with what the caller attaches to it."""
+
+    content: str
+    topic: str | None = None
+    metadata: Mapping[str, Json] | None = None
+
 
 TOPIC: Literal["topic"] = "topic"
 EPISODIC: Literal["episodic"] = "episodic"
@@ -100,7 +102,7 @@ class MemoryService:
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:
         """Store `content` under `topic` in place of what was there; return the entry's id."""
-        (entry_id,), _ = await self.write(owner, facts=[(topic, content)])
+        (entry_id,) = await self.write(owner, [NewEntry(content, topic)])
         return entry_id
 
     async def recall_topic(self, owner: str, topic: str) -> str | None:
@@ -118,7 +120,7 @@ class MemoryService:
 
     async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
         """Add an engram, never merged with another; return its id."""
-        _, (entry_id,) = await self.write(owner, engrams=[(content, {} if metadata is None else metadata)])
+        (entry_id,) = await self.write(owner, [NewEntry(content, metadata=metadata)])
         return entry_id
 
     async def write_turn(
@@ -149,19 +151,22 @@ class MemoryService:
         await self._note_since(owner, [known or record], saved)
         return record.id
 
-    async def write(
-        self, owner: str, *, facts: Sequence[Fact] = (), engrams: Sequence[Engram] = ()
-    ) -> tuple[list[str], list[str]]:
+    async def write(self, owner: str, entries: Sequence[NewEntry]) -> list[str]:
         """Store facts and engrams with one embedding call; if one is refused, none is stored. Return their ids.
 
         Of two facts for one topic the last stays.
         """
-        topics = [self._topic_record(owner, *fact) for fact in facts]
-        episodes = [self._engram_record(*engram) for engram in engrams]
-        async with self._turn(owner) if topics else nullcontext():
-            await self._embed_and_store(checked_owner(owner), [*topics, *episodes])
-        await self._note_since(owner, episodes, [str(record.metadata["topic"]) for record in topics])
-        return [record.id for record in topics], [record.id for record in episodes]
+        records = [
+            self._engram_record(content, metadata)
+            if topic is None
+            else self._topic_record(owner, topic, content, metadata)
+            for content, topic, metadata in entries
+        ]
+        saved = [str(record.metadata["topic"]) for record in records if record.metadata["type"] == TOPIC]
+        async with self._turn(owner) if saved else nullcontext():
+            await self._embed_and_store(checked_owner(owner), records)
+        await self._note_since(owner, [one for one in records if one.metadata["type"] == EPISODIC], saved)
+        return [record.id for record in records]
 
     async def search_episodic(
         self,
@@ -178,11 +183,9 @@ class MemoryService:
         threshold = checked_number(self.settings.min_score if min_score is None else min_score, "min_score", -1, 1)
         index = await self._index(owner)
         (vector,) = await self.embedder.embed([text], Purpose.QUERY)
-        condition = {**check_metadata({} if where is None else where), "type": EPISODIC}
-        plain = await self.nearest(index, vector, wanted, condition, bonus=0.0, threshold=threshold)
-        praised = await self.nearest(
-            index, vector, wanted, {**condition, REWARDED: True}, bonus=REWARD_WEIGHT, threshold=threshold
-        )
+        condition = {**check_metadata(where), "type": EPISODIC}
+        plain = await self.nearest(index, vector, wanted, condition, threshold)
+        praised = await self.nearest(index, vector, wanted, {**condition, REWARDED: True}, threshold)
         every = {one.id: one for one in (*plain, *praised)}
         return rank_engrams(list(every.values()), top_k=wanted, min_score=threshold)
 
@@ -197,7 +200,7 @@ class MemoryService:
     async def list_engrams(self, owner: str, where: Mapping[str, Primitive] | None = None) -> list[EngramEntry]:
         """Return the owner's engrams, oldest first."""
         index = await self._index(owner)
-        records = await index.list({**check_metadata({} if where is None else where), "type": EPISODIC})
+        records = await index.list({**check_metadata(where), "type": EPISODIC})
         return sorted(map(engram_entry, records), key=lambda entry: (entry.time, entry.id))
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
@@ -213,7 +216,7 @@ class MemoryService:
         self, owner: str, entry_id: str, content: str, metadata: Mapping[str, Json] | None = None
     ) -> bool:
         """Replace what an entry says, and what callers attached to it if `metadata` is given; False if unknown."""
-        text, attached = self._content(content), self._attach({} if metadata is None else metadata)
+        text, attached = self._content(content), self._attach(metadata)
         async with self._turn(owner):
             record = await self._record(owner, self._text(entry_id, "id"))
             if record is None:
@@ -223,11 +226,6 @@ class MemoryService:
             known = {key: value for key, value in record.metadata.items() if key != SINCE}
             await self._embed_and_store(owner, [Record(id=record.id, text=text, metadata={**known, **attached})])
         return True
-
-    async def about(self, owner: str, things: Sequence[str]) -> list[str]:
-        """Return the ids of the topics and engrams that are about any of these things, by text or name."""
-        every: list[TopicEntry | EngramEntry] = [*await self.list_topics(owner), *await self.list_engrams(owner)]
-        return [one.id for one in every if is_about(one.told, things)]
 
     async def reward(self, owner: str, engram_id: str, value: float) -> bool:
         """Attach a reward in [-1, 1] to an engram, in place of an earlier one; False if unknown."""
@@ -254,8 +252,7 @@ class MemoryService:
         async with self._turn(owner):
             found = await self.find_repeats(owner, entry_id)
             if found is not None:
-                index = await self._index(owner)
-                await index.delete([one.id for one in found.gone])
+                await (await self._index(owner)).delete([one.id for one in found.gone])
         return found
 
     async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
@@ -277,7 +274,7 @@ class MemoryService:
         """Delete everything of this owner's that has these values of metadata; return how much it was."""
         async with self._turn(owner):
             index = await self._index(owner)
-            records = await index.list(check_metadata({} if where is None else where) or None)
+            records = await index.list(check_metadata(where) or None)
             if durable:
                 self._tombstones.bury(owner, [record.text for record in records])
             return len(await index.delete([record.id for record in records]))
@@ -307,20 +304,19 @@ class MemoryService:
 
     async def unreadable(self, owner: str) -> int:
         """Count the owner's rows that are damaged: neither topics nor engrams."""
-        every = await (await self._index(owner)).count()
-        return every - sum([await self.count(owner, kind) for kind in (TOPIC, EPISODIC)])
+        return await (await self._index(owner)).count() - sum((await self.counts(owner)).values())
 
-    async def counts(self, owner: str) -> dict[str, Json]:
+    async def counts(self, owner: str) -> dict[str, int]:
         """Count the owner's topics and engrams, by the names that a status has for them."""
         return {"topics": await self.count(owner, TOPIC), "episodic": await self.count(owner, EPISODIC)}
 
     async def count(self, owner: str, kind: Literal["topic", "episodic"]) -> int:
         """Count the owner's topics or engrams."""
-        if kind not in (TOPIC, EPISODIC):
-            raise InputError(f"kind {kind!r:.40} is not allowed; allowed: {TOPIC}, {EPISODIC}")
         return await (await self._index(owner)).count({"type": kind})
 
-    def _topic_record(self, owner: str, topic: str, content: str) -> Record:
+    def _topic_record(self, owner: str, topic: str, content: str, attached: Mapping[str, Json] | None) -> Record:
+        if attached:
+            raise InputError("a topic takes no metadata; attach it to an engram")
         key = self.settings.admit_key(
             topic_key(self._text(topic, "topic"), strict=self.settings.strict_topics), content
         )
@@ -328,7 +324,7 @@ class MemoryService:
         return Record(id=topic_id(owner, key), text=self._content(content), metadata=metadata)
 
     def _engram_record(
-        self, content: str, metadata: Mapping[str, Json], noted: Mapping[str, Primitive] | None = None
+        self, content: str, metadata: Mapping[str, Json] | None, noted: Mapping[str, Primitive] | None = None
     ) -> Record:
         # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
         attached = {"timestamp_utc": timestamp(self._clock.now()), **self._attach(metadata), "type": EPISODIC}
@@ -356,11 +352,10 @@ class MemoryService:
         vector: NDArray[np.float32],
         wanted: int,
         where: Mapping[str, Primitive],
-        *,
-        bonus: float,
         threshold: float,
     ) -> list[FoundEngram]:
         """Return the nearest engrams, as many as it takes for those beyond them not to matter."""
+        bonus = REWARD_WEIGHT if REWARDED in where else 0.0
         size, oldest = CANDIDATES * wanted, self.oldest_kept(self.settings.retention_days)
         while True:
             every = [found_engram(match) for match in await index.query(vector, size, where)]

@@ -56,8 +56,8 @@ def with_new_rows(plain):
 
 
 def of_the_plain_alone(plain):
-    async def nearest(self, index, vector, wanted, where, **rest):
-        return [] if memory_service.REWARDED in where else await plain(self, index, vector, wanted, where, **rest)
+    async def nearest(self, index, vector, wanted, where, *rest):
+        return [] if memory_service.REWARDED in where else await plain(self, index, vector, wanted, where, *rest)
 
     return nearest
 
