@@ -126,7 +126,7 @@ async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Par
     embedder = embedder_of(settings)
     service = memory_service(settings, await open_topics_store(settings, embedder), embedder)
     try:
-        yield MemoryPart(service, bus, random_id, SystemClock())
+        yield MemoryPart(service, bus, random_id)
     finally:
         await service.close()
 

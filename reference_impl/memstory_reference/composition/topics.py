@@ -39,12 +39,10 @@ async def open_topics(
 
     `engine` is what a report calls the store.
     """
-    clock = clock or SystemClock()
-    service = memory_service(
-        settings, wrap(await open_topics_store(settings, embedder, place)), embedder, clock, new_id
-    )
+    store = wrap(await open_topics_store(settings, embedder, place))
+    service = memory_service(settings, store, embedder, clock, new_id)
     engine = engine or (POSTGRES if settings.is_postgres else settings.store)
-    memory = TopicsMemory(service, chat=chat, clock=clock, new_id=new_id, bus=bus, engine=engine)
+    memory = TopicsMemory(service, chat=chat, new_id=new_id, bus=bus, engine=engine)
     try:
         await memory.open()
     except BaseException:

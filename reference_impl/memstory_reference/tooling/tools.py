@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Json, ToolCall, ToolSchema
+from memstory_reference.bus.calls import answerer
 from memstory_reference.bus.subjects import TOOL_SCHEMA, TOOL_SCHEMA_WANTED, tool_request, tool_result
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
@@ -45,8 +47,9 @@ class ToolServer:
         """Listen, then announce: who hears of a tool can already call it. Of several servers one answers a call."""
         for name in (*(one.name for one in self.specs), *self._aliases):
             own = self._aliases.get(name, name)
-            await self._hear(tool_request(name), self._answerer(name, own), _publisher(own), queue=_publisher(own))
-        await self._hear(TOOL_SCHEMA_WANTED, self._on_request, "ToolServer")
+            answer = answerer(self._bus, tool_result(name), _publisher(own), partial(self._call, own))
+            await self._hear(tool_request(name), answer, _publisher(own), queue=_publisher(own))
+        await self._hear(TOOL_SCHEMA_WANTED, lambda _: self.announce(), "ToolServer")
         await self.announce()
 
     async def announce(self) -> None:
@@ -64,36 +67,18 @@ class ToolServer:
     async def _hear(self, subject: str, handler: Handler, name: str, queue: str | None = None) -> None:
         self._subscriptions.append(await self._bus.subscribe(subject, handler, name=name, queue=queue))
 
-    async def _on_request(self, _: Envelope) -> None:
-        await self.announce()
-
     async def _announce(self, name: str, schema: Mapping[str, Json] | None) -> None:
         aliases = [alias for alias, own in self._aliases.items() if own == name]
         payload = {"tool": name, "aliases": aliases, "schema": schema}
         await self._bus.publish(Envelope(subject=TOOL_SCHEMA, payload=payload, publisher=_publisher(name), owner=""))
 
-    def _answerer(self, name: str, own: str) -> Handler:
-        async def answer(request: Envelope) -> None:
-            session, query_id = (request.payload.get(key) for key in ("session_id", "query_id"))
-            reply = Envelope(
-                subject=tool_result(name),
-                payload={},
-                publisher=_publisher(own),
-                owner=request.owner,
-                request_id=request.request_id or (query_id if isinstance(query_id, str) else None),
-            )
-            tools = self._tools_of(request.owner, session if isinstance(session, str) else None)
-            try:
-                call = await tools.call(own, request.payload.get("args"))
-            except Exception as error:
-                # The caller must not wait forever for a broken tool; the bus logs and counts what broke it.
-                told = {"error": f"the tool failed ({type(error).__name__})"}
-                await self._bus.publish(replace(reply, payload=told))
-                raise
-            result = {"result": shorten(str(call.result), self._result_characters)}
-            await self._bus.publish(replace(reply, payload=result if call.error is None else {"error": call.error}))
-
-        return answer
+    async def _call(self, name: str, request: Envelope) -> str:
+        session = request.payload.get("session_id")
+        tools = self._tools_of(request.owner, session if isinstance(session, str) else None)
+        call = await tools.call(name, request.payload.get("args"))
+        if call.error is not None:
+            raise InputError(call.error)
+        return shorten(str(call.result), self._result_characters)
 
 
 def _publisher(name: str) -> str:
@@ -193,17 +178,16 @@ async def call_tool(bus: Bus, request: Envelope, *, timeout_seconds: float) -> T
     arguments = request.payload.get("args")
     arguments = arguments if isinstance(arguments, Mapping) else {}
     try:
-        reply = await bus.request(request, tool_result(name), timeout_seconds=timeout_seconds)
+        told = (await bus.request(request, tool_result(name), timeout_seconds=timeout_seconds)).payload
     except NoRespondersError:
-        return ToolCall(name=name, args=arguments, error=f"no tool named '{name}' is running")
+        told = {"error": f"no tool named '{name}' is running"}
     except TimeoutError:
-        text = f"the tool '{name}' did not answer within {timeout_seconds:g} seconds"
-        return ToolCall(name=name, args=arguments, error=text)
+        told = {"error": f"the tool '{name}' did not answer within {timeout_seconds:g} seconds"}
     except (InputError, UnavailableError) as error:
-        return ToolCall(name=name, args=arguments, error=str(error))
-    if "error" in reply.payload:
-        return ToolCall(name=name, args=arguments, error=str(reply.payload["error"]))
-    return ToolCall(name=name, args=arguments, result=str(reply.payload.get("result", "")))
+        told = {"error": str(error)}
+    if "error" in told:
+        return ToolCall(name=name, args=arguments, error=str(told["error"]))
+    return ToolCall(name=name, args=arguments, result=str(told.get("result", "")))
 
 
 def _announcement(payload: Mapping[str, Json]) -> tuple[str, ToolSchema | None, list[str]]:

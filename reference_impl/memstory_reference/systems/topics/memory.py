@@ -30,7 +30,7 @@ from memstory_reference.system_memory import CorrectingInWords, ForgetResult, en
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
 from memstory_reference.systems.topics.inputs import RESERVED
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
-from memstory_reference.systems.topics.memory_service import EPISODIC, TOPIC, MemoryService, NewEntry, Retention
+from memstory_reference.systems.topics.memory_service import EPISODIC, TOPIC, MemoryService, NewEntry
 from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.tools import FORGET_MEMORY, topic_tools
@@ -189,19 +189,17 @@ class TopicsMemory(StoredTopics):
         service: MemoryService,
         *,
         chat: ChatModel,
-        clock: Clock,
         new_id: NewId,
         bus: Bus | None = None,
         engine: str = SQLITE,
     ) -> None:
-        super().__init__(service, clock)
+        super().__init__(service, service.clock)
         self.bus: Bus = bus or InProcessBus()
         self._engine = engine
         self._new_id = new_id
         self._chat = chat
-        self._retention = Retention(service, clock)
         # All tools share the one service: its turns are what keeps concurrent writes apart.
-        self._tools = topic_tools(service, clock, service.settings, self.bus)
+        self._tools = topic_tools(service, service.clock, service.settings, self.bus)
         self._memory_agent = MemoryAgent(service, self.bus)
         # A server keeps what is published until it is written.
         is_kept = self._has_turn if isinstance(self.bus, InProcessBus) else None
@@ -213,7 +211,6 @@ class TopicsMemory(StoredTopics):
 
     async def open(self) -> None:
         """Start everything; return when every tool is announced."""
-        await self._retention.start()
         await self._agent.start()
         await self._tools.start()
         await self._memory_agent.start()
@@ -221,7 +218,6 @@ class TopicsMemory(StoredTopics):
 
     async def close(self) -> None:
         try:
-            await self._retention.stop()
             await self._agent.stop()
             await self.bus.settle()
             await self._tools.stop()
@@ -232,7 +228,7 @@ class TopicsMemory(StoredTopics):
 
     async def settle(self) -> None:
         await self.bus.settle()
-        await self._retention.settle()
+        await self._memory_agent.settle()
 
     async def say(self, text: str, scope: Scope) -> Turn:
         query_id = self._new_id()
@@ -291,7 +287,6 @@ class TopicsMemory(StoredTopics):
             **await self.service.counts(scope.user),
             "unreadable": await self.service.unreadable(scope.user),
             **self._memory_agent.counts(),
-            "purged": self._retention.purged,
             "messages": self.bus.published,
             "messages_refused": self.bus.refusals,
             "handler_failures": self.bus.failures,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import MemstoryError
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
@@ -36,7 +34,6 @@ from memstory_reference.ports import (
     VectorStore,
 )
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
-from memstory_reference.storage.recurring import Recurring
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.topics.engrams import (
     CANDIDATES,
@@ -97,7 +94,7 @@ class MemoryService:
         self._tombstones = tombstones or NoTombstones()
         self._store = store
         self.embedder = CheckedEmbedder(embedder)
-        self._clock = clock
+        self.clock = clock
         self._new_id = new_id
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:
@@ -320,14 +317,14 @@ class MemoryService:
         key = self.settings.admit_key(
             topic_key(self._text(topic, "topic"), strict=self.settings.strict_topics), content
         )
-        metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self._clock.now())}
+        metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self.clock.now())}
         return Record(id=topic_id(owner, key), text=self._content(content), metadata=metadata)
 
     def _engram_record(
         self, content: str, metadata: Mapping[str, Json] | None, noted: Mapping[str, Primitive] | None = None
     ) -> Record:
         # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
-        attached = {"timestamp_utc": timestamp(self._clock.now()), **self._attach(metadata), "type": EPISODIC}
+        attached = {"timestamp_utc": timestamp(self.clock.now()), **self._attach(metadata), "type": EPISODIC}
         return Record(id=self._new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
 
     def _content(self, content: object) -> str:
@@ -344,7 +341,7 @@ class MemoryService:
         """Return the time of the oldest engrams that are kept for `days`; before all times for None."""
         if days is None:
             return ""
-        return timestamp(self._clock.now() - timedelta(days=checked_number(days, "retention_days", 0, _MAX_DAYS)))
+        return timestamp(self.clock.now() - timedelta(days=checked_number(days, "retention_days", 0, _MAX_DAYS)))
 
     async def nearest(
         self,
@@ -406,34 +403,6 @@ class MemoryService:
         vectors = await self.embedder.embed([record.text for record in records], Purpose.DOCUMENT)
         index = await self._index(owner)
         await index.upsert([replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)])
-
-
-EVERY = timedelta(hours=1)
-
-_log = logging.getLogger(__name__)
-
-
-class Retention:
-    """Purges every owner's engrams in the background; does nothing where the settings name no retention."""
-
-    def __init__(self, service: MemoryService, clock: Clock) -> None:
-        self._service = service
-        self._recurring = Recurring("deleting engrams beyond the retention", self._purge, clock)
-        self.stop, self.settle = self._recurring.stop, self._recurring.settle
-        self.purged = 0
-
-    async def start(self) -> None:
-        """Purge now, and from now on every hour."""
-        if self._service.settings.retention_days is None:
-            return
-        await self._purge()
-        await self._recurring.start(EVERY)
-
-    async def _purge(self) -> None:
-        try:
-            self.purged += await self._service.purge_all()
-        except MemstoryError as error:
-            _log.warning("engrams beyond the retention could not be deleted: %s", error)
 
 
 def _engram_id(owner: str, message_id: str) -> str:

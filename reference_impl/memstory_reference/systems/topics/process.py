@@ -20,7 +20,7 @@ from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, 
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory import DEFAULT_SESSION, StoredTopics, talking_agent
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
-from memstory_reference.systems.topics.memory_service import MemoryService, Retention
+from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.tools import topic_tools
 
@@ -45,9 +45,8 @@ _KINDS = {one.__name__: one for one in (EngramEntry, FoundEngram, TopicEntry, Fo
 class MemoryPart:
     """The one process that has the store: it answers calls, and turns every response into an engram."""
 
-    def __init__(self, service: MemoryService, bus: Bus, new_id: NewId, clock: Clock) -> None:
+    def __init__(self, service: MemoryService, bus: Bus, new_id: NewId) -> None:
         self._service = service
-        self._retention = Retention(service, clock)
         self._bus = bus
         self._agent = MemoryAgent(service, bus)
         self._server = CallServer(MEMORY, self._acts(), bus, store="", new_id=new_id)
@@ -56,13 +55,11 @@ class MemoryPart:
     async def start(self) -> None:
         """Serve from now on; SetupError if another process does already."""
         await refuse_a_second(self._caller, store="")
-        await self._retention.start()
         await self._agent.start()
         await self._server.start()
 
     async def stop(self) -> None:
         """Answer and write what was taken, then serve no more."""
-        await self._retention.stop()
         await self._server.stop()
         await self._agent.stop()
 

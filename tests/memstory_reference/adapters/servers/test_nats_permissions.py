@@ -84,7 +84,7 @@ async def running(bus_of):
         settings=SETTINGS, store=store, embedder=SameVector({"tea": [1, 0]}), clock=SystemClock(), new_id=new_id
     )
     parts = [
-        MemoryPart(service, await bus_of("memory"), new_id, SystemClock()),
+        MemoryPart(service, await bus_of("memory"), new_id),
         ToolsPart(await bus_of("tools"), settings=SETTINGS, clock=SystemClock(), new_id=new_id),
         AgentPart(await bus_of("agent"), chat=SavingChat(), new_id=new_id, settings=SETTINGS),
     ]

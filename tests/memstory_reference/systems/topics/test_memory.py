@@ -44,7 +44,7 @@ def make_system():
 
         settings = TopicsSettings.default().merge(changes, "test")
         service = memory_service(settings, ExactStore(model="fixed-2", dimension=2), embedder, clock, new_id)
-        return TopicsMemory(service, chat=chat or ScriptedChat(RULES), clock=clock, new_id=new_id)
+        return TopicsMemory(service, chat=chat or ScriptedChat(RULES), new_id=new_id)
 
     return make
 

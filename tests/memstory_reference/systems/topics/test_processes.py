@@ -83,7 +83,7 @@ class Stage:
         service = MemoryService(
             settings=SETTINGS, store=self._store, embedder=self.embedder, clock=StillClock(), new_id=self.new_id
         )
-        return await self._started(MemoryPart(service, self.bus, self.new_id, StillClock()))
+        return await self._started(MemoryPart(service, self.bus, self.new_id))
 
     async def tools(self):
         return await self._started(ToolsPart(self.bus, settings=SETTINGS, clock=StillClock(), new_id=self.new_id))
