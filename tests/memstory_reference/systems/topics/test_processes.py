@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory.contract.models import Reply, ToolRequest
+from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
 from memstory.contract.target import Scope
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
@@ -206,6 +206,24 @@ async def test_tools_and_agent_find_each_other_again_after_the_bus_was_away(stag
         await back.come_back()
         await stage.bus.settle()
         assert (await stage.say("save it")).answer == "Memory saved: user.x"
+
+
+class FailingChat:
+    name = "made for a test"
+
+    async def chat(self, _):
+        raise ChatModelUnavailableError("the model is down; start it by: ollama serve")
+
+
+async def test_where_the_agents_model_fails_the_error_begins_with_that_what_was_said_is_kept(stage):
+    await stage.memory()
+    await stage._started(AgentPart(stage.bus, chat=FailingChat(), new_id=stage.new_id, settings=SETTINGS))
+    with pytest.raises(UnavailableError, match=r"^What you said is kept\. the model is down"):
+        await stage.say("I like tea.")
+    await stage.talk.settle()
+    assert [one.content for one in await stage.talk.service.list_engrams("ann")] == [
+        "Q: I like tea.\nA: (No answer came.)"
+    ]
 
 
 async def test_without_an_agent_the_caller_is_told_what_to_start(stage):
