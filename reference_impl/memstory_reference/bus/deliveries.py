@@ -111,11 +111,10 @@ class MessageBus(ABC):
     async def _ask(self, request: Envelope, reply_subject: str, reply: asyncio.Future[Envelope]) -> None:
         """Publish a request, and have what comes on `reply_subject` taken; NoRespondersError if nobody listens."""
 
-    def _take_reply(self, envelope: Envelope) -> None:
-        """Hand an envelope to the request that it answers, if it answers one."""
+    def _waiting_for(self, envelope: Envelope) -> asyncio.Future[Envelope] | None:
+        """Return the request that an envelope answers, None if it answers none."""
         reply = self._waiting.get((envelope.subject, envelope.request_id or "", envelope.owner))
-        if reply is not None and not reply.done():
-            reply.set_result(envelope)
+        return None if reply is None or reply.done() else reply
 
     def _deliver(self, listener: Listener, envelope: Envelope) -> Delivery:
         """Hand `envelope` to who hears, in a task; tasks begin in the order of calls."""

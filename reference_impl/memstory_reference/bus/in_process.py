@@ -54,7 +54,8 @@ class InProcessBus(MessageBus):
             raise UnavailableError(f"bus: {len(self._deliveries)} deliveries are under way; nothing more is taken now")
         self.published += 1
         self._log.append((self.published, envelope, packed))
-        self._take_reply(replace(envelope, payload=unpack(packed)))
+        if reply := self._waiting_for(envelope):
+            reply.set_result(replace(envelope, payload=unpack(packed)))
         for group in groups:
             self._deliver(self._next_of(group), replace(envelope, payload=unpack(packed)))
 

@@ -176,8 +176,8 @@ class NatsBus(MessageBus):
 
     async def _on_reply(self, message: Msg) -> None:
         envelope = self._read(NAME, message)
-        if envelope is not None:
-            self._take_reply(envelope)
+        if envelope is not None and (reply := self._waiting_for(envelope)):
+            reply.set_result(envelope)
 
     async def _to_us(self, message: Msg) -> None:
         """Take what comes to the inbox: our own mark, or the server's word that nobody listens."""
