@@ -10,9 +10,10 @@ from typing import Protocol
 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory.contract.values import Tree
+from memstory_reference.bus.deliveries import Bus, Subscription
 from memstory_reference.bus.subjects import call_request, call_result
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.ports import Bus, Envelope, Handler, NewId, NoRespondersError, Subscription
+from memstory_reference.ports import Envelope, Handler, NewId, NoRespondersError
 
 Act = Callable[[Mapping[str, Tree], str], Awaitable[Tree]]
 """Arguments and owner to a result. The owner is the envelope's, never an argument."""

@@ -62,22 +62,30 @@ Delivery = asyncio.Task[Exception | None]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Listener:
+class Subscription(ABC):
     """A live subscription: who hears, and what of it is being handled."""
 
     name: str
     handler: Handler
     deliveries: set[Delivery] = field(default_factory=set)
 
+    @abstractmethod
+    async def unsubscribe(self) -> None:
+        """Stop delivery; what is being handled is finished."""
+
     async def settle(self) -> None:
-        """Return when what was delivered is handled; called by a handler, it does not wait for that handler."""
+        """Return when what was delivered is handled; called by a handler, it does not wait for that handler.
+
+        What waits on a server was not delivered.
+        """
         await _wait_for_all(self.deliveries)
 
 
-class MessageBus(ABC):
-    """A bus without the way that its messages take.
+class Bus(ABC):
+    """Publish and subscribe with the subjects of NATS: tokens split by dots, `*` for one, `>` for the rest.
 
-    What the system raises on purpose is counted in `refusals`, all else in `failures`.
+    What was `published` here is counted; of what a handler raises, what the system raises on purpose is counted in
+    `refusals`, all else in `failures`. The way that messages take is a subclass's.
     """
 
     def __init__(self, limits: BusLimits | None = None) -> None:
@@ -85,6 +93,24 @@ class MessageBus(ABC):
         self._limits = limits or BusLimits()
         self._deliveries: set[Delivery] = set()
         self._waiting: dict[tuple[str, str, str], asyncio.Future[Envelope]] = {}
+
+    @abstractmethod
+    async def publish(self, envelope: Envelope) -> None:
+        """Deliver to every matching subscriber, each in a separate task; return at once."""
+
+    @abstractmethod
+    async def subscribe(
+        self, pattern: str, handler: Handler, *, name: str, queue: str | None = None, durable: str | None = None
+    ) -> Subscription:
+        """Call `handler` for every matching envelope from now on; of the subscriptions of one `queue` one is called.
+
+        A `durable` one is a queue that waits for who listens on it, where the bus outlives him: its messages come one
+        after the other, each with a `request_id`, and again until the handler returns or refuses it.
+        """
+
+    @abstractmethod
+    async def settle(self) -> None:
+        """Return when no delivery is being handled."""
 
     async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
         """Return the reply; NoRespondersError at once if nobody listens, TimeoutError if nobody answers.
@@ -116,23 +142,23 @@ class MessageBus(ABC):
         reply = self._waiting.get((envelope.subject, envelope.request_id or "", envelope.owner))
         return None if reply is None or reply.done() else reply
 
-    def _deliver(self, listener: Listener, envelope: Envelope) -> Delivery:
+    def _deliver(self, subscription: Subscription, envelope: Envelope) -> Delivery:
         """Hand `envelope` to who hears, in a task; tasks begin in the order of calls."""
-        task = asyncio.create_task(self._handle(listener, envelope))
-        for under_way in (self._deliveries, listener.deliveries):
+        task = asyncio.create_task(self._handle(subscription, envelope))
+        for under_way in (self._deliveries, subscription.deliveries):
             under_way.add(task)
             task.add_done_callback(under_way.discard)
         return task
 
-    async def _handle(self, listener: Listener, envelope: Envelope) -> Exception | None:
+    async def _handle(self, subscription: Subscription, envelope: Envelope) -> Exception | None:
         try:
-            await listener.handler(envelope)
+            await subscription.handler(envelope)
         except MemstoryError as error:
-            self._refuse(listener.name, envelope.subject, error)
+            self._refuse(subscription.name, envelope.subject, error)
             return error
         except Exception as error:  # noqa: BLE001  (the rim of every handler: one bad message must not end a subscription)
             self.failures += 1
-            _log.exception("%s failed on %s", listener.name, envelope.subject)
+            _log.exception("%s failed on %s", subscription.name, envelope.subject)
             return error
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.bus.deliveries import BusLimits, Listener, MessageBus, pack, unpack
+from memstory_reference.bus.deliveries import Bus, BusLimits, Subscription, pack, unpack
 from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject, matches
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
 
@@ -20,7 +20,7 @@ class BusMessage(Envelope):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _InProcessSubscription(Listener):
+class _InProcessSubscription(Subscription):
     bus: InProcessBus
     pattern: Sequence[str]
     queue: str | None
@@ -35,7 +35,7 @@ _Group = tuple[_InProcessSubscription, ...]
 """Subscriptions of which one gets a message: a queue, or one that is in none."""
 
 
-class InProcessBus(MessageBus):
+class InProcessBus(Bus):
     """Publish, subscribe and request among the tasks of one event loop.
 
     A handler that raises is logged and its subscription lives on.

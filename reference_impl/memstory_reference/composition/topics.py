@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
-    from memstory_reference.ports import Bus, Embedder, NewId, VectorStore
+    from memstory_reference.bus import Bus
+    from memstory_reference.ports import Embedder, NewId, VectorStore
     from memstory_reference.storage.postgres.place import PostgresPlace
     from memstory_reference.systems.topics.settings import TopicsSettings
 

@@ -12,10 +12,10 @@ from typing import ClassVar
 from memstory.contract.errors import NotSupported, SetupError
 from memstory.contract.target import Capability, Environment, Tree
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats, nats_server
+from memstory_reference.bus import Bus
 from memstory_reference.bus.subjects import WRITER
 from memstory_reference.composition.extras import open_bus
 from memstory_reference.composition.topics import open_topics
-from memstory_reference.ports import Bus
 from memstory_reference.setting_rules import CHROMA, POSTGRES
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports

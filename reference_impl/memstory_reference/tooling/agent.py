@@ -9,10 +9,11 @@ from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.values import ToolCall, Turn
 from memstory.models.conversation import ROUNDS, UNANSWERED, WINDOW_TURNS, Windows, converse
+from memstory_reference.bus import Bus, Subscription
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner
-from memstory_reference.ports import Bus, Envelope, NewId, Subscription
+from memstory_reference.ports import Envelope, NewId
 from memstory_reference.text.asking import tells_nothing
 from memstory_reference.tooling.tools import ToolBox
 

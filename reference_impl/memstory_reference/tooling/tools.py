@@ -10,11 +10,12 @@ from functools import partial
 from memstory.contract.errors import UnavailableError
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Json, ToolCall, ToolSchema
+from memstory_reference.bus import Bus, Subscription
 from memstory_reference.bus.calls import answerer
 from memstory_reference.bus.subjects import TOOL_SCHEMA, TOOL_SCHEMA_WANTED, tool_request, tool_result
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.ports import Bus, Envelope, Handler, NewId, NoRespondersError, Subscription
+from memstory_reference.ports import Envelope, Handler, NewId, NoRespondersError
 from memstory_reference.text.lines import shorten
 from memstory_reference.tooling.local_tools import LocalTools
 

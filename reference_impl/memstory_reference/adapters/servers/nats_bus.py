@@ -20,7 +20,7 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.nats_connection import Connection
 from memstory_reference.adapters.servers.nats_stream import NatsStream, acknowledge, identified
 from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
-from memstory_reference.bus.deliveries import BusLimits, Listener, MessageBus
+from memstory_reference.bus.deliveries import Bus, BusLimits, Subscription
 from memstory_reference.bus.subjects import RESPONSES, check_pattern, check_queue, check_subject, matches
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
@@ -33,7 +33,7 @@ MOST_SILENCES = 6
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Subscription(Listener):
+class _NatsSubscription(Subscription):
     bus: NatsBus
     inner: NatsSubscription = field(init=False)
     durable: str | None = None
@@ -48,7 +48,7 @@ class _Subscription(Listener):
         await self.settle()
 
 
-class NatsBus(MessageBus):
+class NatsBus(Bus):
     """A bus for many processes. A handler that raises is logged, and its subscription lives on.
 
     While `limits.deliveries` are under way nothing more is handed out: the client holds what arrives, then drops it
@@ -61,7 +61,7 @@ class NatsBus(MessageBus):
         self._client: Client = connection.client
         self._stream = NatsStream(connection)
         self._room = asyncio.Semaphore(self._limits.deliveries)
-        self._subscriptions: list[_Subscription] = []
+        self._subscriptions: list[_NatsSubscription] = []
         self._inbox_subscriptions: list[NatsSubscription] = []
         self._heard: set[str] = set()
         self._inbox = self._client.new_inbox()
@@ -79,10 +79,10 @@ class NatsBus(MessageBus):
 
     async def subscribe(
         self, pattern: str, handler: Handler, *, name: str, queue: str | None = None, durable: str | None = None
-    ) -> _Subscription:
+    ) -> _NatsSubscription:
         """Do as any bus does; SetupError for a `durable` one on a server without JetStream."""
         subject, group = ".".join(check_pattern(pattern)), check_queue(queue) or ""
-        subscription = _Subscription(bus=self, name=name, handler=handler, durable=check_queue(durable))
+        subscription = _NatsSubscription(bus=self, name=name, handler=handler, durable=check_queue(durable))
 
         async def deliver(message: Msg) -> None:
             await self._take(subscription, message)
@@ -123,7 +123,7 @@ class NatsBus(MessageBus):
                 await heard.unsubscribe()
         await self.connection.close()
 
-    async def leave(self, subscription: _Subscription) -> None:
+    async def leave(self, subscription: _NatsSubscription) -> None:
         """Take what the server has sent, and let it send no more."""
         if subscription not in self._subscriptions:
             return
@@ -188,7 +188,7 @@ class NatsBus(MessageBus):
         if reply is not None and not reply.done() and _is_unheard(message):
             reply.set_exception(NoRespondersError("nobody listens on the subject of the request"))
 
-    async def _take(self, subscription: _Subscription, message: Msg) -> None:
+    async def _take(self, subscription: _NatsSubscription, message: Msg) -> None:
         if message.subject.startswith(f"{self._inbox}."):
             # A listener on everything may get the server's message instead of the inbox.
             await self._to_us(message)
@@ -199,7 +199,7 @@ class NatsBus(MessageBus):
         await self._room.acquire()
         self._deliver(subscription, envelope).add_done_callback(lambda _: self._room.release())
 
-    async def _consume(self, subscription: _Subscription, durable: str) -> None:
+    async def _consume(self, subscription: _NatsSubscription, durable: str) -> None:
         """Hear the stream, as its only listener."""
 
         async def deliver(message: Msg) -> None:
@@ -214,7 +214,7 @@ class NatsBus(MessageBus):
 
         subscription.inner = await self._stream.consume(durable, deliver)
 
-    async def _settle_stream(self, subscription: _Subscription) -> None:
+    async def _settle_stream(self, subscription: _NatsSubscription) -> None:
         """Return when all is taken, or waits for a store that is down, which may be long; or no server is there.
 
         Raises:

@@ -22,9 +22,9 @@ from memstory.contract.target import (
     Tree,
     Turn,
 )
-from memstory_reference.bus import InProcessBus
+from memstory_reference.bus import Bus, InProcessBus
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, Envelope, NewId
+from memstory_reference.ports import Envelope, NewId
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.system_memory import CorrectingInWords, ForgetResult, engine_name, read_rows
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.values import Json, Tree
+from memstory_reference.bus import Bus, Subscription
 from memstory_reference.bus.subjects import RESPONSE_FEEDBACK, RESPONSE_GENERATION, RESPONSES, WRITER
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, Envelope, Subscription
+from memstory_reference.ports import Envelope
 from memstory_reference.storage.recurring import Recurring
 from memstory_reference.systems.topics.engrams import turn_text
 from memstory_reference.systems.topics.memory_service import MemoryService

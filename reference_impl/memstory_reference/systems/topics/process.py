@@ -13,9 +13,10 @@ from typing import cast
 from memstory.contract.clock import Clock
 from memstory.contract.models import ChatModel
 from memstory.contract.target import Scope, ToolCall, Tree, Turn
+from memstory_reference.bus import Bus
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, NewId
+from memstory_reference.ports import NewId
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory import DEFAULT_SESSION, StoredTopics, talking_agent

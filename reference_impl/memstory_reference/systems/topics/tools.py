@@ -10,8 +10,8 @@ from typing import Literal
 
 from memstory.contract.clock import Clock
 from memstory.contract.values import Tree
+from memstory_reference.bus import Bus
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import (
