@@ -14,8 +14,8 @@ from pathlib import Path
 
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
-from memstory_reference.bus import InProcessBus
-from memstory_reference.ports import Bus, Envelope
+from memstory_reference.bus import Bus, InProcessBus
+from memstory_reference.ports import Envelope
 
 REQUESTS = 20_000
 REQUESTS_OVER_NATS = 5_000

@@ -21,8 +21,8 @@ import numpy as np
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.ports import Purpose, Vectors, VectorStore
-from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.settings import TopicsConfig
+from memstory_reference.systems.topics.memory_service import MemoryService, NewEntry
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 OWNERS, TOPICS_EACH, DIMENSION, K = 100, 5, 384, 5
 SIZES = (1_000, 10_000, 50_000)
@@ -49,8 +49,8 @@ class Drawn:
 
 def service_over(store: VectorStore, ids: Callable[[], str]) -> MemoryService:
     """Return a memory; every engram is near enough, as in a search that has to rank them all."""
-    config = TopicsConfig(top_k=K, min_score=-1.0)
-    return MemoryService(config=config, store=store, embedder=Drawn(), clock=SystemClock(), new_id=ids)
+    settings = TopicsSettings.default().merge({"top_k": K, "min_score": -1.0}, "benchmark")
+    return MemoryService(settings=settings, store=store, embedder=Drawn(), clock=SystemClock(), new_id=ids)
 
 
 def new_ids() -> Callable[[], str]:
@@ -74,9 +74,9 @@ async def fill(folder: Path, each: int) -> None:
     store = open_exact_folder(folder, model=Drawn.model)
     service = service_over(store, new_ids())
     for number in range(OWNERS):
-        facts = [(f"user.fact_{at}", f"value {at} of {number}") for at in range(TOPICS_EACH)]
-        engrams = [(engram(at), {"session_id": "s"}) for at in range(each - TOPICS_EACH)]
-        await service.write(owner(number), facts=facts, engrams=engrams)
+        facts = [NewEntry(f"value {at} of {number}", f"user.fact_{at}") for at in range(TOPICS_EACH)]
+        engrams = [NewEntry(engram(at), metadata={"session_id": "s"}) for at in range(each - TOPICS_EACH)]
+        await service.write(owner(number), [*facts, *engrams])
     await store.close()
 
 
@@ -119,7 +119,7 @@ async def write_rates(folder: Path) -> tuple[float, float]:
     service = service_over(store, new_ids())
     await service.write_episodic("writer", "first")
     began = time.perf_counter()
-    await service.write_engrams("writer", [(engram(at), {}) for at in range(WRITES)])
+    await service.write("writer", [NewEntry(engram(at)) for at in range(WRITES)])
     middle = time.perf_counter()
     for at in range(WRITES):
         await service.write_episodic("writer", engram(at))

@@ -150,54 +150,5 @@ class Envelope:
 Handler: TypeAlias = Callable[[Envelope], Awaitable[None]]
 
 
-class Subscription(Protocol):
-    """A live subscription."""
-
-    async def unsubscribe(self) -> None:
-        """Stop delivery; what is being handled is finished."""
-        ...
-
-
 class NoRespondersError(Exception):
     """A request on a subject without a subscriber."""
-
-
-class Bus(Protocol):
-    """Publish and subscribe with the subjects of NATS: tokens split by dots, `*` for one, `>` for the rest."""
-
-    @property
-    def published(self) -> int:
-        """How many messages were published here so far."""
-        ...
-
-    @property
-    def refusals(self) -> int:
-        """How many messages were refused here, by the bus or by a handler."""
-        ...
-
-    @property
-    def failures(self) -> int:
-        """How many deliveries here ended with an error that nobody raises on purpose."""
-        ...
-
-    async def publish(self, envelope: Envelope) -> None:
-        """Deliver to every matching subscriber, each in a separate task; return at once."""
-        ...
-
-    async def subscribe(
-        self, pattern: str, handler: Handler, *, name: str, queue: str | None = None, durable: str | None = None
-    ) -> Subscription:
-        """Call `handler` for every matching envelope from now on; of the subscriptions of one `queue` one is called.
-
-        A `durable` one is a queue that waits for who listens on it, where the bus outlives him: its messages come one
-        after the other, each with a `request_id`, and again until the handler returns or refuses it.
-        """
-        ...
-
-    async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
-        """Publish and return the one envelope on `reply_subject` that carries the same `request_id`."""
-        ...
-
-    async def settle(self) -> None:
-        """Return when no delivery is being handled."""
-        ...

@@ -8,6 +8,8 @@ import pytest
 from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
+from memstory.contract.target import Scope
+from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.bus.calls import Caller
 from memstory_reference.systems.topics import process as topics
 
@@ -29,15 +31,16 @@ def talk(bus):
             timeout_seconds=SOON,
         )
 
-    return topics.RemoteTopics(
+    return topics.RemoteTopicsMemory(
         agent=caller(topics.AGENT, topics.START_AGENT),
         memory=caller(topics.MEMORY, topics.START_MEMORY),
         show_calls=lambda _: None,
+        clock=SystemClock(),
     )
 
 
 async def say(talk, text, session="s"):
-    answer = await talk.say(text, owner="ann", session_id=session)
+    answer = await talk.say(text, Scope(user="ann", session=session))
     return answer, {one.name: one.text for one in answer.tool_calls}
 
 
@@ -56,7 +59,7 @@ async def until_tools(talk):
     """Wait until the agent knows every tool: an announcement is not a reply."""
 
     async def are_known():
-        return set((await talk.agent.call("status", "ann"))["tools"]) == TOOLS
+        return set((await talk.inspect("status", {}, Scope(user="ann")))["tools"]) == TOOLS
 
     await eventually(are_known)
 
@@ -159,7 +162,7 @@ async def test_of_two_processes_with_tools_one_answers_each_call(processes, talk
     for number in range(4):
         await say(talk, f"Note this: the relay number {number} is ready.", f"s{number}")
     await talk.settle()
-    assert (await talk.status("ann"))["episodic"] == 4
+    assert (await talk.inspect("status", {}, Scope(user="ann")))["episodic"] == 4
 
 
 def test_a_person_types_what_the_page_shows(processes):

@@ -23,7 +23,7 @@ from memstory_reference.commands.memory_web import MemoryWeb
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.systems.topics.tools import topic_tools
+from memstory_reference.systems.topics.tools import ALIASES, TopicTools
 
 TOPICS = """
 MemoryService | .memory_service:MemoryService
@@ -248,7 +248,7 @@ def test_a_name_of_a_description_is_here_and_takes_what_is_described(named):
     kind, _, rest = named.place.partition(" ")
     match kind:
         case "subject":
-            tools = [one.spec.name for pair in ("single", "dual") for one in topic_tools(None, None, pair)]
+            tools = [one.name for pair in ("single", "dual") for one in TopicTools(None, None, pair, "").specs]
             subjects = [one for tool in tools for one in (tool_request(tool), tool_result(tool))]
             subjects += [TOOL_SCHEMA, RESPONSE_GENERATION, QUERY_RECEIVED]
             assert named.name in subjects
@@ -256,8 +256,7 @@ def test_a_name_of_a_description_is_here_and_takes_what_is_described(named):
             key, _, system = rest.rpartition("of ")
             assert hasattr(SETTINGS[system](), key.strip() or (*named.parameters, named.name)[0])
         case "alias":
-            (tool,) = [one for one in topic_tools(None, None, "dual") if one.spec.name == rest]
-            assert named.name in tool.aliases
+            assert ALIASES["dual"][named.name] == rest
         case "command":
             command, _, action = rest.partition(" ")
             parser = commands(make_parser())[command]

@@ -10,9 +10,10 @@ from typing import Protocol
 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory.contract.values import Tree
+from memstory_reference.bus.deliveries import Bus, Subscription
 from memstory_reference.bus.subjects import call_request, call_result
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.ports import Bus, Envelope, NewId, NoRespondersError, Subscription
+from memstory_reference.ports import Envelope, Handler, NewId, NoRespondersError
 
 Act = Callable[[Mapping[str, Tree], str], Awaitable[Tree]]
 """Arguments and owner to a result. The owner is the envelope's, never an argument."""
@@ -67,34 +68,37 @@ class CallServer:
     async def _alive(self, _: Mapping[str, Tree], __: str) -> Tree:
         return {"process": self.process, "store": self._store}
 
-    def _answerer(self, name: str, act: Act) -> Callable[[Envelope], Awaitable[None]]:
-        async def answer(request: Envelope) -> None:
-            try:
-                payload = {"result": await act(_arguments(request), request.owner)}
-            except MemstoryError as error:
-                payload = {"error": str(error), "kind": _kind(error)}
-            except Exception as error:
-                # The caller must not wait forever for a broken part; the bus logs and counts what broke it.
-                text = f"{self._part} failed ({type(error).__name__}); the log of its process says more"
-                await self._reply(name, request, {"error": text, "kind": "unavailable"})
-                raise
-            await self._reply(name, request, payload)
+    def _answerer(self, name: str, act: Act) -> Handler:
+        async def work(request: Envelope) -> Tree:
+            return await act(_arguments(request), request.owner)
 
-        return answer
+        return answerer(self._bus, call_result(self._part, name), self._part, work)
 
-    async def _reply(self, name: str, request: Envelope, payload: Mapping[str, Tree]) -> None:
+
+def answerer(bus: Bus, subject: str, publisher: str, work: Callable[[Envelope], Awaitable[Tree]]) -> Handler:
+    """Return what answers requests: with the result of `work`, or with the reason why there is none."""
+
+    async def answer(request: Envelope) -> None:
+        query_id = request.payload.get("query_id")
         reply = Envelope(
-            subject=call_result(self._part, name),
-            payload=payload,
-            publisher=self._part,
+            subject=subject,
+            payload={},
+            publisher=publisher,
             owner=request.owner,
-            request_id=request.request_id,
+            request_id=request.request_id or (query_id if isinstance(query_id, str) else None),
         )
         try:
-            await self._bus.publish(reply)
-        except InputError as error:
+            await bus.publish(replace(reply, payload={"result": await work(request)}))
+        except MemstoryError as error:
             # What cannot travel, such as a result that is too large, is a reason too.
-            await self._bus.publish(replace(reply, payload={"error": str(error), "kind": "input"}))
+            await bus.publish(replace(reply, payload={"error": str(error), "kind": _kind(error)}))
+        except Exception as error:
+            # The caller must not wait forever for what is broken; the bus logs and counts what broke it.
+            text = f"{publisher} failed ({type(error).__name__}); the log of its process says more"
+            await bus.publish(replace(reply, payload={"error": text, "kind": "unavailable"}))
+            raise
+
+    return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What both buses do with a message: pack its payload, hand it to handlers, and tie a reply to its request.
+"""What every bus does with a message: pack its payload, hand it to handlers, and tie a reply to its request.
 
 A payload is a JSON object of bounded size, of which every delivery gets a copy. Each delivery is a task: what a handler
 raises ends nothing but that delivery.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from memstory.contract.errors import MemstoryError
 from memstory.contract.values import Json
@@ -20,6 +21,8 @@ from memstory_reference.ports import Envelope, Handler
 
 MAX_PAYLOAD_CHARACTERS = 8 << 20
 """An answer travels with the results of all its tool calls."""
+
+_log = logging.getLogger(__name__)
 
 
 def pack(payload: object) -> str:
@@ -45,90 +48,133 @@ def unpack(packed: str) -> dict[str, Json]:
     return payload
 
 
-_log = logging.getLogger(__name__)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusLimits:
+    """How much a bus takes and remembers."""
+
+    deliveries: int = 10_000
+    logged_messages: int = 1_000
+    logged_characters: int = 16_384
 
 
-class Deliveries:
-    """The deliveries of one bus. What the system raises on purpose is counted in `refusals`, all else in `failures`."""
+Delivery = asyncio.Task[Exception | None]
+"""What is being handled; the task returns what the handler raised."""
 
-    def __init__(self) -> None:
-        self.refusals = 0
-        self.failures = 0
-        self._tasks: set[asyncio.Task[Exception | None]] = set()
 
-    def __len__(self) -> int:
-        """Return how many deliveries are under way."""
-        return len(self._tasks)
+@dataclass(slots=True, kw_only=True, eq=False)
+class Subscription(ABC):
+    """A live subscription: who hears, and what of it is being handled."""
 
-    def start(self, name: str, handler: Handler, envelope: Envelope) -> asyncio.Task[Exception | None]:
-        """Hand `envelope` to the handler of the subscription `name`, in a task; tasks begin in the order of calls.
+    name: str
+    handler: Handler
+    deliveries: set[Delivery] = field(default_factory=set)
 
-        The task returns what the handler raised.
-        """
-        task = asyncio.create_task(self._handle(name, handler, envelope))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+    @abstractmethod
+    async def unsubscribe(self) -> None:
+        """Stop delivery; what is being handled is finished."""
 
     async def settle(self) -> None:
-        """Return when no delivery is under way; called by a handler, it does not wait for that handler."""
-        while self._tasks - {asyncio.current_task()}:
-            await wait_for_all(self._tasks)
+        """Return when what was delivered is handled; called by a handler, it does not wait for that handler.
 
-    def refuse(self, name: str, subject: str, error: MemstoryError) -> None:
+        What waits on a server was not delivered.
+        """
+        await _wait_for_all(self.deliveries)
+
+
+class Bus(ABC):
+    """Publish and subscribe with the subjects of NATS: tokens split by dots, `*` for one, `>` for the rest.
+
+    What was `published` here is counted; of what a handler raises, what the system raises on purpose is counted in
+    `refusals`, all else in `failures`. The way that messages take is a subclass's.
+    """
+
+    def __init__(self, limits: BusLimits | None = None) -> None:
+        self.published = self.refusals = self.failures = 0
+        self._limits = limits or BusLimits()
+        self._deliveries: set[Delivery] = set()
+        self._waiting: dict[tuple[str, str, str], asyncio.Future[Envelope]] = {}
+
+    @abstractmethod
+    async def publish(self, envelope: Envelope) -> None:
+        """Deliver to every matching subscriber, each in a separate task; return at once."""
+
+    @abstractmethod
+    async def subscribe(
+        self, pattern: str, handler: Handler, *, name: str, queue: str | None = None, durable: str | None = None
+    ) -> Subscription:
+        """Call `handler` for every matching envelope from now on; of the subscriptions of one `queue` one is called.
+
+        A `durable` one is a queue that waits for who listens on it, where the bus outlives him: its messages come one
+        after the other, each with a `request_id`, and again until the handler returns or refuses it.
+        """
+
+    @abstractmethod
+    async def settle(self) -> None:
+        """Return when no delivery is being handled."""
+
+    async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
+        """Return the reply; NoRespondersError at once if nobody listens, TimeoutError if nobody answers.
+
+        A reply for another owner does not count. InputError for a request that no reply could be tied to.
+        """
+        if not envelope.request_id:
+            raise InputError("bus: a request needs a request_id, or its reply could not be recognised")
+        check_subject(envelope.subject)
+        key = (check_subject(reply_subject), envelope.request_id, envelope.owner)
+        if key in self._waiting:
+            raise InputError(f"bus: request_id {envelope.request_id!r:.80} is already waiting on {reply_subject}")
+        reply: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
+        self._waiting[key] = reply
+        try:
+            await self._ask(envelope, reply_subject, reply)
+            async with asyncio.timeout(timeout_seconds):
+                return await reply
+        finally:
+            del self._waiting[key]
+            reply.cancel()
+
+    @abstractmethod
+    async def _ask(self, request: Envelope, reply_subject: str, reply: asyncio.Future[Envelope]) -> None:
+        """Publish a request, and have what comes on `reply_subject` taken; NoRespondersError if nobody listens."""
+
+    def _waiting_for(self, envelope: Envelope) -> asyncio.Future[Envelope] | None:
+        """Return the request that an envelope answers, None if it answers none."""
+        reply = self._waiting.get((envelope.subject, envelope.request_id or "", envelope.owner))
+        return None if reply is None or reply.done() else reply
+
+    def _deliver(self, subscription: Subscription, envelope: Envelope) -> Delivery:
+        """Hand `envelope` to who hears, in a task; tasks begin in the order of calls."""
+        task = asyncio.create_task(self._handle(subscription, envelope))
+        for under_way in (self._deliveries, subscription.deliveries):
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
+        return task
+
+    async def _handle(self, subscription: Subscription, envelope: Envelope) -> Exception | None:
+        try:
+            await subscription.handler(envelope)
+        except MemstoryError as error:
+            self._refuse(subscription.name, envelope.subject, error)
+            return error
+        except Exception as error:  # noqa: BLE001  (the rim of every handler: one bad message must not end a subscription)
+            self.failures += 1
+            _log.exception("%s failed on %s", subscription.name, envelope.subject)
+            return error
+        return None
+
+    def _refuse(self, name: str, subject: str, error: MemstoryError) -> None:
         """Count and log a message that is not taken; the log does not hold its content."""
         self.refusals += 1
         _log.warning("%s refused a message on %s: %s", name, subject, error)
 
-    async def _handle(self, name: str, handler: Handler, envelope: Envelope) -> Exception | None:
-        try:
-            await handler(envelope)
-        except MemstoryError as error:
-            self.refuse(name, envelope.subject, error)
-            return error
-        except Exception as error:  # noqa: BLE001  (the rim of every handler: one bad message must not end a subscription)
-            self.failures += 1
-            _log.exception("%s failed on %s", name, envelope.subject)
-            return error
-        return None
+    async def _handle_all(self) -> None:
+        """Return when nothing is being handled; called by a handler, it does not wait for that handler."""
+        while self._deliveries - {asyncio.current_task()}:
+            await _wait_for_all(self._deliveries)
 
 
-async def wait_for_all(tasks: Collection[asyncio.Task[Exception | None]]) -> None:
+async def _wait_for_all(tasks: set[Delivery]) -> None:
     """Return when all of `tasks` are done, except for the one that asks."""
-    others = set(tasks) - {asyncio.current_task()}
+    others = tasks - {asyncio.current_task()}
     if others:
         await asyncio.wait(others)
-
-
-class Replies:
-    """The requests of one bus that are not answered yet. A reply for another owner does not count."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[tuple[str, str, str], asyncio.Future[Envelope]] = {}
-
-    @contextmanager
-    def await_reply(self, request: Envelope, reply_subject: str) -> Iterator[asyncio.Future[Envelope]]:
-        """Await the reply to `request`; InputError for a request that no reply could be tied to."""
-        if not request.request_id:
-            raise InputError("bus: a request needs a request_id, or its reply could not be recognised")
-        check_subject(request.subject)
-        key = (check_subject(reply_subject), request.request_id, request.owner)
-        if key in self._waiting:
-            raise InputError(f"bus: request_id {request.request_id!r:.80} is already waiting on {reply_subject}")
-        reply: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
-        self._waiting[key] = reply
-        try:
-            yield reply
-        finally:
-            del self._waiting[key]
-
-    def waiting_for(self, envelope: Envelope) -> asyncio.Future[Envelope] | None:
-        """Return the request that `envelope` answers, None if it answers none."""
-        if envelope.request_id is None:
-            return None
-        reply = self._waiting.get((envelope.subject, envelope.request_id, envelope.owner))
-        return None if reply is None or reply.done() else reply
-
-    def subjects(self) -> set[str]:
-        """Return the subjects on which replies are awaited."""
-        return {subject for subject, _, _ in self._waiting}

@@ -2,90 +2,62 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 
 from memstory.contract.errors import UnavailableError
-from memstory.contract.values import Json
-from memstory_reference.bus.deliveries import Deliveries, Replies, pack, unpack, wait_for_all
+from memstory_reference.bus.deliveries import Bus, BusLimits, Subscription, pack, unpack
 from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject, matches
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BusLimits:
-    """How much a bus takes and remembers."""
-
-    deliveries: int = 10_000
-    logged_messages: int = 1_000
-    logged_characters: int = 16_384
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BusMessage:
+class BusMessage(Envelope):
     """A published message in the log; `number` counts from 1. A long payload is replaced by its size."""
 
     number: int
-    subject: str
-    publisher: str
-    owner: str
-    request_id: str | None
-    payload: Json
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _InProcessSubscription:
+class _InProcessSubscription(Subscription):
     bus: InProcessBus
     pattern: Sequence[str]
-    handler: Handler
-    name: str
     queue: str | None
     called: int = 0
-    deliveries: set[asyncio.Task[Exception | None]] = field(default_factory=set)
 
     async def unsubscribe(self) -> None:
         self.bus.remove(self)
-        await wait_for_all(self.deliveries)
+        await self.settle()
 
 
 _Group = tuple[_InProcessSubscription, ...]
 """Subscriptions of which one gets a message: a queue, or one that is in none."""
 
 
-class InProcessBus:
+class InProcessBus(Bus):
     """Publish, subscribe and request among the tasks of one event loop.
 
     A handler that raises is logged and its subscription lives on.
     """
 
     def __init__(self, limits: BusLimits | None = None) -> None:
-        self._limits = limits or BusLimits()
+        super().__init__(limits)
         self._subscriptions: list[_InProcessSubscription] = []
         self._by_subject: dict[str, tuple[_Group, ...]] = {}
-        self._replies = Replies()
-        self._deliveries = Deliveries()
-        self._published = 0
         self._log: deque[tuple[int, Envelope, str]] = deque(maxlen=self._limits.logged_messages)
 
-    @property
-    def published(self) -> int:
-        """How many messages were published so far."""
-        return self._published
-
-    @property
-    def refusals(self) -> int:
-        """How many deliveries ended with an error that the system raises on purpose."""
-        return self._deliveries.refusals
-
-    @property
-    def failures(self) -> int:
-        """How many deliveries ended with any other error."""
-        return self._deliveries.failures
-
     async def publish(self, envelope: Envelope) -> None:
-        self._publish(envelope)
+        groups = self._groups(check_subject(envelope.subject))
+        packed = pack(envelope.payload)
+        if len(self._deliveries) + len(groups) > self._limits.deliveries:
+            raise UnavailableError(f"bus: {len(self._deliveries)} deliveries are under way; nothing more is taken now")
+        self.published += 1
+        self._log.append((self.published, envelope, packed))
+        if reply := self._waiting_for(envelope):
+            reply.set_result(replace(envelope, payload=unpack(packed)))
+        for group in groups:
+            self._deliver(self._next_of(group), replace(envelope, payload=unpack(packed)))
 
     async def subscribe(
         self, pattern: str, handler: Handler, *, name: str, queue: str | None = None, durable: str | None = None
@@ -99,18 +71,8 @@ class InProcessBus:
         self._by_subject.clear()
         return subscription
 
-    async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
-        """Return the reply; NoRespondersError at once without a listener, TimeoutError without an answer."""
-        with self._replies.await_reply(envelope, reply_subject) as reply:
-            if not self._groups(check_subject(envelope.subject)):
-                raise NoRespondersError(f"nobody listens on {envelope.subject}")
-            self._publish(envelope)
-            async with asyncio.timeout(timeout_seconds):
-                return await reply
-
     async def settle(self) -> None:
-        """Return when no delivery is being handled; called by a handler, it does not wait for that handler."""
-        await self._deliveries.settle()
+        await self._handle_all()
 
     def log(self, since: int = 0) -> Sequence[BusMessage]:
         """Return the remembered messages whose number is above `since`, oldest first."""
@@ -122,18 +84,10 @@ class InProcessBus:
             self._subscriptions.remove(subscription)
             self._by_subject.clear()
 
-    def _publish(self, envelope: Envelope) -> None:
-        groups = self._groups(check_subject(envelope.subject))
-        packed = pack(envelope.payload)
-        if len(self._deliveries) + len(groups) > self._limits.deliveries:
-            raise UnavailableError(f"bus: {len(self._deliveries)} deliveries are under way; nothing more is taken now")
-        self._published += 1
-        self._log.append((self._published, envelope, packed))
-        reply = self._replies.waiting_for(envelope)
-        if reply is not None:
-            reply.set_result(replace(envelope, payload=unpack(packed)))
-        for group in groups:
-            self._deliver(self._next_of(group), replace(envelope, payload=unpack(packed)))
+    async def _ask(self, request: Envelope, *_: object) -> None:
+        if not self._groups(request.subject):
+            raise NoRespondersError(f"nobody listens on {request.subject}")
+        await self.publish(request)
 
     def _next_of(self, group: _Group) -> _InProcessSubscription:
         if len(group) == 1:
@@ -154,21 +108,10 @@ class InProcessBus:
             self._by_subject[subject] = known
         return known
 
-    def _deliver(self, subscription: _InProcessSubscription, envelope: Envelope) -> None:
-        task = self._deliveries.start(subscription.name, subscription.handler, envelope)
-        subscription.deliveries.add(task)
-        task.add_done_callback(subscription.deliveries.discard)
-
     def _message(self, number: int, envelope: Envelope, packed: str) -> BusMessage:
         long = len(packed) > self._limits.logged_characters
-        return BusMessage(
-            number=number,
-            subject=envelope.subject,
-            publisher=envelope.publisher,
-            owner=envelope.owner,
-            request_id=envelope.request_id,
-            payload={"characters_of_json": len(packed)} if long else unpack(packed),
-        )
+        shown = replace(envelope, payload={"characters_of_json": len(packed)} if long else unpack(packed))
+        return BusMessage(**asdict(shown), number=number)
 
 
 def _groups_of(subscriptions: Sequence[_InProcessSubscription]) -> tuple[_Group, ...]:

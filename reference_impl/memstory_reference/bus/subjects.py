@@ -24,7 +24,10 @@ TOOL_RESULT = "tool.result"
 
 MAX_SUBJECT_CHARACTERS = 255
 # As NATS: printable ASCII; a dot splits tokens, and `*` and `>` are only wildcards as whole tokens.
-_TOKEN = re.compile(r"[!-)+\-/-=?-~]+")
+_WORD = r"[!-)+\-/-=?-~]+"
+_NAME = re.compile(_WORD)
+_SUBJECT = re.compile(rf"{_WORD}(\.{_WORD})*")
+_PATTERN = re.compile(rf"(({_WORD}|\*)\.)*({_WORD}|\*|>)")
 
 
 def tool_request(tool: str) -> str:
@@ -74,28 +77,17 @@ def inbox_of(name: str) -> str:
 
 def check_subject(subject: object) -> str:
     """Return `subject` if something may be published on it, else raise InputError."""
-    tokens = _tokens(subject)
-    for token in tokens:
-        _check_token(token, subject)
-    return ".".join(tokens)
+    return ".".join(_tokens(subject, "subject", _SUBJECT))
 
 
 def check_pattern(pattern: object) -> tuple[str, ...]:
     """Return the tokens of a subscription's pattern, else raise InputError."""
-    tokens = _tokens(pattern)
-    if ">" in tokens[:-1]:
-        raise InputError(f"bus: pattern {pattern!r:.80} has '>' before its end; '>' stands for all the rest")
-    for token in tokens:
-        if token not in {"*", ">"}:
-            _check_token(token, pattern)
-    return tuple(tokens)
+    return tuple(_tokens(pattern, "pattern", _PATTERN, ", or '*' for one of them and '>' for all the rest"))
 
 
 def check_queue(queue: str | None) -> str | None:
     """Return the name of a queue, None for none, else raise InputError."""
-    if queue is not None:
-        _check_token(queue, queue)
-    return queue
+    return None if queue is None else ".".join(_tokens(queue, "queue", _NAME))
 
 
 def matches(pattern: Sequence[str], subject: Sequence[str]) -> bool:
@@ -112,18 +104,10 @@ def matches(pattern: Sequence[str], subject: Sequence[str]) -> bool:
     )
 
 
-def _tokens(subject: object) -> list[str]:
-    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS:
+def _tokens(text: object, what: str, shape: re.Pattern[str], more: str = "") -> list[str]:
+    if not isinstance(text, str) or len(text) > MAX_SUBJECT_CHARACTERS or not shape.fullmatch(text):
         raise InputError(
-            f"bus: {subject!r:.80} is not a subject; allowed: 1 to {MAX_SUBJECT_CHARACTERS} characters of text, "
-            "such as 'tool.request.save_topic'"
+            f"bus: {text!r:.80} is not a {what}; allowed: 1 to {MAX_SUBJECT_CHARACTERS} characters, such as "
+            f"'tool.request.save_topic': dots between tokens of printable ASCII without spaces and wildcards{more}"
         )
-    return subject.split(".")
-
-
-def _check_token(token: str, subject: object) -> None:
-    if not _TOKEN.fullmatch(token):
-        raise InputError(
-            f"bus: subject {subject!r:.80} has the token {token!r:.40}; allowed: printable ASCII without spaces, "
-            "wildcards and empty tokens"
-        )
+    return text.split(".")

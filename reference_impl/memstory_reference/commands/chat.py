@@ -200,12 +200,12 @@ class RemoteSystem:
 
 
 def _topics(address: str, show: Show) -> SystemMemory:
-    remote = topics.RemoteTopics(
+    return topics.RemoteTopicsMemory(
         agent=caller_from_terminal(address, topics.AGENT, topics.START_AGENT),
         memory=caller_from_terminal(address, topics.MEMORY, topics.START_MEMORY),
         show_calls=lambda outcomes: show_calls(outcomes, show),
+        clock=SystemClock(),
     )
-    return topics.RemoteTopicsMemory(remote, SystemClock())
 
 
 def _missing_topics(status: Mapping[str, Tree]) -> list[str]:

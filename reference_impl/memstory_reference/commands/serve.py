@@ -17,12 +17,11 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.desk import chosen_settings, chosen_settings_of
 from memstory_reference.commands.memory_web import MemoryWeb, memory_page
-from memstory_reference.commands.terminal_bus import open_bus
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
-from memstory_reference.composition.extras import http_service
+from memstory_reference.composition.extras import http_service, open_bus
 from memstory_reference.composition.systems import Models, open_layers_of
-from memstory_reference.composition.topics import agent_config, memory_service, open_topics_store
+from memstory_reference.composition.topics import memory_service, open_topics_store
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.process import LayersPart
 from memstory_reference.systems.layers.settings import LayersSettings
@@ -124,36 +123,23 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
 async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = chosen_settings_of(parsed, TopicsSettings)
     embedder = embedder_of(settings)
-    store = await open_topics_store(settings, embedder)
+    service = memory_service(settings, await open_topics_store(settings, embedder), embedder)
     try:
-        yield MemoryPart(memory_service(settings, store, embedder), bus, random_id, SystemClock())
+        yield MemoryPart(service, bus, random_id)
     finally:
-        await store.close()
+        await service.close()
 
 
 @asynccontextmanager
 async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = chosen_settings_of(parsed, TopicsSettings)
-    yield ToolsPart(
-        bus,
-        toolset=settings.toolset,
-        clock=SystemClock(),
-        new_id=random_id,
-        tool_timeout_seconds=settings.tool_timeout_seconds,
-        result_characters=settings.max_result_characters,
-    )
+    yield ToolsPart(bus, settings=settings, clock=SystemClock(), new_id=random_id)
 
 
 @asynccontextmanager
 async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = chosen_settings_of(parsed, TopicsSettings)
-    yield AgentPart(
-        bus,
-        chat=chat_of(settings),
-        new_id=random_id,
-        config=agent_config(settings),
-        tool_timeout_seconds=settings.tool_timeout_seconds,
-    )
+    yield AgentPart(bus, chat=chat_of(settings), new_id=random_id, settings=settings)
 
 
 @asynccontextmanager

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.calls import Caller
-from memstory_reference.composition import extras
+from memstory_reference.composition.extras import open_bus
 from memstory_reference.ports import Envelope
-
-if TYPE_CHECKING:
-    from memstory_reference.adapters.servers.nats_bus import NatsBus
-
-
-@asynccontextmanager
-async def open_bus(address: str, name: str) -> AsyncIterator[NatsBus]:
-    """Connect; at the end what is under way is finished, and the server left."""
-    bus = await extras.open_bus(address, name)
-    try:
-        yield bus
-    finally:
-        await bus.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,11 +179,7 @@ class MemorySystem:
 
 
 async def _topics(settings: TopicsSettings, models: Models) -> SystemMemory:
-    clock = SystemClock()
-    system = await open_topics(
-        settings, embedder=models.embedder_of(settings), chat=models.chat_of(settings), clock=clock
-    )
-    return TopicsMemory(system, clock, POSTGRES if settings.is_postgres else settings.store)
+    return await open_topics(settings, embedder=models.embedder_of(settings), chat=models.chat_of(settings))
 
 
 async def _observations(settings: ObservationsSettings, models: Models) -> SystemMemory:

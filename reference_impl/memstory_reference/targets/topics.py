@@ -12,10 +12,10 @@ from typing import ClassVar
 from memstory.contract.errors import NotSupported, SetupError
 from memstory.contract.target import Capability, Environment, Tree
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats, nats_server
+from memstory_reference.bus import Bus
 from memstory_reference.bus.subjects import WRITER
 from memstory_reference.composition.extras import open_bus
 from memstory_reference.composition.topics import open_topics
-from memstory_reference.ports import Bus
 from memstory_reference.setting_rules import CHROMA, POSTGRES
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
@@ -42,7 +42,7 @@ class TopicsTarget(SystemTarget):
 
     async def _open_memory(self, workspace: Path) -> TopicsMemory:
         in_postgres = self._settings.store == POSTGRES
-        system = await open_topics(
+        return await open_topics(
             replace(self._settings, chroma_path=str(workspace / self._settings.chroma_path)),
             embedder=self._ports.embedder,
             chat=self._ports.chat,
@@ -51,9 +51,8 @@ class TopicsTarget(SystemTarget):
             wrap=self._ports.with_faults,
             bus=await self._server_bus(workspace / "nats") if self._has_server else None,
             place=await self._postgres.place(workspace) if in_postgres else None,
+            engine=f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._settings.store,
         )
-        engine = f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._settings.store
-        return TopicsMemory(system, self._clock, engine)
 
     async def close(self) -> None:
         try:
@@ -70,9 +69,7 @@ class TopicsTarget(SystemTarget):
         server = EmbeddedNats(folder)
         await asyncio.to_thread(server.start)
         self._left.callback(server.stop)
-        bus = await open_bus(server.url, WRITER)
-        self._left.push_async_callback(bus.close)
-        return bus
+        return await self._left.enter_async_context(open_bus(server.url, WRITER))
 
 
 class TopicsFactory(PostgresFactory):

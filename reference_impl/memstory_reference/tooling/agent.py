@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel, Message, ToolRequest
-from memstory.contract.values import ToolCall
+from memstory.contract.values import ToolCall, Turn
 from memstory.models.conversation import ROUNDS, UNANSWERED, WINDOW_TURNS, Windows, converse
+from memstory_reference.bus import Bus, Subscription
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner
-from memstory_reference.ports import Bus, Envelope, NewId, Subscription
+from memstory_reference.ports import Envelope, NewId
 from memstory_reference.text.asking import tells_nothing
 from memstory_reference.tooling.tools import ToolBox
 
@@ -35,50 +36,53 @@ class AgentConfig:
     sessions: int = 256
     system_prompt: str = SYSTEM_PROMPT
     limits: Limits = DEFAULT_LIMITS
+    tool_timeout_seconds: float = 30.0
     forgetting: frozenset[str] = frozenset()
     """Tools after whose success nothing that was said so far stays in sight of the model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the agent said, and how it came to it; `notes` are what the user should know beside the answer."""
-
-    answer: str
-    thinking: str | None
-    tool_calls: Sequence[ToolCall]
-    query_id: str
-    notes: Sequence[str] = ()
-
-
 class GeneratorAgent:
-    """Answers questions, one session's after another, and tells the bus of every answer.
+    """Answers questions with the tools that are announced, one session after another, and tells the bus of each answer.
 
     `ask` is the way in for who wants the answer back or the error raised; participants of the bus may publish
-    `query.received` in its place.
+    `query.received` in its place. `is_kept` says whether a memory has the turn of an owner's query; without it, all
+    that was published counts as kept.
     """
 
-    def __init__(self, *, chat: ChatModel, toolbox: ToolBox, bus: Bus, new_id: NewId, config: AgentConfig) -> None:
+    def __init__(
+        self,
+        *,
+        chat: ChatModel,
+        bus: Bus,
+        new_id: NewId,
+        config: AgentConfig,
+        is_kept: Callable[[str, str], Awaitable[bool]] | None = None,
+    ) -> None:
         self._chat = chat
-        self._toolbox = toolbox
+        self.toolbox = ToolBox(bus=bus, new_id=new_id, caller=NAME, timeout_seconds=config.tool_timeout_seconds)
         self._bus = bus
         self._new_id = new_id
         self._config = config
+        self._is_kept = is_kept
         self._windows = Windows(config.window_turns, config.sessions)
         self._subscription: Subscription | None = None
 
     async def start(self) -> None:
-        """Hear `query.received` from now on."""
+        """Hear of tools and of `query.received` from now on."""
+        await self.toolbox.listen()
         self._subscription = await self._bus.subscribe(QUERY_RECEIVED, self._on_message, name=NAME)
 
     async def stop(self) -> None:
         """Hear no more; what is being answered is finished."""
         if self._subscription is not None:
             await self._subscription.unsubscribe()
+        await self.toolbox.stop()
 
-    async def ask(self, query: str, *, owner: str, session_id: str, query_id: str | None = None) -> Answer:
+    async def ask(self, query: str, *, owner: str, session_id: str, query_id: str | None = None) -> Turn:
         """Answer `query` in its session; a model that fails raises, and the session is as if nothing was asked.
 
-        What the user told is published all the same, without an answer, so that the memory takes it in.
+        What the user told is published all the same, without an answer, so that the memory takes it in; the error says
+        whether it has.
         """
         checked_memory(query, self._config.limits, "the question")
         checked_owner(owner)
@@ -91,54 +95,60 @@ class GeneratorAgent:
             prompt = [Message(role="system", content=self._config.system_prompt), *past, question]
 
             async def use(request: ToolRequest) -> ToolCall:
-                return await self._toolbox.call(request.name, request.arguments, owner=owner, session_id=session_id)
+                return await self.toolbox.call(request.name, request.arguments, owner=owner, session_id=session_id)
 
-            async def keep(used: Sequence[ToolCall]) -> None:
-                if not tells_nothing(query):
-                    answer = Answer(answer=UNANSWERED, thinking=None, tool_calls=used, query_id=own_id)
-                    await self._tell(query, answer, owner=owner, session_id=session_id)
+            async def keep(used: Sequence[ToolCall]) -> bool | None:
+                if self._has_forgotten(used):
+                    self.forget_windows(owner)
+                    return None
+                if tells_nothing(query):
+                    return None
+                unanswered = Turn(answer=UNANSWERED, tool_calls=used)
+                try:
+                    await self._tell(query, unanswered, own_id, owner=owner, session_id=session_id)
+                except UnavailableError:
+                    return False
+                return self._is_kept is None or await self._is_kept(owner, own_id)
 
             talk = await converse(
                 self._chat,
                 prompt,
-                tools=self._toolbox.specs,
+                tools=self.toolbox.specs,
                 use=use,
                 rounds=self._config.steps,
                 calls=self._config.limits.max_tool_calls,
                 keep=keep,
             )
-            answer = Answer(
-                answer=talk.answer,
-                thinking=talk.thinking,
-                tool_calls=talk.outcomes,
-                query_id=own_id,
-            )
-            if any(one.name in self._config.forgetting and one.error is None for one in talk.outcomes):
+            turn = Turn(answer=talk.answer, thinking=talk.thinking, tool_calls=talk.outcomes)
+            if self._has_forgotten(talk.outcomes):
                 self.forget_windows(owner)
             else:
-                window.turns.append([question, *talk.messages, Message(role="assistant", content=answer.answer)])
+                window.turns.append([question, *talk.messages, Message(role="assistant", content=turn.answer)])
         try:
-            await self._tell(query, answer, owner=owner, session_id=session_id)
+            await self._tell(query, turn, own_id, owner=owner, session_id=session_id)
         except UnavailableError as error:
             # The answer is there, though no memory will have it.
-            return replace(answer, notes=(f"this turn is not kept: {error}",))
-        return answer
+            return replace(turn, notes=(f"this turn is not kept: {error}",))
+        return turn
 
     def forget_windows(self, owner: str) -> None:
         """Take all that `owner` said so far out of the model's sight."""
         self._windows.forget(owner)
 
-    async def _tell(self, query: str, answer: Answer, *, owner: str, session_id: str) -> None:
+    def _has_forgotten(self, used: Sequence[ToolCall]) -> bool:
+        return any(one.name in self._config.forgetting and one.error is None for one in used)
+
+    async def _tell(self, query: str, turn: Turn, query_id: str, *, owner: str, session_id: str) -> None:
         payload = {
-            "answer": answer.answer,
-            "thinking": answer.thinking,
+            "answer": turn.answer,
+            "thinking": turn.thinking,
             "tool_calls": [
                 {"name": one.name, "arguments": one.args, "result": one.result, "error": one.error}
-                for one in answer.tool_calls
+                for one in turn.tool_calls
             ],
             "query": query,
             "session_id": session_id,
-            "query_id": answer.query_id,
+            "query_id": query_id,
         }
         await self._bus.publish(
             Envelope(
@@ -146,7 +156,7 @@ class GeneratorAgent:
                 payload=payload,
                 publisher=NAME,
                 owner=owner,
-                request_id=answer.query_id,
+                request_id=query_id,
             )
         )
 

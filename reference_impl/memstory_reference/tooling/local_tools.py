@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.values import ToolCall, ToolSchema, Tree
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.text.lines import one_line
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
@@ -100,6 +101,11 @@ class LocalTools:
     def __init__(self, *tools: tuple[ToolSchema, Act]) -> None:
         self._tools = {schema.name: (schema, act) for schema, act in tools}
 
+    @property
+    def specs(self) -> list[ToolSchema]:
+        """The tools as a model sees them."""
+        return [schema for schema, _ in self._tools.values()]
+
     async def call(self, name: str, arguments: object) -> ToolCall:
         """Call a tool; what is wrong with the call, and errors that the memory raises on purpose, are its answer."""
         given = arguments if isinstance(arguments, Mapping) else {}
@@ -108,7 +114,7 @@ class LocalTools:
                 raise InputError(f"there is no tool named {name!r:.80}; there are: {', '.join(self._tools)}")
             schema, act = self._tools[name]
             return ToolCall(name=name, args=given, result=await act(check_arguments(schema, arguments)))
-        except UnavailableError as error:
-            return ToolCall(name=name, args=given, error=f"Memory unavailable: {error}")
+        except (UnavailableError, StoreConflictError) as error:
+            return ToolCall(name=name, args=given, error=f"Memory unavailable: {one_line(str(error))}")
         except MemstoryError as error:
             return ToolCall(name=name, args=given, error=str(error))

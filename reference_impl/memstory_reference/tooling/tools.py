@@ -3,113 +3,92 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Json, ToolCall, ToolSchema
+from memstory_reference.bus import Bus, Subscription
+from memstory_reference.bus.calls import answerer
 from memstory_reference.bus.subjects import TOOL_SCHEMA, TOOL_SCHEMA_WANTED, tool_request, tool_result
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.ports import Bus, Envelope, NewId, NoRespondersError, Subscription
+from memstory_reference.ports import Envelope, Handler, NewId, NoRespondersError
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.local_tools import check_arguments
+from memstory_reference.tooling.local_tools import LocalTools
 
 READY_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCaller:
-    """For whom a tool acts: from the envelope, never from a model's arguments."""
-
-    owner: str
-    session_id: str | None = None
-
-
-ToolFunction = Callable[[Mapping[str, Json], ToolCaller], Awaitable[str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """A tool: what a model sees of it, and what it does. `aliases` are other names that it answers to."""
-
-    spec: ToolSchema
-    call: ToolFunction
-    aliases: Sequence[str] = ()
+ToolsOf = Callable[[str, str | None], LocalTools]
+"""The owner and the session of an envelope, never a model's arguments, to the tools that act for them."""
 
 
 class ToolServer:
-    """Serves one tool: answers each request on its subject, with the request's own id."""
+    """Serves tools: each request is answered on its subject, with its own id. `aliases` are other names of tools."""
 
-    def __init__(self, tool: Tool, bus: Bus, result_characters: int = DEFAULT_LIMITS.max_result_characters) -> None:
-        self._tool = tool
+    def __init__(
+        self,
+        tools_of: ToolsOf,
+        bus: Bus,
+        *,
+        aliases: Mapping[str, str] | None = None,
+        result_characters: int = DEFAULT_LIMITS.max_result_characters,
+    ) -> None:
+        self.specs = tools_of("", None).specs
+        self._tools_of = tools_of
         self._bus = bus
+        self._aliases = aliases or {}
         self._result_characters = result_characters
-        self._publisher = "".join(word.capitalize() for word in tool.spec.name.split("_")) + "Tool"
         self._subscriptions: list[Subscription] = []
 
     async def start(self) -> None:
-        """Listen, then announce: who hears of the tool can already call it. Of several servers one answers a call."""
-        for name in (self._tool.spec.name, *self._tool.aliases):
-            subscription = await self._bus.subscribe(
-                tool_request(name), self._answerer(name), name=self._publisher, queue=self._publisher
-            )
-            self._subscriptions.append(subscription)
-        self._subscriptions.append(
-            await self._bus.subscribe(TOOL_SCHEMA_WANTED, self._on_request, name=self._publisher)
-        )
+        """Listen, then announce: who hears of a tool can already call it. Of several servers one answers a call."""
+        for name in (*(one.name for one in self.specs), *self._aliases):
+            own = self._aliases.get(name, name)
+            answer = answerer(self._bus, tool_result(name), _publisher(own), partial(self._call, own))
+            await self._hear(tool_request(name), answer, _publisher(own), queue=_publisher(own))
+        await self._hear(TOOL_SCHEMA_WANTED, lambda _: self.announce(), "ToolServer")
         await self.announce()
 
     async def announce(self) -> None:
-        """Say what the tool is, to who listens now."""
-        await self._announce({"description": self._tool.spec.description, "parameters": self._tool.spec.parameters})
+        """Say what the tools are, to who listens now."""
+        for one in self.specs:
+            await self._announce(one.name, {"description": one.description, "parameters": one.parameters})
 
     async def stop(self) -> None:
-        """Withdraw the tool and finish what it is doing."""
-        await self._announce(None)
-        for subscription in self._subscriptions:
-            await subscription.unsubscribe()
-        self._subscriptions.clear()
+        """Withdraw the tools and finish what they are doing."""
+        for one in self.specs:
+            await self._announce(one.name, None)
+        while self._subscriptions:
+            await self._subscriptions.pop().unsubscribe()
 
-    async def _on_request(self, _: Envelope) -> None:
-        await self.announce()
+    async def _hear(self, subject: str, handler: Handler, name: str, queue: str | None = None) -> None:
+        self._subscriptions.append(await self._bus.subscribe(subject, handler, name=name, queue=queue))
 
-    async def _announce(self, schema: Mapping[str, Json] | None) -> None:
-        payload = {"tool": self._tool.spec.name, "aliases": list(self._tool.aliases), "schema": schema}
-        await self._bus.publish(Envelope(subject=TOOL_SCHEMA, payload=payload, publisher=self._publisher, owner=""))
+    async def _announce(self, name: str, schema: Mapping[str, Json] | None) -> None:
+        aliases = [alias for alias, own in self._aliases.items() if own == name]
+        payload = {"tool": name, "aliases": aliases, "schema": schema}
+        await self._bus.publish(Envelope(subject=TOOL_SCHEMA, payload=payload, publisher=_publisher(name), owner=""))
 
-    def _answerer(self, name: str) -> Callable[[Envelope], Awaitable[None]]:
-        async def answer(envelope: Envelope) -> None:
-            try:
-                payload = {"result": await self._outcome(envelope)}
-            except MemstoryError as error:
-                payload = {"error": str(error)}
-            except Exception as error:
-                # The caller must not wait forever for a broken tool; the bus logs and counts what broke it.
-                await self._reply(name, envelope, {"error": f"the tool failed ({type(error).__name__})"})
-                raise
-            await self._reply(name, envelope, payload)
+    async def _call(self, name: str, request: Envelope) -> str:
+        session = request.payload.get("session_id")
+        tools = self._tools_of(request.owner, session if isinstance(session, str) else None)
+        call = await tools.call(name, request.payload.get("args"))
+        if call.error is not None:
+            raise InputError(call.error)
+        return shorten(str(call.result), self._result_characters)
 
-        return answer
 
-    async def _outcome(self, envelope: Envelope) -> str:
-        arguments = check_arguments(self._tool.spec, envelope.payload.get("args"))
-        session = envelope.payload.get("session_id")
-        caller = ToolCaller(owner=envelope.owner, session_id=session if isinstance(session, str) else None)
-        return shorten(await self._tool.call(arguments, caller), self._result_characters)
+def _publisher(name: str) -> str:
+    """Return as whom a tool speaks.
 
-    async def _reply(self, name: str, request: Envelope, payload: Mapping[str, Json]) -> None:
-        query_id = request.payload.get("query_id")
-        await self._bus.publish(
-            Envelope(
-                subject=tool_result(name),
-                payload=payload,
-                publisher=self._publisher,
-                owner=request.owner,
-                request_id=request.request_id or (query_id if isinstance(query_id, str) else None),
-            )
-        )
+    >>> _publisher("save_topic")
+    'SaveTopicTool'
+    """
+    return "".join(word.capitalize() for word in name.split("_")) + "Tool"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,9 +113,10 @@ class ToolBox:
         await self.bus.publish(Envelope(subject=TOOL_SCHEMA_WANTED, payload={}, publisher=self.caller, owner=""))
 
     async def stop(self) -> None:
-        """Hear no more."""
+        """Hear no more, and know no tool any more."""
         if self._subscription is not None:
             await self._subscription.unsubscribe()
+        self._specs.clear()
 
     async def ready(self, names: Sequence[str], timeout_seconds: float = READY_SECONDS) -> None:
         """Return when all of `names` are announced; TimeoutError names those that are not."""
@@ -153,9 +133,15 @@ class ToolBox:
         return list(self._specs.values())
 
     async def call(
-        self, name: str, arguments: Mapping[str, Json], *, owner: str, session_id: str | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, Json],
+        *,
+        owner: str,
+        session_id: str | None = None,
+        caller: str | None = None,
     ) -> ToolCall:
-        """Call a tool over the bus; whatever goes wrong is in the outcome."""
+        """Call a tool over the bus, as `caller`; whatever goes wrong is in the outcome."""
         own_name = self._aliases.get(name, name)
         if own_name not in self._specs:
             return ToolCall(name=name, args=arguments, error=self._unknown(name))
@@ -164,7 +150,7 @@ class ToolBox:
             Envelope(
                 subject=tool_request(own_name),
                 payload={"args": arguments, "session_id": session_id},
-                publisher=self.caller,
+                publisher=caller or self.caller,
                 owner=owner,
                 request_id=self.new_id(),
             ),
@@ -193,17 +179,16 @@ async def call_tool(bus: Bus, request: Envelope, *, timeout_seconds: float) -> T
     arguments = request.payload.get("args")
     arguments = arguments if isinstance(arguments, Mapping) else {}
     try:
-        reply = await bus.request(request, tool_result(name), timeout_seconds=timeout_seconds)
+        told = (await bus.request(request, tool_result(name), timeout_seconds=timeout_seconds)).payload
     except NoRespondersError:
-        return ToolCall(name=name, args=arguments, error=f"no tool named '{name}' is running")
+        told = {"error": f"no tool named '{name}' is running"}
     except TimeoutError:
-        text = f"the tool '{name}' did not answer within {timeout_seconds:g} seconds"
-        return ToolCall(name=name, args=arguments, error=text)
+        told = {"error": f"the tool '{name}' did not answer within {timeout_seconds:g} seconds"}
     except (InputError, UnavailableError) as error:
-        return ToolCall(name=name, args=arguments, error=str(error))
-    if "error" in reply.payload:
-        return ToolCall(name=name, args=arguments, error=str(reply.payload["error"]))
-    return ToolCall(name=name, args=arguments, result=str(reply.payload.get("result", "")))
+        told = {"error": str(error)}
+    if "error" in told:
+        return ToolCall(name=name, args=arguments, error=str(told["error"]))
+    return ToolCall(name=name, args=arguments, result=str(told.get("result", "")))
 
 
 def _announcement(payload: Mapping[str, Json]) -> tuple[str, ToolSchema | None, list[str]]:

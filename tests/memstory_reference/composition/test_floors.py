@@ -16,6 +16,7 @@ from memstory_reference.composition.manager import open_manager
 from memstory_reference.composition.topics import memory_service, open_topics, open_topics_store
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.settings import ManagerSettings
+from memstory_reference.systems.topics.memory_service import NewEntry
 from memstory_reference.systems.topics.settings import TopicsSettings
 
 NOMIC, MINILM, UNKNOWN = "nomic-embed-text:v1.5", "all-MiniLM-L6-v2", "unheard-of"
@@ -41,7 +42,7 @@ class Topics:
         )
 
         async def search(texts, query):
-            await system.service.write_engrams("ann", [(text, {}) for text in texts])
+            await system.service.write("ann", [NewEntry(text) for text in texts])
             return [one.content for one in await system.service.search_episodic("ann", query)]
 
         yield search
@@ -102,6 +103,6 @@ async def test_the_memory_of_several_processes_has_the_floor_of_the_model_too(tm
     settings, embedder = TopicsSettings.default().merge({"chroma_path": str(tmp_path)}, "test"), vectors_of(MINILM)
     store = await open_topics_store(settings, embedder)
     service = memory_service(settings, store, embedder)
-    await service.write_engrams("ann", [(text, {}) for text in COSINES])
+    await service.write("ann", [NewEntry(text) for text in COSINES])
     assert len(await service.search_episodic("ann", "query")) == 3
     await store.close()

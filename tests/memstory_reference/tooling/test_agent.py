@@ -4,6 +4,7 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModelUnavailableError, Message, Reply, ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory.models.conversation import NO_ANSWER, UNANSWERED
@@ -12,7 +13,8 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import Limits
 from memstory_reference.ports import Envelope
 from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent
-from memstory_reference.tooling.tools import Tool, ToolBox, ToolServer
+from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.tools import ToolServer
 
 LOOKUP = ToolSchema(
     name="lookup",
@@ -55,21 +57,17 @@ def make_stage():
         def new_id():
             return f"n{next(numbers)}"
 
-        async def lookup(args, _caller):
+        async def lookup(args):
             if args["key"] == "hang":
                 await asyncio.Event().wait()
             return f"value of {args['key']}"
 
-        box = ToolBox(bus=bus, new_id=new_id, caller="GeneratorAgent", timeout_seconds=0.05)
-        await box.listen()
-        await ToolServer(Tool(spec=LOOKUP, call=lookup), bus).start()
-        await box.ready(["lookup"])
         chat = RuleChat(rule)
-        stage = Stage(
-            agent=GeneratorAgent(chat=chat, toolbox=box, bus=bus, new_id=new_id, config=AgentConfig(**config)),
-            bus=bus,
-            chat=chat,
-        )
+        limits = AgentConfig(**{"tool_timeout_seconds": 0.05, **config})
+        stage = Stage(agent=GeneratorAgent(chat=chat, bus=bus, new_id=new_id, config=limits), bus=bus, chat=chat)
+        await stage.agent.start()
+        await ToolServer(lambda *_: LocalTools((LOOKUP, lookup)), bus).start()
+        await stage.agent.toolbox.ready(["lookup"])
 
         async def heard(envelope):
             stage.responses.append(envelope)
@@ -94,7 +92,7 @@ async def test_the_answer_follows_from_what_the_tools_said(make_stage):
 
 async def test_the_response_on_the_bus_has_the_question_word_for_word(make_stage):
     stage = await make_stage(use_lookup_once)
-    answer = await stage.agent.ask("  What is *a*?\n", owner="ann", session_id="s1")
+    await stage.agent.ask("  What is *a*?\n", owner="ann", session_id="s1", query_id="q1")
     await stage.bus.settle()
     (response,) = stage.responses
     assert response.owner == "ann"
@@ -104,7 +102,7 @@ async def test_the_response_on_the_bus_has_the_question_word_for_word(make_stage
         "tool_calls": [{"name": "lookup", "arguments": {"key": "a"}, "result": "value of a", "error": None}],
         "query": "  What is *a*?\n",
         "session_id": "s1",
-        "query_id": answer.query_id,
+        "query_id": "q1",
     }
 
 
@@ -176,7 +174,7 @@ async def test_a_model_that_fails_leaves_the_session_as_if_nothing_was_asked(mak
         return Reply(content=f"{len(messages)}")
 
     stage = await make_stage(rule)
-    with pytest.raises(ChatModelUnavailableError, match="ollama serve"):
+    with pytest.raises(ChatModelUnavailableError, match=r"^What you said is kept\. the model is down; .*ollama serve"):
         await stage.agent.ask("fail", owner="ann", session_id="s1")
     assert (await stage.agent.ask("x", owner="ann", session_id="s1")).answer == "2"
     await stage.bus.settle()
@@ -184,6 +182,34 @@ async def test_a_model_that_fails_leaves_the_session_as_if_nothing_was_asked(mak
         ("fail", UNANSWERED),
         ("x", "2"),
     ]
+
+
+async def test_a_model_that_fails_without_a_bus_leaves_nothing_kept_and_says_so(make_stage):
+    def rule(*_):
+        raise ChatModelUnavailableError("the model is down")
+
+    async def away(_):
+        raise UnavailableError("the bus does not answer now")
+
+    stage = await make_stage(rule)
+    stage.bus.publish = away
+    with pytest.raises(ChatModelUnavailableError, match=r"^What you said is not kept\. the model is down"):
+        await stage.agent.ask("I like tea", owner="ann", session_id="s1")
+
+
+async def test_a_model_that_fails_after_it_had_something_forgotten_does_not_see_that_in_the_next_turn(make_stage):
+    def rule(messages, _tools):
+        if messages[-1].role == "tool":
+            raise ChatModelUnavailableError("the model is down")
+        return asks("a") if messages[-1].content == "forget it" else Reply(content=f"{len(messages)}")
+
+    stage = await make_stage(rule, forgetting={"lookup"})
+    assert (await stage.agent.ask("I like tea", owner="ann", session_id="s1")).answer == "2"
+    with pytest.raises(ChatModelUnavailableError, match=r"^the model is down"):
+        await stage.agent.ask("forget it", owner="ann", session_id="s1")
+    assert (await stage.agent.ask("x", owner="ann", session_id="s1")).answer == "2"
+    await stage.bus.settle()
+    assert [one.payload["query"] for one in stage.responses] == ["I like tea", "x"]
 
 
 @pytest.mark.parametrize("query", ["", " \n", "x" * 100_001])
@@ -202,7 +228,6 @@ async def test_two_questions_of_one_session_at_once_are_answered_one_after_the_o
 
 async def test_a_participant_of_the_bus_may_ask_as_well(make_stage):
     stage = await make_stage(use_lookup_once)
-    await stage.agent.start()
     question = Envelope(
         subject="query.received",
         payload={"query": "What is a?", "session_id": "s1"},

@@ -7,7 +7,8 @@ from memstory.contract.errors import UnavailableError
 from memstory.contract.values import ToolSchema
 from memstory_reference.bus import InProcessBus
 from memstory_reference.ports import Envelope
-from memstory_reference.tooling.tools import Tool, ToolBox, ToolServer
+from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling.tools import ToolBox, ToolServer
 
 ECHO = ToolSchema(
     name="echo",
@@ -16,11 +17,14 @@ ECHO = ToolSchema(
 )
 
 
-def echo_tool(call=None, **rest):
-    async def echo(args, caller):
-        return f"{caller.owner}/{caller.session_id}: {args['text']}"
+def echo_server(bus, call=None, **rest):
+    def tools_of(owner, session):
+        async def echo(args):
+            return f"{owner}/{session}: {args['text']}"
 
-    return Tool(spec=ECHO, call=call or echo, **rest)
+        return LocalTools((ECHO, call or echo))
+
+    return ToolServer(tools_of, bus, **rest)
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ async def box(bus):
 
 
 async def test_a_toolbox_knows_what_was_announced_and_forgets_what_was_withdrawn(bus, box):
-    server = ToolServer(echo_tool(), bus)
+    server = echo_server(bus)
     assert box.specs() == []
     await server.start()
     await box.ready(["echo"])
@@ -53,14 +57,14 @@ async def test_a_tool_that_is_never_announced_is_named(box):
 
 
 async def test_a_call_carries_the_owner_and_the_session_of_its_caller(bus, box):
-    await ToolServer(echo_tool(), bus).start()
+    await echo_server(bus).start()
     await box.ready(["echo"])
     outcome = await box.call("echo", {"text": "hi"}, owner="ann", session_id="s1")
     assert (outcome.name, outcome.result, outcome.error) == ("echo", "ann/s1: hi", None)
 
 
 async def test_an_alias_is_called_by_its_own_name(bus, box):
-    await ToolServer(echo_tool(aliases=["parrot"]), bus).start()
+    await echo_server(bus, aliases={"parrot": "echo"}).start()
     await box.ready(["echo"])
     outcome = await box.call("parrot", {"text": "hi"}, owner="ann")
     assert (outcome.name, outcome.result) == ("echo", "ann/None: hi")
@@ -68,7 +72,7 @@ async def test_an_alias_is_called_by_its_own_name(bus, box):
 
 
 async def test_an_unknown_tool_is_an_error_that_names_the_nearest(bus, box):
-    await ToolServer(echo_tool(), bus).start()
+    await echo_server(bus).start()
     await box.ready(["echo"])
     outcome = await box.call("ecco", {}, owner="ann")
     assert outcome.error == "there is no tool named 'ecco'; there are: echo. Did you mean 'echo'?"
@@ -88,35 +92,35 @@ async def test_a_tool_that_stopped_without_a_word_is_not_running(bus, box):
 
 
 async def test_a_tool_that_does_not_answer_is_given_up(bus, box):
-    async def hang(_args, _caller):
+    async def hang(_args):
         await asyncio.Event().wait()
 
-    server = ToolServer(echo_tool(hang), bus)
+    server = echo_server(bus, hang)
     await server.start()
     await box.ready(["echo"])
     assert "did not answer within 0.05 seconds" in (await box.call("echo", {"text": "hi"}, owner="ann")).error
 
 
 async def test_a_refusal_is_the_tools_answer(bus, box):
-    async def refuse(_args, _caller):
-        raise UnavailableError("Memory unavailable: down")
+    async def refuse(_args):
+        raise UnavailableError("down\nstart it")
 
-    await ToolServer(echo_tool(refuse), bus).start()
+    await echo_server(bus, refuse).start()
     await box.ready(["echo"])
     outcome = await box.call("echo", {"text": "hi"}, owner="ann")
-    assert (outcome.result, outcome.error, outcome.text) == (None, *["Memory unavailable: down"] * 2)
+    assert (outcome.result, outcome.error, outcome.text) == (None, *["Memory unavailable: down start it"] * 2)
     assert bus.failures == 0
 
 
 async def test_a_broken_tool_answers_its_caller_and_is_logged(bus, box, caplog):
-    async def broken(_args, _caller):
+    async def broken(_args):
         raise RuntimeError("a secret of the store")
 
-    await ToolServer(echo_tool(broken), bus).start()
+    await echo_server(bus, broken).start()
     await box.ready(["echo"])
     outcome = await box.call("echo", {"text": "hi"}, owner="ann")
     await bus.settle()
-    assert outcome.error == "the tool failed (RuntimeError)"
+    assert outcome.error == "EchoTool failed (RuntimeError); the log of its process says more"
     assert bus.failures == 1
     assert "a secret of the store" in caplog.text
 
@@ -132,7 +136,7 @@ async def test_a_wrong_announcement_announces_nothing(bus, box, payload):
 
 
 async def test_a_toolbox_that_comes_later_hears_of_the_tools_when_it_inquires(bus):
-    server = ToolServer(echo_tool(), bus)
+    server = echo_server(bus)
     await server.start()
     late = ToolBox(bus=bus, new_id=str, caller="Late")
     await late.listen()
@@ -149,20 +153,20 @@ async def test_a_toolbox_that_comes_later_hears_of_the_tools_when_it_inquires(bu
 async def test_of_two_servers_of_a_tool_one_answers_a_call(bus, box):
     calls = []
 
-    async def count_call(_, caller):
-        calls.append(caller.owner)
+    async def count_call(args):
+        calls.append(args["text"])
         return "done"
 
     for _ in range(2):
-        await ToolServer(echo_tool(count_call), bus).start()
+        await echo_server(bus, count_call).start()
     await box.ready(["echo"])
     assert (await box.call("echo", {"text": "hi"}, owner="ann")).result == "done"
     await bus.settle()
-    assert calls == ["ann"]
+    assert calls == ["hi"]
 
 
 async def test_a_bus_that_is_away_is_in_the_outcome(bus, box):
-    await ToolServer(echo_tool(), bus).start()
+    await echo_server(bus).start()
     await box.ready(["echo"])
 
     async def away(*_, **__):
@@ -173,7 +177,7 @@ async def test_a_bus_that_is_away_is_in_the_outcome(bus, box):
 
 
 async def test_what_a_tool_answers_is_shortened_to_its_limit_and_says_so(bus, box):
-    await ToolServer(echo_tool(), bus, 200).start()
+    await echo_server(bus, result_characters=200).start()
     await box.ready(["echo"])
     outcome = await box.call("echo", {"text": "x" * 5_000}, owner="ann", session_id="s1")
     assert len(outcome.result) <= 200

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -21,28 +20,22 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.nats_connection import Connection
 from memstory_reference.adapters.servers.nats_stream import NatsStream, acknowledge, identified
 from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
-from memstory_reference.bus import BusLimits
-from memstory_reference.bus.deliveries import Deliveries, Replies, wait_for_all
+from memstory_reference.bus.deliveries import Bus, BusLimits, Subscription
 from memstory_reference.bus.subjects import RESPONSES, check_pattern, check_queue, check_subject, matches
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
 
 NAME = "replies"
 NO_RESPONDERS = "503"
-KEPT_REPLY_SUBJECTS = 128
 POLL_SECONDS = 0.001
 CAUGHT_UP_SECONDS = 5.0
 MOST_SILENCES = 6
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Subscription:
+class _NatsSubscription(Subscription):
     bus: NatsBus
-    name: str
-    handler: Handler
     inner: NatsSubscription = field(init=False)
-    deliveries: set[asyncio.Task[Exception | None]] = field(default_factory=set)
-
     durable: str | None = None
     is_held_up: bool = False
     """Whether the latest message from the stream waits for a store or a model that is down."""
@@ -52,10 +45,10 @@ class _Subscription:
     async def unsubscribe(self) -> None:
         """Stop delivery; what has reached this process is handled first."""
         await self.bus.leave(self)
-        await wait_for_all(self.deliveries)
+        await self.settle()
 
 
-class NatsBus:
+class NatsBus(Bus):
     """A bus for many processes. A handler that raises is logged, and its subscription lives on.
 
     While `limits.deliveries` are under way nothing more is handed out: the client holds what arrives, then drops it
@@ -63,33 +56,19 @@ class NatsBus:
     """
 
     def __init__(self, connection: Connection, limits: BusLimits | None = None) -> None:
-        self.published = 0
+        super().__init__(limits)
         self.connection = connection
         self._client: Client = connection.client
-        self._limits = limits or BusLimits()
-        self._deliveries = Deliveries()
-        self._replies = Replies()
         self._stream = NatsStream(connection)
         self._room = asyncio.Semaphore(self._limits.deliveries)
-        self._subscriptions: list[_Subscription] = []
+        self._subscriptions: list[_NatsSubscription] = []
         self._inbox_subscriptions: list[NatsSubscription] = []
-        self._reply_subscriptions: OrderedDict[str, NatsSubscription] = OrderedDict()
+        self._heard: set[str] = set()
         self._inbox = self._client.new_inbox()
-        self._changing = asyncio.Lock()
         self._marks: dict[str, asyncio.Future[None]] = {}
         self._asked: dict[str, asyncio.Future[Envelope]] = {}
         self._numbers = count()
         connection.when_back.append(self._hear_again)
-
-    @property
-    def refusals(self) -> int:
-        """How many messages were refused: those that are not an envelope, and those that a handler refused."""
-        return self._deliveries.refusals
-
-    @property
-    def failures(self) -> int:
-        """How many deliveries ended with an error that nobody raises on purpose."""
-        return self._deliveries.failures
 
     async def start(self) -> None:
         """Hear what the server says to us alone."""
@@ -100,13 +79,13 @@ class NatsBus:
 
     async def subscribe(
         self, pattern: str, handler: Handler, *, name: str, queue: str | None = None, durable: str | None = None
-    ) -> _Subscription:
+    ) -> _NatsSubscription:
         """Do as any bus does; SetupError for a `durable` one on a server without JetStream."""
         subject, group = ".".join(check_pattern(pattern)), check_queue(queue) or ""
-        subscription = _Subscription(bus=self, name=name, handler=handler, durable=check_queue(durable))
+        subscription = _NatsSubscription(bus=self, name=name, handler=handler, durable=check_queue(durable))
 
         async def deliver(message: Msg) -> None:
-            await self._deliver(subscription, message)
+            await self._take(subscription, message)
 
         if durable:
             await self._consume(subscription, durable)
@@ -118,19 +97,6 @@ class NatsBus:
         await self._caught_up()
         return subscription
 
-    async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
-        """Publish and return the reply; NoRespondersError at once if nobody listens, TimeoutError if nobody answers."""
-        with self._replies.await_reply(envelope, reply_subject) as reply:
-            inbox = f"{self._inbox}.{next(self._numbers)}"
-            self._asked[inbox] = reply
-            try:
-                await self._hear_replies(reply_subject)
-                await self._send(envelope, inbox)
-                async with asyncio.timeout(timeout_seconds):
-                    return await reply
-            finally:
-                del self._asked[inbox]
-
     async def settle(self) -> None:
         """Return when nothing that has reached the server by now is being handled here."""
         while True:
@@ -138,7 +104,7 @@ class NatsBus:
             await self._caught_up()
             while any(one.inner.pending_msgs for one in self._subscriptions):  # noqa: ASYNC110  (nats-py has no event)
                 await asyncio.sleep(POLL_SECONDS)
-            await self._deliveries.settle()
+            await self._handle_all()
             for one in self._subscriptions:
                 await self._settle_stream(one)
             # A handler may have published, and what it published may come back to us: once more.
@@ -149,15 +115,15 @@ class NatsBus:
         """Take nothing more, finish what is being handled, send what is written, and leave the server."""
         for subscription in list(self._subscriptions):
             await subscription.unsubscribe()
-        await self._deliveries.settle()
+        await self._handle_all()
         await self._caught_up()
-        for heard in (*self._inbox_subscriptions, *self._reply_subscriptions.values()):
+        for heard in self._inbox_subscriptions:
             # Where no server is, nats-py (2.16) would close without them, and they would listen forever.
             with contextlib.suppress(errors.Error):
                 await heard.unsubscribe()
         await self.connection.close()
 
-    async def leave(self, subscription: _Subscription) -> None:
+    async def leave(self, subscription: _NatsSubscription) -> None:
         """Take what the server has sent, and let it send no more."""
         if subscription not in self._subscriptions:
             return
@@ -168,6 +134,16 @@ class NatsBus:
             # No connection: there is nobody who could send more.
             if not self._client.is_closed:
                 await subscription.inner.unsubscribe()
+
+    async def _ask(self, request: Envelope, reply_subject: str, reply: asyncio.Future[Envelope]) -> None:
+        inbox = f"{self._inbox}.{next(self._numbers)}"
+        self._asked[inbox] = reply
+        reply.add_done_callback(lambda _: self._asked.pop(inbox))
+        if reply_subject not in self._heard:
+            with self.connection.usable():
+                self._inbox_subscriptions.append(await self._client.subscribe(reply_subject, cb=self._on_reply))
+            self._heard.add(reply_subject)
+        await self._send(request, inbox)
 
     async def _send(self, envelope: Envelope, inbox: str = "") -> None:
         subject, data = check_subject(envelope.subject), to_bytes(envelope)
@@ -198,23 +174,9 @@ class NatsBus:
         finally:
             del self._marks[inbox]
 
-    async def _hear_replies(self, subject: str) -> None:
-        """Subscribe once to a subject that replies come on; the one unused for longest makes room."""
-        kept = self._reply_subscriptions
-        async with self._changing:
-            if subject in kept:
-                kept.move_to_end(subject)
-                return
-            with self.connection.usable():
-                idle = [one for one in kept if one not in self._replies.subjects()]
-                if len(kept) >= KEPT_REPLY_SUBJECTS and idle:
-                    await kept.pop(idle[0]).unsubscribe()
-                kept[subject] = await self._client.subscribe(subject, cb=self._take_reply)
-
-    async def _take_reply(self, message: Msg) -> None:
+    async def _on_reply(self, message: Msg) -> None:
         envelope = self._read(NAME, message)
-        reply = self._replies.waiting_for(envelope) if envelope is not None else None
-        if envelope is not None and reply is not None:
+        if envelope is not None and (reply := self._waiting_for(envelope)):
             reply.set_result(envelope)
 
     async def _to_us(self, message: Msg) -> None:
@@ -226,7 +188,7 @@ class NatsBus:
         if reply is not None and not reply.done() and _is_unheard(message):
             reply.set_exception(NoRespondersError("nobody listens on the subject of the request"))
 
-    async def _deliver(self, subscription: _Subscription, message: Msg) -> None:
+    async def _take(self, subscription: _NatsSubscription, message: Msg) -> None:
         if message.subject.startswith(f"{self._inbox}."):
             # A listener on everything may get the server's message instead of the inbox.
             await self._to_us(message)
@@ -235,12 +197,9 @@ class NatsBus:
         if envelope is None:
             return
         await self._room.acquire()
-        task = self._deliveries.start(subscription.name, subscription.handler, envelope)
-        subscription.deliveries.add(task)
-        task.add_done_callback(subscription.deliveries.discard)
-        task.add_done_callback(lambda _: self._room.release())
+        self._deliver(subscription, envelope).add_done_callback(lambda _: self._room.release())
 
-    async def _consume(self, subscription: _Subscription, durable: str) -> None:
+    async def _consume(self, subscription: _NatsSubscription, durable: str) -> None:
         """Hear the stream, as its only listener."""
 
         async def deliver(message: Msg) -> None:
@@ -249,13 +208,13 @@ class NatsBus:
             # What the server did not hear us acknowledge comes again.
             if envelope is not None and place != subscription.latest:
                 told = identified(envelope, message)
-                error = await self._deliveries.start(subscription.name, subscription.handler, told)
+                error = await self._deliver(subscription, told)
             is_done = await acknowledge(message, error)
             subscription.is_held_up, subscription.latest = not is_done, place if is_done else None
 
         subscription.inner = await self._stream.consume(durable, deliver)
 
-    async def _settle_stream(self, subscription: _Subscription) -> None:
+    async def _settle_stream(self, subscription: _NatsSubscription) -> None:
         """Return when all is taken, or waits for a store that is down, which may be long; or no server is there.
 
         Raises:
@@ -284,7 +243,7 @@ class NatsBus:
         try:
             return from_bytes(check_subject(message.subject), message.data)
         except InputError as error:
-            self._deliveries.refuse(name, message.subject, error)
+            self._refuse(name, message.subject, error)
             return None
 
 

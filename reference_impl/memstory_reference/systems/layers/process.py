@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field
 
 from memstory.contract.target import Scope, Turn
 from memstory.contract.values import Tree
+from memstory_reference.bus import Bus
 from memstory_reference.bus.calls import Act, Caller, CallServer, PartMissingError, refuse_a_second
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, NewId
+from memstory_reference.ports import NewId
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.memory import LayersMemory

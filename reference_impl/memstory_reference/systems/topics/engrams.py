@@ -35,6 +35,11 @@ class EngramEntry:
         """What it tells."""
         return self.content
 
+    @property
+    def time(self) -> str:
+        """When it was said, as stored; empty if a damaged row does not say."""
+        return str(self.metadata.get("timestamp_utc", ""))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicEntry:
@@ -53,13 +58,10 @@ class TopicEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundEngram:
+class FoundEngram(EngramEntry):
     """An engram found by meaning; `score` is the raw cosine, whatever the order that reward gave it."""
 
-    id: str
-    content: str
     score: float
-    metadata: Mapping[str, Primitive]
 
 
 def turn_text(query: str, answer: str) -> str:
@@ -103,7 +105,7 @@ def is_settled(found: Sequence[FoundEngram], *, top_k: int, bonus: float) -> boo
     return len(scores) >= top_k and scores[top_k - 1] >= found[-1].score + bonus
 
 
-def is_empty(found: FoundEngram | EngramEntry) -> bool:
+def is_empty(found: EngramEntry) -> bool:
     """Say whether a turn told the memory nothing: only questions and courtesies, looked up or without an answer."""
     question, has_answer, answer = found.content.removeprefix("Q: ").partition(_ANSWER)
     if not has_answer or not tells_nothing(question):
@@ -129,7 +131,7 @@ def _best_first(found: FoundEngram) -> tuple[float, bool, float, str]:
     )
 
 
-def is_recall(found: FoundEngram | EngramEntry) -> bool:
+def is_recall(found: EngramEntry) -> bool:
     """Say whether a memory was looked up for the turn: then it may only repeat what is remembered."""
     return found.metadata.get("is_recall") is True
 
@@ -158,11 +160,6 @@ def found_engram(match: Match) -> FoundEngram:
     """Return what a search has found."""
     record = match.record
     return FoundEngram(id=record.id, content=record.text, score=float(match.similarity), metadata=_present(record))
-
-
-def by_time(entry: EngramEntry) -> tuple[str, str]:
-    """Return the place in time order."""
-    return str(entry.metadata.get("timestamp_utc", "")), entry.id
 
 
 def newer_about(topic: Record, told: Sequence[tuple[Record, Sequence[str]]]) -> list[str]:

@@ -29,6 +29,11 @@ class ForgottenEntry:
     mentions: Sequence[EngramEntry]
     topics: Sequence[TopicEntry] = ()
 
+    @property
+    def gone(self) -> Sequence[TopicEntry | EngramEntry]:
+        """All that was deleted, each once."""
+        return [*{one.id: one for one in (self.entry, *self.topics, *self.engrams)}.values()]
+
 
 def find_forgotten(
     entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry], topics: Sequence[TopicEntry] = ()

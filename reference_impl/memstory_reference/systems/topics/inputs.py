@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
@@ -35,23 +33,13 @@ def clamped_reward(value: object) -> float:
 
 def check_metadata(metadata: object) -> dict[str, Primitive]:
     """Return what callers may attach to an engram: flat, of simple types, no reserved keys; None is left out."""
-    given = checked_mapping(metadata, "metadata")
+    given = checked_mapping({} if metadata is None else metadata, "metadata")
     if len(given) > MAX_METADATA_KEYS:
         raise InputError(f"metadata has {len(given)} keys; at most {MAX_METADATA_KEYS}")
     checked = {key: _checked_value(key, value) for key, value in given.items() if value is not None}
     if "timestamp_utc" in checked:
         checked["timestamp_utc"] = stored_moment(checked["timestamp_utc"])
     return checked
-
-
-def checked_pairs(values: object, what: str) -> list[tuple[Any, Any]]:
-    """Return a list of pairs; what is in them is checked where it is used."""
-    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-        raise InputError(f"{what} must be a list of pairs, not {type(values).__name__}")
-    for one in values:
-        if not isinstance(one, tuple | list) or len(one) != len(("key", "value")):
-            raise InputError(f"{what} must be a list of pairs; {short_repr(one)} is none")
-    return [(first, second) for first, second in values]
 
 
 def timestamp(moment: datetime) -> str:

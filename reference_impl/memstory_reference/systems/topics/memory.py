@@ -1,43 +1,174 @@
-"""The topics memory by the interface of all six."""
+"""The topics memory by the interface of all six: what it stores, and the bus on which its tools and agents meet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported, Refused
-from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
-from memstory_reference.bus import InProcessBus
+from memstory.contract.models import ChatModel
+from memstory.contract.target import (
+    Hit,
+    Item,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    ToolCall,
+    ToolSchema,
+    Tree,
+    Turn,
+)
+from memstory_reference.bus import Bus, InProcessBus
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Envelope
+from memstory_reference.ports import Envelope, NewId
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.system_memory import CorrectingInWords, ForgetResult, engine_name, read_rows
-from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
-from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
+from memstory_reference.systems.topics.inputs import RESERVED
+from memstory_reference.systems.topics.memory_agent import MemoryAgent
+from memstory_reference.systems.topics.memory_service import EPISODIC, TOPIC, MemoryService, NewEntry
 from memstory_reference.systems.topics.result_texts import engrams_text
-from memstory_reference.systems.topics.system import TopicsSystem
-from memstory_reference.systems.topics.values import (
-    EPISODIC,
-    TOPIC,
-    checked_kinds,
-    engram_of,
-    entry_of_row,
-    fact_of,
-    found_hit,
-    is_topic,
-    kind_of,
-    listed_hit,
-    stored_item,
-    updated_item,
-    where_of,
-)
+from memstory_reference.systems.topics.settings import TopicsSettings
+from memstory_reference.systems.topics.tools import FORGET_MEMORY, topic_tools
+from memstory_reference.systems.topics.topic_keys import lookup_key
+from memstory_reference.text.secret_guard import left_out
+from memstory_reference.text.stems import is_about
+from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent
 
 DEFAULT_SESSION = "default"
+KINDS = (TOPIC, EPISODIC)
 
 
-class TopicsMemory(CorrectingInWords):
-    """An open topics system."""
+class StoredTopics(CorrectingInWords):
+    """What the topics memory stores, wherever its service is."""
+
+    counted = ("topics", "episodic")
+
+    def __init__(self, service: MemoryService, clock: Clock) -> None:
+        self.service = service
+        self._clock = clock
+        self._answered: dict[Scope, str] = {}
+
+    async def owners(self) -> Sequence[str]:
+        return await self.service.owners()
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        entries = [_new_entry(item, scope) for item in items]
+        has_topics = any(item.key is not None for item in items)
+        known = {entry.id for entry in await self.service.list_topics(scope.user)} if has_topics else set()
+        ids = await self.service.write(scope.user, entries)
+        return Receipt(
+            items=[self._receipt(one, item, is_known=one in known) for one, item in zip(ids, items, strict=True)]
+        )
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        entry = await self._entry(ref, scope)
+        return _hit(entry) if entry else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return [_found_hit(engram) for engram in await self._find(query, scope)]
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        wanted = _checked_kinds(kinds)
+        topics = await self.service.list_topics(scope.user) if TOPIC in wanted else []
+        engrams = await self.service.list_engrams(scope.user, _where(scope)) if EPISODIC in wanted else []
+        return [*map(_hit, topics), *map(_hit, engrams)][:limit]
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        entry = await self._entry(ref, scope)
+        is_known = entry is not None and await self.service.rewrite(
+            scope.user, entry.id, item.text, item.metadata or None
+        )
+        if entry is None or not is_known:
+            raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
+        key = entry.topic if isinstance(entry, TopicEntry) else None
+        return Receipt(items=[self._receipt(entry.id, replace(item, key=key), is_known=True)])
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        if ref.id is None and ref.key is None:
+            return bool(await self.service.forget_all(scope.user, _where(scope), durable=ref.durable))
+        entry = await self._entry(ref, scope)
+        return entry is not None and await self.service.forget(scope.user, entry.id, durable=ref.durable)
+
+    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        topics, engrams = await self.service.list_topics(scope.user), await self.service.list_engrams(scope.user)
+        told = {one.id: one.told for one in topics} | {one.id: one.told for one in engrams}
+        return [name for name, text in told.items() if is_about(text, things)]
+
+    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
+        entry = await self._entry(ref, scope)
+        return entry is not None and await self.service.reward(scope.user, entry.id, value)
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        return engrams_text(await self._find(query, scope), self._clock.now().date())
+
+    async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
+        found = await self.service.find_repeats(scope.user, memory_id)
+        return [*map(_hit, found.gone)] if found else []
+
+    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
+        await self.settle()  # the turn that told it may be on its way into the memory
+        found = await self.service.forget_repeats(scope.user, memory_id)
+        await self._forget_talks(scope.user)
+        if found is None:
+            return ForgetResult(gone=())
+        return ForgetResult(gone=[*map(_hit, found.gone)], mentions=[*map(_hit, found.mentions)])
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        await self.service.write(scope.user, read_rows(rows, _entry_of_row))
+        return ()
+
+    @abstractmethod
+    async def _forget_talks(self, owner: str) -> None:
+        """Take all that the owner said so far out of the sight of running talks."""
+
+    async def _job_rate(self, scope: Scope, *, value: float) -> Tree:
+        """Rate the latest answer of a session; False if its turn is not remembered."""
+        if scope not in self._answered:
+            raise InputError("rate: an answer is rated, and there is none yet")
+        return await self.service.rate_turn(scope.user, self._answered[scope], value)
+
+    async def _find(self, query: Query, scope: Scope) -> Sequence[FoundEngram]:
+        self._check_query(query)
+        if _checked_kinds(query.kinds or [EPISODIC]) != {EPISODIC}:
+            raise InputError("only the kind 'episodic' is found by meaning; look a topic up by its exact key")
+        return await self.service.search_episodic(
+            scope.user, query.text, query.top_k, min_score=query.min_score, where=_where(scope, query.where)
+        )
+
+    async def _entry(self, ref: Ref, scope: Scope) -> TopicEntry | EngramEntry | None:
+        entry: TopicEntry | EngramEntry | None
+        if ref.id is not None:
+            entry = await self.service.entry(scope.user, ref.id)
+        elif ref.key is not None:
+            entry = await self.service.topic_entry(scope.user, ref.key)
+        else:
+            raise InputError("name one memory, by id or by key")
+        kinds = _checked_kinds([ref.kind] if ref.kind else [])
+        return entry if entry and _hit(entry).kind in kinds else None
+
+    def _receipt(self, entry_id: str, item: Item, *, is_known: bool) -> ReceiptItem:
+        """Return what happened to an item; a topic that was known has a new value."""
+        (text,) = self.service.settings.redact(item.text)
+        return ReceiptItem(
+            id=entry_id,
+            text=text,
+            outcome="updated" if is_known else "stored",
+            reason=left_out(text),
+            kind=EPISODIC if item.key is None else TOPIC,
+            key=None if item.key is None else lookup_key(item.key),
+        )
+
+
+class TopicsMemory(StoredTopics):
+    """The whole of it in this process: one bus, one service, its tools, the agent that talks, the one that remembers.
+
+    `open` before anything else; `close` leaves all that was acknowledged on disk.
+    """
 
     operations = frozenset(
         {
@@ -52,116 +183,80 @@ class TopicsMemory(CorrectingInWords):
             *("scope.session", "scope.session_all", "rank.reward"),
         }
     )
-    counted = ("topics", "episodic")
 
-    def __init__(self, system: TopicsSystem, clock: Clock, engine: str = SQLITE) -> None:
+    def __init__(
+        self,
+        service: MemoryService,
+        *,
+        chat: ChatModel,
+        new_id: NewId,
+        bus: Bus | None = None,
+        engine: str = SQLITE,
+    ) -> None:
+        super().__init__(service, service.clock)
+        self.bus: Bus = bus or InProcessBus()
         self._engine = engine
-        self._system = system
-        self._clock = clock
-        self._answered: dict[Scope, str] = {}
+        self._new_id = new_id
+        self._chat = chat
+        # All tools share the one service: its turns are what keeps concurrent writes apart.
+        self._tools = topic_tools(service, service.clock, service.settings, self.bus)
+        self._memory_agent = MemoryAgent(service, self.bus)
+        # A server keeps what is published until it is written.
+        is_kept = self._has_turn if isinstance(self.bus, InProcessBus) else None
+        self._agent = talking_agent(service.settings, chat, self.bus, new_id, is_kept)
 
     @property
     def store_name(self) -> str:
         return engine_name(self._engine)
 
-    async def close(self) -> None:
-        await self._system.close()
+    async def open(self) -> None:
+        """Start everything; return when every tool is announced."""
+        await self._agent.start()
+        await self._tools.start()
+        await self._memory_agent.start()
+        await self._agent.toolbox.ready([one.name for one in self._tools.specs])
 
-    async def owners(self) -> Sequence[str]:
-        return await self._service.owners()
+    async def close(self) -> None:
+        try:
+            await self._agent.stop()
+            await self.bus.settle()
+            await self._tools.stop()
+            await self._memory_agent.stop()
+            await self.bus.settle()
+        finally:
+            await self.service.close()
 
     async def settle(self) -> None:
-        await self._system.settle()
-
-    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        kept = [replace(item, text=self._service.config.redact(item.text)[0]) for item in items]
-        facts = [fact_of(item) for item in items if is_topic(item)]
-        engrams = [engram_of(item, scope) for item in items if not is_topic(item)]
-        known = {entry.id for entry in await self._service.list_topics(scope.user)} if facts else set()
-        topic_ids, engram_ids = map(iter, await self._service.write(scope.user, facts=facts, engrams=engrams))
-        ids = [next(topic_ids if is_topic(item) else engram_ids) for item in items]
-        return Receipt(
-            items=[stored_item(one, item, is_known=one in known) for one, item in zip(ids, kept, strict=True)]
-        )
-
-    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        entry = await self._entry(ref, scope)
-        return listed_hit(entry) if entry else None
-
-    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        return [found_hit(engram) for engram in await self._find(query, scope)]
-
-    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
-        wanted = checked_kinds(kinds)
-        topics = await self._service.list_topics(scope.user) if TOPIC in wanted else []
-        engrams = await self._service.list_engrams(scope.user, where_of(scope)) if EPISODIC in wanted else []
-        return [*map(listed_hit, topics), *map(listed_hit, engrams)][:limit]
-
-    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        entry = await self._entry(ref, scope)
-        is_known = entry is not None and await self._service.rewrite(
-            scope.user, entry.id, item.text, item.metadata or None
-        )
-        if entry is None or not is_known:
-            raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
-        kept = replace(item, text=self._service.config.redact(item.text)[0])
-        return Receipt(items=[updated_item(entry, kept)])
-
-    async def delete(self, ref: Ref, scope: Scope) -> bool:
-        if ref.id is None and ref.key is None:
-            return bool(await self._service.forget_all(scope.user, where_of(scope), durable=ref.durable))
-        entry = await self._entry(ref, scope)
-        return entry is not None and await self._service.forget(scope.user, entry.id, durable=ref.durable)
-
-    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        return await self._service.about(scope.user, things)
-
-    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
-        entry = await self._entry(ref, scope)
-        return entry is not None and await self._service.reward(scope.user, entry.id, value)
-
-    async def context(self, query: Query, scope: Scope) -> str:
-        return engrams_text(await self._find(query, scope), self._clock.now().date())
-
-    async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
-        found = await self._service.find_repeats(scope.user, memory_id)
-        entries = [found.entry, *found.topics, *found.engrams] if found else []
-        return [listed_hit(one) for one in {one.id: one for one in entries}.values()]
-
-    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
-        found = await self._system.forget(scope.user, memory_id)
-        if found is None:
-            return ForgetResult(gone=())
-        gone = {one.id: one for one in (found.entry, *found.topics, *found.engrams)}
-        return ForgetResult(gone=[*map(listed_hit, gone.values())], mentions=[*map(listed_hit, found.mentions)])
-
-    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
-        read = read_rows(rows, entry_of_row)
-        facts = [one for is_fact, one in read if is_fact]
-        await self._service.write(scope.user, facts=facts, engrams=[one for is_fact, one in read if not is_fact])
-        return ()
+        await self.bus.settle()
+        await self._memory_agent.settle()
 
     async def say(self, text: str, scope: Scope) -> Turn:
-        answer = await self._system.say(text, owner=scope.user, session_id=scope.session or DEFAULT_SESSION)
-        self._answered[scope] = answer.query_id
-        return Turn(answer=answer.answer, thinking=answer.thinking, tool_calls=answer.tool_calls, notes=answer.notes)
+        query_id = self._new_id()
+        turn = await self._agent.ask(
+            text, owner=scope.user, session_id=scope.session or DEFAULT_SESSION, query_id=query_id
+        )
+        self._answered[scope] = query_id
+        return turn
 
     async def tools(self) -> Sequence[ToolSchema]:
-        return list(self._system.tools())
+        # What is announced on the bus is only what a model sees: our own declarations say more.
+        own = {one.name: one for one in self._tools.specs}
+        return [own.get(one.name, one) for one in self._agent.toolbox.specs()]
 
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
-        return await self._system.call_tool(
-            name, args, caller=caller or "OutsideAgent", owner=scope.user, session_id=scope.session
+        return await self._agent.toolbox.call(
+            name, args, owner=scope.user, session_id=scope.session, caller=caller or "OutsideAgent"
         )
 
-    async def _job_rate(self, scope: Scope, *, value: float) -> Tree:
-        """Rate the latest answer of a session; False if its turn is not remembered."""
-        if scope not in self._answered:
-            raise InputError("rate: an answer is rated, and there is none yet")
-        return await self._service.rate_turn(scope.user, self._answered[scope], value)
+    async def _has_turn(self, owner: str, query_id: str) -> bool:
+        await self._memory_agent.settle()
+        return bool(await self.service.list_engrams(owner, {"query_id": query_id}))
+
+    async def _forget_talks(self, owner: str) -> None:
+        self._agent.forget_windows(owner)
 
     async def _job_purge(self, scope: Scope, *, older_than_days: Tree = None) -> Tree:
-        return {"deleted": await self._service.purge(scope.user, older_than_days)}
+        return {"deleted": await self.service.purge(scope.user, older_than_days)}
 
     async def _job_publish(
         self, scope: Scope, *, subject: Tree = "", payload: Tree = None, publisher: Tree = "OutsideAgent"
@@ -172,13 +267,12 @@ class TopicsMemory(CorrectingInWords):
             publisher=str(publisher),
             owner=scope.user,
         )
-        await self._system.bus.publish(envelope)
+        await self.bus.publish(envelope)
 
     async def _look_bus(self, _: Scope, *, since: int = 0) -> Tree:
-        bus = self._system.bus
-        if not isinstance(bus, InProcessBus):
+        if not isinstance(self.bus, InProcessBus):
             raise NotSupported("inspect.bus", "what is on a server is not logged")
-        return [asdict(message) for message in bus.log(since)]
+        return [asdict(message) for message in self.bus.log(since)]
 
     async def _look_feedback(self, scope: Scope) -> Tree:
         """Return the turns that were rated, with their rewards."""
@@ -188,27 +282,82 @@ class TopicsMemory(CorrectingInWords):
         ]
 
     async def _look_status(self, scope: Scope) -> Tree:
-        return await self._system.status(scope.user)
+        """Return counts of this owner's memories, and of what the bus and the ingestion did; no content."""
+        return {
+            **await self.service.counts(scope.user),
+            "unreadable": await self.service.unreadable(scope.user),
+            **self._memory_agent.counts(),
+            "messages": self.bus.published,
+            "messages_refused": self.bus.refusals,
+            "handler_failures": self.bus.failures,
+            "tools": [one.name for one in await self.tools()],
+            "embedder": self.service.embedder.model,
+            "chat": self._chat.name,
+        }
 
-    async def _find(self, query: Query, scope: Scope) -> Sequence[FoundEngram]:
-        self._check_query(query)
-        if checked_kinds(query.kinds or [EPISODIC]) != {EPISODIC}:
-            raise InputError("only the kind 'episodic' is found by meaning; look a topic up by its exact key")
-        return await self._service.search_episodic(
-            scope.user, query.text, query.top_k, min_score=query.min_score, where=where_of(scope, query.where)
-        )
 
-    async def _entry(self, ref: Ref, scope: Scope) -> TopicEntry | EngramEntry | None:
-        entry: TopicEntry | EngramEntry | None
-        if ref.id is not None:
-            entry = await self._service.entry(scope.user, ref.id)
-        elif ref.key is not None:
-            entry = await self._service.topic_entry(scope.user, ref.key)
-        else:
-            raise InputError("name one memory, by id or by key")
-        kinds = checked_kinds([ref.kind] if ref.kind else [])
-        return entry if entry and kind_of(entry) in kinds else None
+def talking_agent(
+    settings: TopicsSettings,
+    chat: ChatModel,
+    bus: Bus,
+    new_id: NewId,
+    is_kept: Callable[[str, str], Awaitable[bool]] | None = None,
+) -> GeneratorAgent:
+    """Return the agent that talks, as the settings have it."""
+    config = AgentConfig(
+        steps=settings.steps,
+        window_turns=settings.window_turns,
+        limits=settings.limits,
+        tool_timeout_seconds=settings.tool_timeout_seconds,
+        forgetting=frozenset({FORGET_MEMORY.name}),
+    )
+    return GeneratorAgent(chat=chat, bus=bus, new_id=new_id, config=config, is_kept=is_kept)
 
-    @property
-    def _service(self) -> MemoryService:
-        return self._system.service
+
+def _checked_kinds(kinds: Iterable[str]) -> frozenset[str]:
+    """Return the kinds that are meant, all for none; an unknown one is refused."""
+    asked = frozenset(kinds) or frozenset(KINDS)
+    for kind in sorted(asked - frozenset(KINDS)):
+        raise InputError(f"there is no kind {kind!r:.80}; allowed: {', '.join(KINDS)}")
+    return asked
+
+
+def _new_entry(item: Item, scope: Scope) -> NewEntry:
+    """Return a standing fact for an item with a key, else an engram, of the scope's session unless it names its own."""
+    if item.kind is not None:
+        _checked_kinds([item.kind])
+    if (item.key is None) == (item.kind == TOPIC) and item.kind is not None:
+        raise InputError("a topic has a key, an engram has none")
+    return NewEntry(item.text, item.key, {**({} if item.key else _where(scope)), **item.metadata})
+
+
+def _entry_of_row(row: Mapping[str, Tree]) -> NewEntry:
+    """Return the fact or the engram of an exported row; ids and ratings are new."""
+    if row.get("key") is not None:
+        return NewEntry(row["text"], str(row["key"]))
+    attached = {name: value for name, value in (row.get("metadata") or {}).items() if name not in RESERVED}
+    moment = {} if row.get("created_at") is None else {"timestamp_utc": row["created_at"]}
+    return NewEntry(row["text"], metadata={**attached, **moment})
+
+
+def _where(scope: Scope, where: Mapping[str, Tree] | None = None) -> dict[str, Tree]:
+    """Return the filter of a scope: one session's engrams, where the scope names a session."""
+    return {**(where or {}), **({"session_id": scope.session} if scope.session else {})}
+
+
+def _hit(entry: TopicEntry | EngramEntry) -> Hit:
+    """Return an entry that was looked up or listed; it has no score."""
+    if isinstance(entry, TopicEntry):
+        return Hit(id=entry.id, text=entry.content, kind=TOPIC, key=entry.topic, created_at=entry.timestamp_utc)
+    return Hit(id=entry.id, text=entry.content, kind=EPISODIC, created_at=entry.time or None, metadata=entry.metadata)
+
+
+def _found_hit(found: FoundEngram) -> Hit:
+    """Return an engram that was found by meaning; `explain` says how it came to its place."""
+    explain = {
+        "similarity": found.score,
+        "reward": found.metadata.get("reward", 0.0),
+        "is_recall": found.metadata.get("is_recall", False),
+        "rank_score": effective_score(found),
+    }
+    return replace(_hit(found), score=found.score, explain=explain)

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import blake2b
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,6 @@ from memstory_reference.systems.topics.engrams import (
     EngramEntry,
     FoundEngram,
     TopicEntry,
-    by_time,
     engram_entry,
     found_engram,
     is_settled,
@@ -51,16 +50,18 @@ from memstory_reference.systems.topics.engrams import (
     topic_entry,
 )
 from memstory_reference.systems.topics.forgetting import TOPICS, ForgottenEntry, find_forgotten
-from memstory_reference.systems.topics.inputs import check_metadata, checked_pairs, clamped_reward, timestamp
-from memstory_reference.systems.topics.settings import TopicsConfig
+from memstory_reference.systems.topics.inputs import check_metadata, clamped_reward, timestamp
+from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
-from memstory_reference.text.stems import is_about
 
-Fact: TypeAlias = tuple[str, str]
-"""Topic and content."""
 
-Engram: TypeAlias = tuple[str, Mapping[str, Json]]
-"""Content and what the caller attaches to it."""
+class NewEntry(NamedTuple):
+    """A fact under a topic, or an engram with what the caller attaches to it."""
+
+    content: str
+    topic: str | None = None
+    metadata: Mapping[str, Json] | None = None
+
 
 TOPIC: Literal["topic"] = "topic"
 EPISODIC: Literal["episodic"] = "episodic"
@@ -82,28 +83,24 @@ class MemoryService:
     def __init__(
         self,
         *,
-        config: TopicsConfig,
+        settings: TopicsSettings,
         store: VectorStore,
         embedder: Embedder,
         clock: Clock,
         new_id: NewId,
         tombstones: Tombstones | None = None,
     ) -> None:
-        self.config = config
+        self.settings = settings
         self._tombstones = tombstones or NoTombstones()
         self._store = store
-        self._embedder = CheckedEmbedder(embedder)
-        self._clock = clock
+        self.embedder = CheckedEmbedder(embedder)
+        self.clock = clock
         self._new_id = new_id
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:
         """Store `content` under `topic` in place of what was there; return the entry's id."""
-        (entry_id,) = await self.write_topics(owner, [(topic, content)])
+        (entry_id,) = await self.write(owner, [NewEntry(content, topic)])
         return entry_id
-
-    async def write_topics(self, owner: str, facts: Sequence[Fact]) -> list[str]:
-        """Store several facts with one embedding call; of two for one topic the last stays."""
-        return (await self.write(owner, facts=facts))[0]
 
     async def recall_topic(self, owner: str, topic: str) -> str | None:
         """Return what is stored under exactly this topic, or None; nothing is embedded."""
@@ -120,12 +117,8 @@ class MemoryService:
 
     async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
         """Add an engram, never merged with another; return its id."""
-        (entry_id,) = await self.write_engrams(owner, [(content, {} if metadata is None else metadata)])
+        (entry_id,) = await self.write(owner, [NewEntry(content, metadata=metadata)])
         return entry_id
-
-    async def write_engrams(self, owner: str, engrams: Sequence[Engram]) -> list[str]:
-        """Add several engrams with one embedding call."""
-        return (await self.write(owner, engrams=engrams))[1]
 
     async def write_turn(
         self,
@@ -155,16 +148,22 @@ class MemoryService:
         await self._note_since(owner, [known or record], saved)
         return record.id
 
-    async def write(
-        self, owner: str, *, facts: Sequence[Fact] = (), engrams: Sequence[Engram] = ()
-    ) -> tuple[list[str], list[str]]:
-        """Store facts and engrams with one embedding call; if one is refused, none is stored. Return their ids."""
-        topics = [self._topic_record(owner, *fact) for fact in checked_pairs(facts, "facts")]
-        episodes = [self._engram_record(*engram) for engram in checked_pairs(engrams, "engrams")]
-        async with self._turn(owner) if topics else nullcontext():
-            await self._embed_and_store(checked_owner(owner), [*topics, *episodes])
-        await self._note_since(owner, episodes, [str(record.metadata["topic"]) for record in topics])
-        return [record.id for record in topics], [record.id for record in episodes]
+    async def write(self, owner: str, entries: Sequence[NewEntry]) -> list[str]:
+        """Store facts and engrams with one embedding call; if one is refused, none is stored. Return their ids.
+
+        Of two facts for one topic the last stays.
+        """
+        records = [
+            self._engram_record(content, metadata)
+            if topic is None
+            else self._topic_record(owner, topic, content, metadata)
+            for content, topic, metadata in entries
+        ]
+        saved = [str(record.metadata["topic"]) for record in records if record.metadata["type"] == TOPIC]
+        async with self._turn(owner) if saved else nullcontext():
+            await self._embed_and_store(checked_owner(owner), records)
+        await self._note_since(owner, [one for one in records if one.metadata["type"] == EPISODIC], saved)
+        return [record.id for record in records]
 
     async def search_episodic(
         self,
@@ -176,16 +175,14 @@ class MemoryService:
         where: Mapping[str, Primitive] | None = None,
     ) -> list[FoundEngram]:
         """Return engrams at or above `min_score`, best first; `where` asks for exact values of metadata."""
-        text = checked_query(query, self.config.limits)
-        wanted = checked_count(self.config.top_k if top_k is None else top_k, "top_k", 1)
-        threshold = self.config.min_score if min_score is None else checked_number(min_score, "min_score", -1, 1)
+        text = checked_query(query, self.settings.limits)
+        wanted = checked_count(self.settings.top_k if top_k is None else top_k, "top_k", 1)
+        threshold = checked_number(self.settings.min_score if min_score is None else min_score, "min_score", -1, 1)
         index = await self._index(owner)
-        (vector,) = await self._embedder.embed([text], Purpose.QUERY)
-        condition = {**check_metadata({} if where is None else where), "type": EPISODIC}
-        plain = await self.nearest(index, vector, wanted, condition, bonus=0.0, threshold=threshold)
-        praised = await self.nearest(
-            index, vector, wanted, {**condition, REWARDED: True}, bonus=REWARD_WEIGHT, threshold=threshold
-        )
+        (vector,) = await self.embedder.embed([text], Purpose.QUERY)
+        condition = {**check_metadata(where), "type": EPISODIC}
+        plain = await self.nearest(index, vector, wanted, condition, threshold)
+        praised = await self.nearest(index, vector, wanted, {**condition, REWARDED: True}, threshold)
         every = {one.id: one for one in (*plain, *praised)}
         return rank_engrams(list(every.values()), top_k=wanted, min_score=threshold)
 
@@ -200,8 +197,8 @@ class MemoryService:
     async def list_engrams(self, owner: str, where: Mapping[str, Primitive] | None = None) -> list[EngramEntry]:
         """Return the owner's engrams, oldest first."""
         index = await self._index(owner)
-        records = await index.list({**check_metadata({} if where is None else where), "type": EPISODIC})
-        return sorted((engram_entry(record) for record in records), key=by_time)
+        records = await index.list({**check_metadata(where), "type": EPISODIC})
+        return sorted(map(engram_entry, records), key=lambda entry: (entry.time, entry.id))
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
         """Return whatever of this owner's has this id and can be read, or None."""
@@ -216,7 +213,7 @@ class MemoryService:
         self, owner: str, entry_id: str, content: str, metadata: Mapping[str, Json] | None = None
     ) -> bool:
         """Replace what an entry says, and what callers attached to it if `metadata` is given; False if unknown."""
-        text, attached = self._content(content), self._attach({} if metadata is None else metadata)
+        text, attached = self._content(content), self._attach(metadata)
         async with self._turn(owner):
             record = await self._record(owner, self._text(entry_id, "id"))
             if record is None:
@@ -226,11 +223,6 @@ class MemoryService:
             known = {key: value for key, value in record.metadata.items() if key != SINCE}
             await self._embed_and_store(owner, [Record(id=record.id, text=text, metadata={**known, **attached})])
         return True
-
-    async def about(self, owner: str, things: Sequence[str]) -> list[str]:
-        """Return the ids of the topics and engrams that are about any of these things, by text or name."""
-        every: list[TopicEntry | EngramEntry] = [*await self.list_topics(owner), *await self.list_engrams(owner)]
-        return [one.id for one in every if is_about(one.told, things)]
 
     async def reward(self, owner: str, engram_id: str, value: float) -> bool:
         """Attach a reward in [-1, 1] to an engram, in place of an earlier one; False if unknown."""
@@ -257,8 +249,7 @@ class MemoryService:
         async with self._turn(owner):
             found = await self.find_repeats(owner, entry_id)
             if found is not None:
-                index = await self._index(owner)
-                await index.delete([one.id for one in (found.entry, *found.topics, *found.engrams)])
+                await (await self._index(owner)).delete([one.id for one in found.gone])
         return found
 
     async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
@@ -280,67 +271,77 @@ class MemoryService:
         """Delete everything of this owner's that has these values of metadata; return how much it was."""
         async with self._turn(owner):
             index = await self._index(owner)
-            records = await index.list(check_metadata({} if where is None else where) or None)
+            records = await index.list(check_metadata(where) or None)
             if durable:
                 self._tombstones.bury(owner, [record.text for record in records])
             return len(await index.delete([record.id for record in records]))
 
     async def purge(self, owner: str, older_than_days: float | None = None) -> int:
         """Delete engrams older than the retention; topics stay. Return how many went."""
-        days = self.config.retention_days if older_than_days is None else older_than_days
+        days = self.settings.retention_days if older_than_days is None else older_than_days
         if days is None:
             raise InputError("purge: no retention_days are set, so nothing is too old; say how many days")
         limit = self.oldest_kept(days)
         async with self._turn(owner):
-            index = await self._index(owner)
-            rows = await index.list({"type": EPISODIC})
-            old = [row.id for row in rows if str(row.metadata.get("timestamp_utc", "")) < limit]
-            return len(await index.delete(old))
+            old = [one.id for one in await self.list_engrams(owner) if one.time < limit]
+            return len(await (await self._index(owner)).delete(old))
 
     async def purge_all(self) -> int:
         """Delete every owner's engrams that are older than the retention; return how many went."""
         return sum([await self.purge(owner) for owner in await self.owners()])
 
+    async def close(self) -> None:
+        """Release the store."""
+        self._tombstones.close()
+        await self._store.close()
+
     async def owners(self) -> Sequence[str]:
         """Return who has memories here."""
-        return await self._store.owners(self.config.collection)
+        return await self._store.owners(self.settings.collection)
 
     async def unreadable(self, owner: str) -> int:
         """Count the owner's rows that are damaged: neither topics nor engrams."""
-        every = await (await self._index(owner)).count()
-        return every - sum([await self.count(owner, kind) for kind in (TOPIC, EPISODIC)])
+        return await (await self._index(owner)).count() - sum((await self.counts(owner)).values())
+
+    async def counts(self, owner: str) -> dict[str, int]:
+        """Count the owner's topics and engrams, by the names that a status has for them."""
+        return {"topics": await self.count(owner, TOPIC), "episodic": await self.count(owner, EPISODIC)}
 
     async def count(self, owner: str, kind: Literal["topic", "episodic"]) -> int:
         """Count the owner's topics or engrams."""
-        if kind not in (TOPIC, EPISODIC):
-            raise InputError(f"kind {kind!r:.40} is not allowed; allowed: {TOPIC}, {EPISODIC}")
         return await (await self._index(owner)).count({"type": kind})
 
-    def _topic_record(self, owner: str, topic: str, content: str) -> Record:
-        key = self.config.admit_key(topic_key(self._text(topic, "topic"), strict=self.config.strict_topics), content)
-        metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self._clock.now())}
+    def _topic_record(self, owner: str, topic: str, content: str, attached: Mapping[str, Json] | None) -> Record:
+        if attached:
+            raise InputError("a topic takes no metadata; attach it to an engram")
+        key = self.settings.admit_key(
+            topic_key(self._text(topic, "topic"), strict=self.settings.strict_topics), content
+        )
+        metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self.clock.now())}
         return Record(id=topic_id(owner, key), text=self._content(content), metadata=metadata)
 
     def _engram_record(
-        self, content: str, metadata: Mapping[str, Json], noted: Mapping[str, Primitive] | None = None
+        self, content: str, metadata: Mapping[str, Json] | None, noted: Mapping[str, Primitive] | None = None
     ) -> Record:
         # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
-        attached = {"timestamp_utc": timestamp(self._clock.now()), **self._attach(metadata), "type": EPISODIC}
+        attached = {"timestamp_utc": timestamp(self.clock.now()), **self._attach(metadata), "type": EPISODIC}
         return Record(id=self._new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
 
     def _content(self, content: object) -> str:
-        (text,) = self.config.admit(checked_memory(content, self.config.limits))
+        (text,) = self.settings.admit(checked_memory(content, self.settings.limits))
         return text
 
     def _attach(self, metadata: object) -> dict[str, Primitive]:
-        return check_metadata(self.config.admit_with("", check_metadata(metadata))[1])
+        return check_metadata(self.settings.admit_with("", check_metadata(metadata))[1])
 
     def _text(self, value: object, what: str) -> str:
-        return checked_text(value, what, self.config.limits.max_query_characters)
+        return checked_text(value, what, self.settings.limits.max_query_characters)
 
     def oldest_kept(self, days: float | None) -> str:
-        """Return the time of the oldest engrams that are kept for `days`."""
-        return timestamp(self._clock.now() - timedelta(days=checked_number(days, "retention_days", 0, _MAX_DAYS)))
+        """Return the time of the oldest engrams that are kept for `days`; before all times for None."""
+        if days is None:
+            return ""
+        return timestamp(self.clock.now() - timedelta(days=checked_number(days, "retention_days", 0, _MAX_DAYS)))
 
     async def nearest(
         self,
@@ -348,17 +349,15 @@ class MemoryService:
         vector: NDArray[np.float32],
         wanted: int,
         where: Mapping[str, Primitive],
-        *,
-        bonus: float,
         threshold: float,
     ) -> list[FoundEngram]:
         """Return the nearest engrams, as many as it takes for those beyond them not to matter."""
-        size, days = CANDIDATES * wanted, self.config.retention_days
-        oldest = "" if days is None else self.oldest_kept(days)
+        bonus = REWARD_WEIGHT if REWARDED in where else 0.0
+        size, oldest = CANDIDATES * wanted, self.oldest_kept(self.settings.retention_days)
         while True:
             every = [found_engram(match) for match in await index.query(vector, size, where)]
             # What the next purge deletes is not found any more.
-            found = [one for one in every if str(one.metadata.get("timestamp_utc", "")) >= oldest]
+            found = [one for one in every if one.time >= oldest]
             is_all = len(every) < size or every[-1].score < threshold
             if is_all or (found and is_settled(found, top_k=wanted, bonus=bonus)):
                 return found
@@ -367,10 +366,8 @@ class MemoryService:
     async def _whole(self, owner: str, record: Record) -> TopicEntry:
         """Return a topic with what was said of it since it was saved."""
         since = await (await self._index(owner)).get(str(record.metadata.get(SINCE, "")).split())
-        days = self.config.retention_days
-        oldest = "" if days is None else self.oldest_kept(days)
-        said = [engram_entry(one) for one in since if str(one.metadata.get("timestamp_utc", "")) >= oldest]
-        return replace(topic_entry(record), since=said)
+        oldest = self.oldest_kept(self.settings.retention_days)
+        return replace(topic_entry(record), since=[one for one in map(engram_entry, since) if one.time >= oldest])
 
     async def _note_since(self, owner: str, engrams: Sequence[Record], saved: Sequence[str]) -> None:
         """Note with each topic, but those that were `saved` just now, which of the new engrams speak of it."""
@@ -393,7 +390,7 @@ class MemoryService:
         return self._store.alone(checked_owner(owner))
 
     async def _index(self, owner: str) -> VectorIndex:
-        return await self._store.index(self.config.collection, checked_owner(owner))
+        return await self._store.index(self.settings.collection, checked_owner(owner))
 
     async def _record(self, owner: str, entry_id: str) -> Record | None:
         return next(iter(await (await self._index(owner)).get([entry_id])), None)
@@ -403,7 +400,7 @@ class MemoryService:
         if not (records := list({record.id: record for record in records}.values())):
             return
         self._tombstones.refuse(owner, *(record.text for record in records))
-        vectors = await self._embedder.embed([record.text for record in records], Purpose.DOCUMENT)
+        vectors = await self.embedder.embed([record.text for record in records], Purpose.DOCUMENT)
         index = await self._index(owner)
         await index.upsert([replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)])
 

@@ -6,27 +6,24 @@ Each part is here as its process has it, and the memory and the conversation as 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, fields
 from inspect import signature
 from typing import cast
 
 from memstory.contract.clock import Clock
 from memstory.contract.models import ChatModel
-from memstory.contract.target import Capability
-from memstory.contract.values import ToolCall, Tree
+from memstory.contract.target import Scope, ToolCall, Tree, Turn
+from memstory_reference.bus import Bus
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.ports import Bus, NewId
+from memstory_reference.ports import NewId
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
-from memstory_reference.systems.topics.memory import TopicsMemory
+from memstory_reference.systems.topics.memory import DEFAULT_SESSION, StoredTopics, talking_agent
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.system import Retention, TopicsSystem
-from memstory_reference.systems.topics.tools import Toolset, topic_tools
-from memstory_reference.tooling.agent import NAME, AgentConfig, Answer, GeneratorAgent
-from memstory_reference.tooling.tools import ToolBox, ToolServer
+from memstory_reference.systems.topics.settings import TopicsSettings
+from memstory_reference.systems.topics.tools import topic_tools
 
 MEMORY = "memory"
 START_MEMORY = "memstory-reference serve memory"
@@ -37,16 +34,20 @@ _CALLED = (
 )
 """The methods of the service that other processes may call."""
 
-_OWN = ("owner", "durable")
+_OWN = {"self", "owner", "durable"}
 """What no caller says by an argument: the owner is the envelope's, and only the memory itself forgets for good."""
+
+_KIND = "$kind"
+"""Names the class of what travels; no metadata has such a key."""
+
+_KINDS = {one.__name__: one for one in (EngramEntry, FoundEngram, TopicEntry, ForgottenEntry)}
 
 
 class MemoryPart:
     """The one process that has the store: it answers calls, and turns every response into an engram."""
 
-    def __init__(self, service: MemoryService, bus: Bus, new_id: NewId, clock: Clock) -> None:
+    def __init__(self, service: MemoryService, bus: Bus, new_id: NewId) -> None:
         self._service = service
-        self._retention = Retention(service, clock)
         self._bus = bus
         self._agent = MemoryAgent(service, bus)
         self._server = CallServer(MEMORY, self._acts(), bus, store="", new_id=new_id)
@@ -55,13 +56,11 @@ class MemoryPart:
     async def start(self) -> None:
         """Serve from now on; SetupError if another process does already."""
         await refuse_a_second(self._caller, store="")
-        await self._retention.start()
         await self._agent.start()
         await self._server.start()
 
     async def stop(self) -> None:
         """Answer and write what was taken, then serve no more."""
-        await self._retention.stop()
         await self._server.stop()
         await self._agent.stop()
 
@@ -73,24 +72,20 @@ class MemoryPart:
         return {**called, "status": self._status, "settle": self._settle}
 
     def _act(self, method: Callable[..., Awaitable[object]]) -> Act:
-        known = {one.name: one.annotation for one in signature(method).parameters.values() if one.name not in _OWN}
+        parameters = signature(method)
 
         async def act(args: Mapping[str, Tree], owner: str) -> Tree:
-            for name in (one for one, kind in known.items() if kind == "str"):
-                if not isinstance(args.get(name), str):
-                    raise InputError(f"{name} must be text, not {type(args.get(name)).__name__}")
-            if not isinstance(args.get("metadata"), dict | None):
-                raise InputError("metadata must be an object")
-            return _data(await method(owner, **{name: args[name] for name in known if name in args}))
+            taken = parameters.parameters.keys() - _OWN
+            try:
+                call = parameters.bind(owner, **{name: value for name, value in args.items() if name in taken})
+            except TypeError as error:
+                raise InputError(f"{method.__name__}: {error}") from error
+            return _sent(await method(*call.args, **call.kwargs))
 
         return act
 
     async def _status(self, _: Mapping[str, Tree], owner: str) -> Tree:
-        return {
-            "topics": await self._service.count(owner, "topic"),
-            "episodic": await self._service.count(owner, "episodic"),
-            **self._agent.counts(),
-        }
+        return {**await self._service.counts(owner), **self._agent.counts()}
 
     async def _settle(self, _: Mapping[str, Tree], __: str) -> Tree:
         await self._bus.settle()
@@ -98,77 +93,46 @@ class MemoryPart:
 
 
 class RemoteMemory:
-    """The topics memory over the bus, for tools and for people; each method is as `MemoryService` has it."""
+    """The service in another process: those of its methods that other processes may call."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    async def write_topic(self, owner: str, topic: str, content: str) -> str:
-        return str(await self._caller.call("write_topic", owner, topic=topic, content=content))
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Tree]]:
+        if name not in _CALLED:
+            raise AttributeError(name)
+        parameters = signature(getattr(MemoryService, name))
 
-    async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
-        found = await self._caller.call("topic_entry", owner, topic=topic)
-        return None if found is None else _topic(found)
+        async def call(*args: Tree, **named: Tree) -> Tree:
+            given = parameters.bind(self, *args, **named).arguments
+            told = {key: value for key, value in given.items() if key not in _OWN}
+            return _received(await self._caller.call(name, given["owner"], **told))
 
-    async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Tree] | None = None) -> str:
-        attached = None if metadata is None else dict(metadata)
-        return str(await self._caller.call("write_episodic", owner, content=content, metadata=attached))
-
-    async def search_episodic(
-        self,
-        owner: str,
-        query: str,
-        top_k: int | None = None,
-        *,
-        min_score: float | None = None,
-        where: Mapping[str, Tree] | None = None,
-    ) -> list[FoundEngram]:
-        found = await self._caller.call(
-            "search_episodic", owner, query=query, top_k=top_k, min_score=min_score, where=where and dict(where)
-        )
-        return [FoundEngram(**one) for one in found]
-
-    async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
-        return [_topic(one) for one in await self._caller.call("list_topics", owner, prefix=prefix)]
-
-    async def list_engrams(self, owner: str, where: Mapping[str, Tree] | None = None) -> list[EngramEntry]:
-        found = await self._caller.call("list_engrams", owner, where=where and dict(where))
-        return [EngramEntry(**one) for one in found]
-
-    async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
-        found = await self._caller.call("entry", owner, entry_id=entry_id)
-        return None if found is None else _entry(found)
-
-    async def reward(self, owner: str, engram_id: str, value: float) -> bool:
-        return bool(await self._caller.call("reward", owner, engram_id=engram_id, value=value))
-
-    async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
-        return bool(await self._caller.call("rate_turn", owner, query_id=query_id, value=value))
-
-    async def forget_repeats(self, owner: str, entry_id: str) -> ForgottenEntry | None:
-        found = await self._caller.call("forget_repeats", owner, entry_id=entry_id)
-        if found is None:
-            return None
-        engrams, mentions = ([EngramEntry(**one) for one in found[name]] for name in ("engrams", "mentions"))
-        topics = [_topic(one) for one in found["topics"]]
-        return ForgottenEntry(entry=_entry(found["entry"]), engrams=engrams, mentions=mentions, topics=topics)
-
-    async def forget(self, owner: str, entry_id: str) -> bool:
-        return bool(await self._caller.call("forget", owner, entry_id=entry_id))
+        return call
 
 
-def _data(found: object) -> Tree:
+def remote_service(caller: Caller) -> MemoryService:
+    """Return the service as tools and people call it over the bus."""
+    return cast("MemoryService", RemoteMemory(caller))
+
+
+def _sent(found: object) -> Tree:
+    """Return as JSON what the service has returned."""
     if isinstance(found, list):
-        return [_data(one) for one in found]
-    return asdict(found) if isinstance(found, TopicEntry | EngramEntry | FoundEngram | ForgottenEntry) else found
+        return [_sent(one) for one in found]
+    if type(found) not in _KINDS.values():
+        return found
+    told = {one.name: _sent(getattr(found, one.name)) for one in fields(found)}  # type: ignore[arg-type]
+    return {_KIND: type(found).__name__, **told}
 
 
-def _entry(found: Mapping[str, Tree]) -> TopicEntry | EngramEntry:
-    return _topic(found) if "topic" in found else EngramEntry(**found)
-
-
-def _topic(found: Mapping[str, Tree]) -> TopicEntry:
-    return TopicEntry(**{**found, "since": [EngramEntry(**one) for one in found["since"]]})
+def _received(sent: Tree) -> Tree:
+    """Return what `_sent` was given."""
+    if isinstance(sent, list):
+        return [_received(one) for one in sent]
+    if not isinstance(sent, dict) or _KIND not in sent:
+        return sent
+    return _KINDS[sent[_KIND]](**{name: _received(value) for name, value in sent.items() if name != _KIND})
 
 
 TOOLS = "tools"
@@ -179,42 +143,18 @@ OF_THE_TIME = 0.8
 class ToolsPart:
     """Serves the tools; several processes may, and one of them answers each call."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        *,
-        toolset: Toolset,
-        clock: Clock,
-        new_id: NewId,
-        tool_timeout_seconds: float,
-        result_characters: int = DEFAULT_LIMITS.max_result_characters,
-    ) -> None:
+    def __init__(self, bus: Bus, *, settings: TopicsSettings, clock: Clock, new_id: NewId) -> None:
         caller = Caller(
             bus=bus,
             part=MEMORY,
             new_id=new_id,
             name=TOOLS,
             start_by=START_MEMORY,
-            timeout_seconds=OF_THE_TIME * tool_timeout_seconds,
+            timeout_seconds=OF_THE_TIME * settings.tool_timeout_seconds,
         )
-        self._servers = [
-            ToolServer(tool, bus, result_characters) for tool in topic_tools(RemoteMemory(caller), clock, toolset)
-        ]
-
-    async def start(self) -> None:
-        """Serve and announce every tool."""
-        for server in self._servers:
-            await server.start()
-
-    async def stop(self) -> None:
-        """Withdraw the tools; what they are doing is finished."""
-        for server in self._servers:
-            await server.stop()
-
-    async def come_back(self) -> None:
-        """Announce the tools again: who asked for them meanwhile was not heard."""
-        for server in self._servers:
-            await server.announce()
+        server = topic_tools(remote_service(caller), clock, settings, bus)
+        # Who asked for the tools while the bus was away was not heard.
+        self.start, self.stop, self.come_back = server.start, server.stop, server.announce
 
 
 AGENT = "agent"
@@ -226,12 +166,9 @@ ASK_SECONDS = 600.0
 class AgentPart:
     """Answers questions with whatever tools are announced; one process, because it holds what was just said."""
 
-    def __init__(
-        self, bus: Bus, *, chat: ChatModel, new_id: NewId, config: AgentConfig, tool_timeout_seconds: float
-    ) -> None:
+    def __init__(self, bus: Bus, *, chat: ChatModel, new_id: NewId, settings: TopicsSettings) -> None:
         self._chat = chat
-        self._toolbox = ToolBox(bus=bus, new_id=new_id, caller=NAME, timeout_seconds=tool_timeout_seconds)
-        self._agent = GeneratorAgent(chat=chat, toolbox=self._toolbox, bus=bus, new_id=new_id, config=config)
+        self._agent = talking_agent(settings, chat, bus, new_id)
         self._server = CallServer(
             AGENT, {"ask": self._ask, "status": self._status, "forget": self._forget}, bus, store="", new_id=new_id
         )
@@ -240,93 +177,76 @@ class AgentPart:
     async def start(self) -> None:
         """Learn of the tools that run, then answer; SetupError if another process does already."""
         await refuse_a_second(self._caller, store="")
-        await self._toolbox.listen()
-        await self._toolbox.inquire()
         await self._agent.start()
+        await self.come_back()
         await self._server.start()
 
     async def stop(self) -> None:
         """Answer what was asked, then answer no more."""
         await self._server.stop()
         await self._agent.stop()
-        await self._toolbox.stop()
 
     async def come_back(self) -> None:
-        """Learn of the tools again: what was announced meanwhile was not heard."""
-        await self._toolbox.inquire()
+        """Learn of the tools: what was announced before, or while the bus was away, was not heard."""
+        await self._agent.toolbox.inquire()
 
     async def _ask(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        query, session = args.get("query"), args.get("session_id")
-        if not isinstance(query, str) or not isinstance(session, str):
+        query, session, query_id = (args.get(name) for name in ("query", "session_id", "query_id"))
+        if not isinstance(query, str) or not isinstance(session, str) or not isinstance(query_id, str | None):
             raise InputError("agent: 'query' and 'session_id' are text")
-        return asdict(await self._agent.ask(query, owner=owner, session_id=session))
+        return asdict(await self._agent.ask(query, owner=owner, session_id=session, query_id=query_id))
 
     async def _status(self, _: Mapping[str, Tree], __: str) -> Tree:
-        return {"chat": self._chat.name, "tools": [spec.name for spec in self._toolbox.specs()]}
+        return {"chat": self._chat.name, "tools": [spec.name for spec in self._agent.toolbox.specs()]}
 
     async def _forget(self, _: Mapping[str, Tree], owner: str) -> Tree:
         self._agent.forget_windows(owner)
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteTopics:
-    """A conversation whose agent, tools and memory are other processes, as `TopicsSystem` has it in one.
+class RemoteTopicsMemory(StoredTopics):
+    """The topics memory in other processes, as far as a conversation needs it.
 
     `show_calls` gets the tool calls before the answer is returned.
     """
 
-    agent: Caller
-    memory: Caller
-    show_calls: Callable[[Sequence[ToolCall]], None]
+    operations = frozenset({"chat", "list", "search", "get.key"})
+    store_name = "the processes on the bus"
 
-    @property
-    def service(self) -> RemoteMemory:
-        """The memory itself, for commands."""
-        return RemoteMemory(self.memory)
+    def __init__(
+        self, *, agent: Caller, memory: Caller, show_calls: Callable[[Sequence[ToolCall]], None], clock: Clock
+    ) -> None:
+        super().__init__(remote_service(memory), clock)
+        self._agent = agent
+        self._memory = memory
+        self._show_calls = show_calls
 
-    async def say(self, text: str, *, owner: str, session_id: str) -> Answer:
-        """Take one turn; UnavailableError if no agent answers."""
-        found = await self.agent.long_call("ask", owner, timeout_seconds=ASK_SECONDS, query=text, session_id=session_id)
+    async def close(self) -> None:
+        """Do nothing: each call has its own connection."""
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        query_id, session_id = self._agent.new_id(), scope.session or DEFAULT_SESSION
+        found = await self._agent.long_call(
+            "ask", scope.user, timeout_seconds=ASK_SECONDS, query=text, session_id=session_id, query_id=query_id
+        )
         calls = [ToolCall(**one) for one in found["tool_calls"]]
-        self.show_calls(calls)
-        return Answer(**{**found, "tool_calls": calls, "notes": tuple(found["notes"])})
+        self._show_calls(calls)
+        self._answered[scope] = query_id
+        return Turn(**{**found, "tool_calls": calls, "notes": tuple(found["notes"])})
 
     async def settle(self) -> None:
         """Return when the memory has written what it heard; at once if there is no memory."""
-        if await self.memory.alive() is not None:
-            await self.memory.call("settle", "")
+        if await self._memory.alive() is not None:
+            await self._memory.call("settle", "")
 
-    async def forget(self, owner: str, entry_id: str) -> ForgottenEntry | None:
-        """Delete an entry and every engram that holds what it says, out of the sight of running talks too."""
-        await self.settle()
-        found = await self.service.forget_repeats(owner, entry_id)
-        if await self.agent.alive() is not None:
-            await self.agent.call("forget", owner)
-        return found
+    async def _forget_talks(self, owner: str) -> None:
+        if await self._agent.alive() is not None:
+            await self._agent.call("forget", owner)
 
-    async def status(self, owner: str) -> dict[str, Tree]:
+    async def _look_status(self, scope: Scope) -> Tree:
         """Return what agent and memory say of themselves; who is not there is left out."""
         status: dict[str, Tree] = {}
-        for part in (self.memory, self.agent):
+        for part in (self._memory, self._agent):
             if await part.alive() is not None:
-                status |= await part.call("status", owner)
+                status |= await part.call("status", scope.user)
         return status
-
-
-class RemoteTopicsMemory(TopicsMemory):
-    """The topics memory in other processes, as far as a conversation needs it."""
-
-    operations = frozenset({"chat", "list", "search", "get.key"})
-
-    def __init__(self, remote: RemoteTopics, clock: Clock) -> None:
-        # It stands where the system in this process does: `capabilities` names what of that it has.
-        super().__init__(cast("TopicsSystem", remote), clock)
-
-    @classmethod
-    def capabilities(cls) -> frozenset[Capability]:
-        return cls.operations | {"inspect.status", "job.rate"}
-
-    @property
-    def store_name(self) -> str:
-        return "the processes on the bus"

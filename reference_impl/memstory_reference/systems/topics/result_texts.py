@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 
-from memstory_reference.ports import Primitive
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, is_empty, user_words
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.text.lines import one_line
 
 NO_MEMORIES = "No memories found."
-NOTE_SAVED = "Memory saved."
-RATED = "Memory rated."
 SAID_SINCE = "Said since then, newest first, and more likely to hold if it says otherwise:"
 SHOWN_CHARACTERS = 2_000
 """Of one engram in a list: a prompt must hold several of them."""
@@ -26,18 +23,13 @@ LIST_CHARACTERS = 12_000
 _MARK = re.compile(r"\[(?=\s*memory\b)", re.IGNORECASE)
 
 
-def topic_saved(topic: str, missing: str | None = None) -> str:
-    """Return what a saved topic is confirmed with, and what is `missing` in words, if a secret was left out."""
-    return f"Memory saved: {topic} ({missing})" if missing else f"Memory saved: {topic}"
-
-
 def topic_text(entry: TopicEntry) -> str:
     r"""Return a standing fact, and what was said of it since it was saved.
 
     >>> topic_text(TopicEntry(id="1", topic="user.language_preference", content="Elixir", timestamp_utc=""))
     '[Memory: user.language_preference] Elixir'
     """
-    later = [f"- {_day(one.metadata)} {_clip(user_words(one.content))}" for one in entry.since]
+    later = [f"- {_day(one)} {_clip(user_words(one.content))}" for one in entry.since]
     return "\n".join([f"[Memory: {entry.topic}] {as_data(entry.content)}", *([SAID_SINCE] if later else []), *later])
 
 
@@ -53,9 +45,7 @@ def memories_text(topics: Sequence[TopicEntry], engrams: Sequence[EngramEntry]) 
     """Return everything as JSON: topics by name, then engrams, newest first, as many as fit; NO_MEMORIES for none."""
     every = [{"id": one.id, "topic": one.topic, "text": _clip(one.content)} for one in topics]
     every += [
-        {"id": one.id, "date": _day(one.metadata), "text": _clip(one.content)}
-        for one in reversed(engrams)
-        if not is_empty(one)
+        {"id": one.id, "date": _day(one), "text": _clip(one.content)} for one in reversed(engrams) if not is_empty(one)
     ]
     room, shown = LIST_CHARACTERS, list[str]()
     for one in every:
@@ -91,11 +81,6 @@ def past_turns(number: int) -> str:
     return f"the {number} past turn{'' if number == 1 else 's'}"
 
 
-def unavailable(reason: object) -> str:
-    """Return what a tool says while the memory cannot answer."""
-    return f"Memory unavailable: {one_line(str(reason))}"
-
-
 def as_data(text: str) -> str:
     r"""Return `text` on one line, with what looks like a mark of the memory itself disarmed by a backslash.
 
@@ -107,7 +92,7 @@ def as_data(text: str) -> str:
 
 def _item(engram: FoundEngram) -> str:
     content = _clip(engram.content, SHOWN_CHARACTERS)
-    return f"(relevance: {engram.score:.2f}) {_day(engram.metadata)} {content}"
+    return f"(relevance: {engram.score:.2f}) {_day(engram)} {content}"
 
 
 def _clip(text: str, at_most: int = LISTED_CHARACTERS) -> str:
@@ -115,5 +100,5 @@ def _clip(text: str, at_most: int = LISTED_CHARACTERS) -> str:
     return content if len(content) <= at_most else f"{content[: at_most - 1]}…"
 
 
-def _day(metadata: Mapping[str, Primitive]) -> str:
-    return str(metadata.get("timestamp_utc", ""))[:10] or "undated"
+def _day(engram: EngramEntry) -> str:
+    return engram.time[:10] or "undated"

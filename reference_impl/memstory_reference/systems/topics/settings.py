@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES, Limits
+from memstory_reference.input_checks import LIMIT_RULES, Limits, limits_of
 from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
@@ -24,19 +24,7 @@ from memstory_reference.text.secret_guard import SecretPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsConfig(SecretPolicy):
-    """`min_score` is a cosine; `retention_days=None` keeps engrams forever."""
-
-    collection: str = "local2.memory"
-    top_k: int = 5
-    min_score: float = 0.3
-    strict_topics: bool = True
-    retention_days: float | None = None
-    limits: Limits = DEFAULT_LIMITS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsSettings(ShippedSettings):
+class TopicsSettings(SecretPolicy, ShippedSettings):
     """Settings of the topics memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     place = "chroma_path"
@@ -51,8 +39,6 @@ class TopicsSettings(ShippedSettings):
     toolset: Literal["single", "dual"]
     strict_topics: bool
     retention_days: float | None
-    secrets: str
-    keep_pins: bool
     chat: str
     ollama_host: str
     steps: int
@@ -63,6 +49,11 @@ class TopicsSettings(ShippedSettings):
     max_window_characters: int
     max_result_characters: int
     max_tool_calls: int
+
+    @property
+    def limits(self) -> Limits:
+        """How much each part may hold."""
+        return limits_of(self)
 
 
 TopicsSettings.rules = {

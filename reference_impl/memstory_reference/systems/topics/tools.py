@@ -5,30 +5,27 @@ The wording is the specification's, because models react to it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Mapping
+from typing import Literal
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import UnavailableError
-from memstory.contract.values import Json, ToolSchema, Tree
-from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
-from memstory_reference.systems.topics.forgetting import ForgottenEntry
+from memstory.contract.values import Tree
+from memstory_reference.bus import Bus
+from memstory_reference.errors import InputError
+from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
+from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import (
     NO_MEMORIES,
-    NOTE_SAVED,
-    RATED,
     engrams_text,
     forgotten_text,
     memories_text,
-    topic_saved,
     topic_text,
-    unavailable,
 )
+from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.topic_keys import topic_key
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, ReadTool, parameters
-from memstory_reference.tooling.tools import Tool, ToolCaller
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
+from memstory_reference.tooling.tools import ToolServer
 
 RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
 """Tools that look something up: an answer that used one may only repeat what is remembered already."""
@@ -129,146 +126,101 @@ RATE_MEMORY = ChangeTool(
 )
 
 
-class TopicsAnywhere(Protocol):
-    """The memory, whose methods are as `MemoryService` has them."""
-
-    async def write_topic(self, owner: str, topic: str, content: str) -> str:
-        """Store `content` under `topic`; return the entry's id."""
-        ...
-
-    async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
-        """Return the entry of exactly this topic, or None."""
-        ...
-
-    async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
-        """Return the owner's topics by name."""
-        ...
-
-    async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
-        """Add an engram; return its id."""
-        ...
-
-    async def search_episodic(self, owner: str, query: str) -> list[FoundEngram]:
-        """Return engrams by meaning, best first."""
-        ...
-
-    async def list_engrams(self, owner: str) -> list[EngramEntry]:
-        """Return the owner's engrams, oldest first."""
-        ...
-
-    async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
-        """Return what has this id, or None."""
-        ...
-
-    async def reward(self, owner: str, engram_id: str, value: float) -> bool:
-        """Rate an engram from -1 to 1; False if unknown."""
-        ...
-
-    async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
-        """Rate the turn that answered a query; False if it is not remembered."""
-        ...
-
-    async def forget_repeats(self, owner: str, entry_id: str) -> ForgottenEntry | None:
-        """Delete an entry and every engram that holds what it says; None if unknown."""
-        ...
-
-    async def forget(self, owner: str, entry_id: str) -> bool:
-        """Delete an entry; False if unknown."""
-        ...
-
-
 Toolset = Literal["single", "dual"]
 
-_Call = Callable[[Mapping[str, Tree], ToolCaller], Awaitable[str]]
+ALIASES: Mapping[Toolset, Mapping[str, str]] = {
+    "single": {},
+    "dual": {"recall_memory": MEMORY_RECALL.name, "save_memory": MEMORY_SAVE.name},
+}
+"""Names that the prose uses. In the other set `save_memory` is a separate tool, so there they are not aliases."""
 
 
-def topic_tools(service: TopicsAnywhere, clock: Clock, toolset: Toolset) -> Sequence[Tool]:
-    """Return the tools of `toolset`; all share the one `service`."""
-    calls = _Calls(service, clock)
-    asked_for = [
-        _tool(LIST_MEMORIES, calls.list_memories),
-        _tool(FORGET_MEMORY, calls.forget_memory),
-        _tool(RATE_MEMORY, calls.rate_memory),
-    ]
-    if toolset == "dual":
-        # Names that the prose uses. In the other set `save_memory` is a separate tool, so there they are not aliases.
-        return [
-            _tool(MEMORY_RECALL, calls.recall, aliases=("recall_memory",)),
-            _tool(MEMORY_SAVE, calls.save_topic, aliases=("save_memory",)),
-            *asked_for,
-        ]
-    return [
-        _tool(SAVE_TOPIC, calls.save_topic),
-        _tool(RECALL_TOPIC, calls.recall_topic),
-        _tool(SAVE_MEMORY, calls.save_memory),
-        _tool(SEARCH_MEMORY, calls.search),
-        *asked_for,
-    ]
+class TopicTools(LocalTools):
+    """The tools of one owner in one session; neither is ever an argument. The schema made sure of types."""
 
-
-class _Calls:
-    """What the tools do; the schema made sure of the types of their arguments."""
-
-    def __init__(self, service: TopicsAnywhere, clock: Clock) -> None:
-        self._service = service
+    def __init__(
+        self, memory: MemoryService, clock: Clock, toolset: Toolset, owner: str, session: str | None = None
+    ) -> None:
+        self._memory = memory
         self._clock = clock
+        self._owner = owner
+        self._session = session
+        super().__init__(
+            *(
+                ((MEMORY_RECALL, self._recall), (MEMORY_SAVE, self._save_topic))
+                if toolset == "dual"
+                else (
+                    (SAVE_TOPIC, self._save_topic),
+                    (RECALL_TOPIC, self._recall_topic),
+                    (SAVE_MEMORY, self._save_memory),
+                    (SEARCH_MEMORY, self._search),
+                )
+            ),
+            (LIST_MEMORIES, self._list),
+            (FORGET_MEMORY, self._forget),
+            (RATE_MEMORY, self._rate),
+        )
 
-    async def save_topic(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
-        entry_id = await self._service.write_topic(caller.owner, args["topic"], args["content"])
-        stored = await self._service.entry(caller.owner, entry_id)
+    async def _save_topic(self, args: Mapping[str, Tree]) -> str:
+        entry_id = await self._memory.write_topic(self._owner, args["topic"], args["content"])
+        stored = await self._memory.entry(self._owner, entry_id)
         if isinstance(stored, TopicEntry):
-            return topic_saved(stored.topic, left_out(stored.content))
+            return _without(f"Memory saved: {stored.topic}", stored)
         # It was forgotten since: the memory has taken the topic, and what is left to do is to name it.
-        return topic_saved(topic_key(args["topic"], strict=False))
+        return f"Memory saved: {topic_key(args['topic'], strict=False)}"
 
-    async def recall_topic(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
-        entry = await self._service.topic_entry(caller.owner, args["topic"])
+    async def _recall_topic(self, args: Mapping[str, Tree]) -> str:
+        entry = await self._memory.topic_entry(self._owner, args["topic"])
         return topic_text(entry) if entry else NO_MEMORIES
 
-    async def save_memory(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
-        session = {"session_id": caller.session_id} if caller.session_id else {}
-        entry_id = await self._service.write_episodic(caller.owner, args["content"], {**session, "source": "agent"})
-        stored = await self._service.entry(caller.owner, entry_id)
-        missing = left_out(stored.content) if stored else None
-        return f"{NOTE_SAVED} ({missing})" if missing else NOTE_SAVED
+    async def _save_memory(self, args: Mapping[str, Tree]) -> str:
+        session = {"session_id": self._session} if self._session else {}
+        entry_id = await self._memory.write_episodic(self._owner, args["content"], {**session, "source": "agent"})
+        return _without("Memory saved.", await self._memory.entry(self._owner, entry_id))
 
-    async def search(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
-        found = await self._service.search_episodic(caller.owner, args["query"])
+    async def _search(self, args: Mapping[str, Tree]) -> str:
+        found = await self._memory.search_episodic(self._owner, args["query"])
         return engrams_text(found, self._clock.now().date())
 
-    async def recall(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
+    async def _recall(self, args: Mapping[str, Tree]) -> str:
         # Models fill in both arguments, one of them blank: only what says something chooses the mode.
         if args.get("topic", "").strip():
-            return await self.recall_topic(args, caller)
+            return await self._recall_topic(args)
         if args.get("query", "").strip():
-            return await self.search(args, caller)
+            return await self._search(args)
         raise InputError("memory_recall: give 'topic' for an exact lookup or 'query' for a search by meaning")
 
-    async def list_memories(self, _: Mapping[str, Tree], caller: ToolCaller) -> str:
-        topics = await self._service.list_topics(caller.owner)
-        return memories_text(topics, await self._service.list_engrams(caller.owner))
+    async def _list(self, _: Mapping[str, Tree]) -> str:
+        topics = await self._memory.list_topics(self._owner)
+        return memories_text(topics, await self._memory.list_engrams(self._owner))
 
-    async def forget_memory(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
+    async def _forget(self, args: Mapping[str, Tree]) -> str:
         topic, entry_id = (str(args.get(name, "")).strip() for name in ("topic", "id"))
         if not topic and not entry_id:
             raise InputError("forget_memory: give 'topic' for a standing fact or 'id' for any memory")
-        entry = await self._service.topic_entry(caller.owner, topic) if topic else None
-        found = await self._service.forget_repeats(caller.owner, entry.id if entry else entry_id or topic)
+        entry = await self._memory.topic_entry(self._owner, topic) if topic else None
+        found = await self._memory.forget_repeats(self._owner, entry.id if entry else entry_id or topic)
         if found is None:
             raise InputError(f"no memory has the topic or id {topic or entry_id!r:.80}; list_memories shows them")
         return forgotten_text(found)
 
-    async def rate_memory(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
-        if not await self._service.reward(caller.owner, args["id"], args["value"]):
+    async def _rate(self, args: Mapping[str, Tree]) -> str:
+        if not await self._memory.reward(self._owner, args["id"], args["value"]):
             raise InputError(f"no memory has the id {args['id']!r:.80}; list_memories shows them")
-        return RATED
+        return "Memory rated."
 
 
-def _tool(spec: ToolSchema, call: _Call, aliases: Sequence[str] = ()) -> Tool:
-    async def guarded(arguments: Mapping[str, Tree], caller: ToolCaller) -> str:
-        try:
-            return await call(arguments, caller)
-        except (UnavailableError, StoreConflictError) as error:
-            raise UnavailableError(unavailable(error)) from error
+def topic_tools(memory: MemoryService, clock: Clock, settings: TopicsSettings, bus: Bus) -> ToolServer:
+    """Return what serves the tools of the settings' toolset on a bus."""
+    return ToolServer(
+        lambda owner, session: TopicTools(memory, clock, settings.toolset, owner, session),
+        bus,
+        aliases=ALIASES[settings.toolset],
+        result_characters=settings.max_result_characters,
+    )
 
-    return Tool(spec=spec, call=guarded, aliases=aliases)
+
+def _without(confirmation: str, stored: EngramEntry | TopicEntry | None) -> str:
+    """Return a confirmation with what was left out of what is stored, if a secret was."""
+    missing = left_out(stored.content) if stored else None
+    return f"{confirmation} ({missing})" if missing else confirmation

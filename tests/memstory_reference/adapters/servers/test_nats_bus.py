@@ -6,14 +6,12 @@ import logging
 import socket
 import subprocess
 import sys
-from dataclasses import replace
 
 import nats
 import pytest
 from memstory_tests_waiting import eventually, wait_until
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory_reference.adapters.servers import nats_bus
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.bus import BusLimits
@@ -207,22 +205,6 @@ async def test_a_server_that_does_not_take_us_any_more_is_logged_once_with_its_r
     # nats-py (2.16) forgets the connection of an attempt that was refused: its warning is to come here, not later.
     gc.collect()
     await asyncio.sleep(0)
-
-
-async def test_replies_are_found_on_more_subjects_than_are_kept(bus, monkeypatch):
-    monkeypatch.setattr(nats_bus, "KEPT_REPLY_SUBJECTS", 2)
-
-    async def answer(request):
-        await bus.publish(replace(request, subject=f"r.{request.subject[2:]}"))
-
-    await bus.subscribe("q.*", answer, name="answer")
-    asked = [envelope(f"q.{n}", {"n": n}, request_id="r") for n in (0, 1, 2, 3, 0, 1)]
-    found = [await bus.request(one, f"r.{one.payload['n']}", timeout_seconds=SOON) for one in asked]
-    assert [one.payload for one in found] == [one.payload for one in asked]
-    together = await asyncio.gather(
-        *(bus.request(envelope(f"q.{n}", {"n": n}, request_id="s"), f"r.{n}", timeout_seconds=SOON) for n in range(9))
-    )
-    assert [one.payload["n"] for one in together] == list(range(9))
 
 
 def test_a_server_ends_with_the_process_that_started_it_however_that_ends(tmp_path):

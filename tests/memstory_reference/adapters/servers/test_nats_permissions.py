@@ -11,6 +11,7 @@ from nats import errors
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory.contract.models import Reply, ToolRequest
+from memstory.contract.target import Scope
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
@@ -21,11 +22,18 @@ from memstory_reference.bus.permissions import PARTS, server_configuration
 from memstory_reference.bus.subjects import STREAM
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.process import AgentPart, MemoryPart, RemoteMemory, RemoteTopics, ToolsPart
-from memstory_reference.systems.topics.settings import TopicsConfig
-from memstory_reference.tooling.agent import AgentConfig
+from memstory_reference.systems.topics.process import (
+    AgentPart,
+    MemoryPart,
+    RemoteTopicsMemory,
+    ToolsPart,
+    remote_service,
+)
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 NUMBERS = count()
+SETTINGS = TopicsSettings.default().merge({"min_score": 0.3, "tool_timeout_seconds": 10}, "test")
+ANN = Scope(user="ann", session="s")
 
 
 def new_id():
@@ -73,14 +81,12 @@ async def running(bus_of):
     """Memory, tools and agent, each under its own name; yield what a person at the terminal has."""
     store = ExactStore(model="fixed-2", dimension=2)
     service = MemoryService(
-        config=TopicsConfig(), store=store, embedder=SameVector({"tea": [1, 0]}), clock=SystemClock(), new_id=new_id
+        settings=SETTINGS, store=store, embedder=SameVector({"tea": [1, 0]}), clock=SystemClock(), new_id=new_id
     )
     parts = [
-        MemoryPart(service, await bus_of("memory"), new_id, SystemClock()),
-        ToolsPart(await bus_of("tools"), toolset="single", clock=SystemClock(), new_id=new_id, tool_timeout_seconds=10),
-        AgentPart(
-            await bus_of("agent"), chat=SavingChat(), new_id=new_id, config=AgentConfig(), tool_timeout_seconds=10
-        ),
+        MemoryPart(service, await bus_of("memory"), new_id),
+        ToolsPart(await bus_of("tools"), settings=SETTINGS, clock=SystemClock(), new_id=new_id),
+        AgentPart(await bus_of("agent"), chat=SavingChat(), new_id=new_id, settings=SETTINGS),
     ]
     for part in parts:
         await part.start()
@@ -89,7 +95,9 @@ async def running(bus_of):
     def caller(part):
         return Caller(bus=chat, part=part, new_id=new_id, name="chat", start_by="", timeout_seconds=10)
 
-    yield RemoteTopics(agent=caller("agent"), memory=caller("memory"), show_calls=lambda _: None)
+    yield RemoteTopicsMemory(
+        agent=caller("agent"), memory=caller("memory"), show_calls=lambda _: None, clock=SystemClock()
+    )
     for part in reversed(parts):
         await part.stop()
     await store.close()
@@ -97,11 +105,11 @@ async def running(bus_of):
 
 async def test_each_part_does_its_work_with_its_own_rights(running, caplog):
     async def is_announced():
-        return (await running.status("ann"))["tools"]
+        return (await running.inspect("status", {}, ANN))["tools"]
 
     await eventually(is_announced)
     async with asyncio.timeout(30):
-        answer = await running.say("Save it.", owner="ann", session_id="s")
+        answer = await running.say("Save it.", ANN)
         await running.settle()
         await running.service.reward("ann", (await running.service.list_engrams("ann"))[0].id, 1)
     assert answer.answer == "Memory saved: user.x"
@@ -163,7 +171,7 @@ async def test_nobody_but_the_memory_hears_what_is_given_to_it_or_takes_it_away(
         with pytest.raises(errors.TimeoutError):
             await act
     async with asyncio.timeout(30):
-        await running.say("Save it.", owner="ann", session_id="s")
+        await running.say("Save it.", ANN)
         await running.settle()
     await spy.settle()
     assert heard == []
@@ -174,7 +182,7 @@ async def test_nobody_but_the_memory_hears_what_is_asked_of_it(running, bus_of):
     heard = []
     spy = await bus_of("layers")
     with pytest.raises((UnavailableError, TimeoutError)):
-        await RemoteMemory(
+        await remote_service(
             Caller(bus=spy, part="memory", new_id=new_id, name="spy", start_by="", timeout_seconds=0.5)
         ).list_topics("ann")
 

@@ -12,7 +12,7 @@ from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.settings import TopicsConfig
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 VECTORS = {
     "query": [1, 0],
@@ -81,7 +81,7 @@ def vectors():
 
 @pytest.fixture
 def make_memory(vectors):
-    """Make a memory; keywords are those of TopicsConfig."""
+    """Make a memory; keywords are settings."""
 
     def make(**config):
         switch = SwitchedEmbedder(FixedVectors(vectors, profile=profile_of("nomic-embed-text")))
@@ -92,7 +92,11 @@ def make_memory(vectors):
             return f"id-{next(numbers):04d}"
 
         service = MemoryService(
-            config=TopicsConfig(**config), store=store, embedder=embedder, clock=clock, new_id=new_id
+            settings=TopicsSettings.default().merge({"min_score": 0.3, **config}, "test"),
+            store=store,
+            embedder=embedder,
+            clock=clock,
+            new_id=new_id,
         )
         return Memory(service=service, store=store, clock=clock, embedder=embedder, switch=switch, new_id=new_id)
 

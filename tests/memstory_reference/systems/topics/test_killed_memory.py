@@ -21,8 +21,9 @@ from memstory_reference.bus.subjects import RESPONSE_GENERATION, STREAM, WRITER
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.settings import TopicsConfig
+from memstory_reference.systems.topics.settings import TopicsSettings
 
+SETTINGS = TopicsSettings.default().merge({"min_score": 0.3}, "test")
 OWNERS = ("ann", "bob", "cid")
 PATIENCE_SECONDS = 10
 """For a kill and the look after it; 500 took 43 minutes on two processors that had ten times as much to do."""
@@ -44,9 +45,7 @@ async def opened(folder):
     bus = await open_nats_bus((folder / "address").read_text(), WRITER)
     store = open_exact_folder(folder / "store", model="fixed-2", dimension=2)
     embedder = OnePlace({"one": [1, 0]})
-    service = MemoryService(
-        config=TopicsConfig(), store=store, embedder=embedder, clock=SystemClock(), new_id=random_id
-    )
+    service = MemoryService(settings=SETTINGS, store=store, embedder=embedder, clock=SystemClock(), new_id=random_id)
     return bus, store, service
 
 

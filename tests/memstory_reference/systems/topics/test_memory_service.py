@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from memstory_reference.errors import InputError
+from memstory_reference.systems.topics.memory_service import NewEntry
 
 
 async def test_a_topic_is_recalled_exactly_as_it_was_written(memory):
@@ -74,13 +75,14 @@ async def test_the_same_words_twice_are_two_engrams(memory):
 
 
 async def test_several_engrams_cost_one_embedding_call(memory):
-    ids = await memory.service.write_engrams("ann", [("near", {"n": 1}), ("middle", {"n": 2})])
+    entries = [NewEntry("near", metadata={"n": 1}), NewEntry("middle", metadata={"n": 2})]
+    ids = await memory.service.write("ann", entries)
     assert memory.embedder.data()["calls"] == 1
     assert [one.id for one in await memory.service.list_engrams("ann")] == ids
 
 
 async def test_of_two_facts_for_one_topic_in_a_batch_the_last_stays(memory):
-    ids = await memory.service.write_topics("ann", [("user.language", "Elixir"), ("user.language", "Rust")])
+    ids = await memory.service.write("ann", [NewEntry(text, "user.language") for text in ("Elixir", "Rust")])
     assert len(set(ids)) == 1
     assert await memory.service.recall_topic("ann", "user.language") == "Rust"
 

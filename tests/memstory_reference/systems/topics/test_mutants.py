@@ -15,12 +15,12 @@ from memstory_reference.systems.topics import engrams, memory_agent, memory_serv
 from memstory_reference.systems.topics import tools as topic_tools
 from memstory_reference.systems.topics.engrams import effective_score
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
+from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.text import secret_guard
-from memstory_reference.tooling import tools
+from memstory_reference.tooling import local_tools
 from memstory_reference.tooling.agent import GeneratorAgent
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
@@ -56,8 +56,8 @@ def with_new_rows(plain):
 
 
 def of_the_plain_alone(plain):
-    async def nearest(self, index, vector, wanted, where, **rest):
-        return [] if memory_service.REWARDED in where else await plain(self, index, vector, wanted, where, **rest)
+    async def nearest(self, index, vector, wanted, where, *rest):
+        return [] if memory_service.REWARDED in where else await plain(self, index, vector, wanted, where, *rest)
 
     return nearest
 
@@ -107,9 +107,9 @@ def with_one_id(plain):
 
 
 def not_before_it_is_embedded(plain):
-    async def say(self, text, *, owner, session_id):
-        answer = await plain(self, text, owner=owner, session_id=session_id)
-        await self.service.write_episodic(owner, answer.answer)
+    async def say(self, text, scope):
+        answer = await plain(self, text, scope)
+        await self.service.write_episodic(scope.user, answer.answer)
         return answer
 
     return say
@@ -118,6 +118,10 @@ def not_before_it_is_embedded(plain):
 def found(change):
     """Change what a search has found, before it is ranked."""
     return lambda plain: lambda candidates, **named: plain([change(one) for one in candidates], **named)
+
+
+def by_another_setting(**changes):
+    return lambda plain: lambda *, settings, **named: plain(settings=replace(settings, **changes), **named)
 
 
 def emptied(plain):
@@ -140,7 +144,7 @@ MUTANTS = [
     ),
     ("L2b: another row for each writing of a topic", "'id' is", (memory_service, "topic_id", with_new_rows)),
     ("L3: looking up a topic embeds it", "'calls' is", (MemoryService, "topic_entry", by_meaning_first)),
-    ("L4: a query beats the topic", "result is", (tools, "check_arguments", without_topic_beside_a_query)),
+    ("L4: a query beats the topic", "result is", (local_tools, "check_arguments", without_topic_beside_a_query)),
     ("L5: nothing found is told in other words", "result is 'None.'", (result_texts, "NO_MEMORIES", "None.")),
     (
         "L5: a topic is saved under another name",
@@ -160,7 +164,7 @@ MUTANTS = [
     (
         "L8c: the operator is not asked about secrets",
         "4111",
-        (composition, "TopicsConfig", lambda plain: lambda **named: plain(**{**named, "secrets": "redact"})),
+        (composition, "MemoryService", by_another_setting(secrets="redact")),
     ),
     (
         "L9: distances are taken for scores",
@@ -183,7 +187,7 @@ MUTANTS = [
         (WatchedEmbedder, "embed", lambda plain: lambda self, texts, _: plain(self, texts, Purpose.DOCUMENT)),
     ),
     ("L11: an engram takes several lines", "result is", (result_texts, "one_line", lambda _: lambda text: text)),
-    ("L12: the answer waits for its engram", "unavailable", (TopicsSystem, "say", not_before_it_is_embedded)),
+    ("L12: the answer waits for its engram", "unavailable", (TopicsMemory, "say", not_before_it_is_embedded)),
     ("L13: rewards do not count", "hits have", (engrams, "REWARD_WEIGHT", 0.0)),
     (
         "L13: a reward changes the cosine",
@@ -248,7 +252,7 @@ MUTANTS = [
     (
         "X2: nobody checks arguments",
         "does not contain 'topic' in any case",
-        (tools, "check_arguments", lambda _: lambda _spec, given: given),
+        (local_tools, "check_arguments", lambda _: lambda _spec, given: given),
         (memory_service, "checked_text", lambda _: lambda text, *_: text),
         (memory_service, "checked_memory", lambda _: lambda text, *_: text),
     ),

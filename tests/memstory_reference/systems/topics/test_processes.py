@@ -6,7 +6,8 @@ from itertools import count
 import pytest
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory.contract.models import Reply, ToolRequest
+from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
+from memstory.contract.target import Scope
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.bus import InProcessBus
@@ -15,10 +16,11 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import EmbedderUnavailableError, Envelope
 from memstory_reference.systems.topics import process as topics
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.process import AgentPart, MemoryPart, RemoteMemory, RemoteTopics, ToolsPart
-from memstory_reference.systems.topics.settings import TopicsConfig
-from memstory_reference.tooling.agent import AgentConfig
+from memstory_reference.systems.topics.process import AgentPart, MemoryPart, RemoteTopicsMemory, ToolsPart
+from memstory_reference.systems.topics.settings import TopicsSettings
 
+SETTINGS = TopicsSettings.default().merge({"min_score": 0.3, "tool_timeout_seconds": 5}, "test")
+ANN = Scope(user="ann", session="s")
 SAVE = {"tool": "save_topic", "args": {"topic": "User.X", "content": "tea"}}
 
 
@@ -64,8 +66,11 @@ class Stage:
         self.shown = []
         self._store = ExactStore(model="fixed-2", dimension=2)
         self._numbers = count()
-        self.talk = RemoteTopics(
-            agent=self.caller(topics.AGENT), memory=self.caller(topics.MEMORY), show_calls=self.shown.extend
+        self.talk = RemoteTopicsMemory(
+            agent=self.caller(topics.AGENT),
+            memory=self.caller(topics.MEMORY),
+            show_calls=self.shown.extend,
+            clock=StillClock(),
         )
 
     def new_id(self):
@@ -76,21 +81,18 @@ class Stage:
 
     async def memory(self):
         service = MemoryService(
-            config=TopicsConfig(), store=self._store, embedder=self.embedder, clock=StillClock(), new_id=self.new_id
+            settings=SETTINGS, store=self._store, embedder=self.embedder, clock=StillClock(), new_id=self.new_id
         )
-        return await self._started(MemoryPart(service, self.bus, self.new_id, StillClock()))
+        return await self._started(MemoryPart(service, self.bus, self.new_id))
 
     async def tools(self):
-        return await self._started(
-            ToolsPart(self.bus, toolset="single", clock=StillClock(), new_id=self.new_id, tool_timeout_seconds=5)
-        )
+        return await self._started(ToolsPart(self.bus, settings=SETTINGS, clock=StillClock(), new_id=self.new_id))
 
     async def agent(self):
-        part = AgentPart(self.bus, chat=SayingChat(), new_id=self.new_id, config=AgentConfig(), tool_timeout_seconds=5)
-        return await self._started(part)
+        return await self._started(AgentPart(self.bus, chat=SayingChat(), new_id=self.new_id, settings=SETTINGS))
 
     async def say(self, text):
-        return await self.talk.say(text, owner="ann", session_id="s")
+        return await self.talk.say(text, ANN)
 
     async def _started(self, part):
         await part.start()
@@ -115,14 +117,13 @@ async def test_in_whatever_order_the_parts_start_a_turn_is_answered_and_remember
     assert [(one.topic, one.content) for one in await memory.list_topics("ann")] == [("user.x", "tea")]
     (engram,) = await memory.list_engrams("ann")
     assert engram.content == "Q: save it\nA: Memory saved: user.x"
-    status = await stage.talk.status("ann")
+    status = await stage.talk.inspect("status", {}, ANN)
     assert (status["topics"], status["episodic"], status["chat"], len(status["tools"])) == (1, 1, SayingChat.name, 7)
 
 
 async def test_the_memory_from_afar_is_the_memory(stage):
     await stage.memory()
     memory = stage.talk.service
-    assert isinstance(memory, RemoteMemory)
     identifier = await memory.write_topic("ann", "user.x", "tea")
     assert await memory.topic_entry("ann", "user.x") == await memory.entry("ann", identifier)
     assert await memory.topic_entry("bob", "user.x") is None
@@ -176,7 +177,7 @@ async def test_without_the_memory_tools_and_agent_answer_and_say_what_is_missing
     answer = await stage.say("save it")
     assert answer.answer == "Memory unavailable: no process serves memory. Start one: memstory-reference serve memory"
     await stage.talk.settle()  # there is nothing to wait for
-    assert "topics" not in await stage.talk.status("ann")
+    assert "topics" not in await stage.talk.inspect("status", {}, ANN)
 
 
 async def test_a_memory_whose_embedder_is_down_is_another_reason(stage):
@@ -201,10 +202,28 @@ async def test_tools_and_agent_find_each_other_again_after_the_bus_was_away(stag
     await stage.memory()
     agent, tools = await stage.agent(), await stage.tools()
     for back in (agent, tools):
-        agent._toolbox._specs.clear()  # what was announced meanwhile was not heard
+        agent._agent.toolbox._specs.clear()  # what was announced meanwhile was not heard
         await back.come_back()
         await stage.bus.settle()
         assert (await stage.say("save it")).answer == "Memory saved: user.x"
+
+
+class FailingChat:
+    name = "made for a test"
+
+    async def chat(self, _):
+        raise ChatModelUnavailableError("the model is down; start it by: ollama serve")
+
+
+async def test_where_the_agents_model_fails_the_error_begins_with_that_what_was_said_is_kept(stage):
+    await stage.memory()
+    await stage._started(AgentPart(stage.bus, chat=FailingChat(), new_id=stage.new_id, settings=SETTINGS))
+    with pytest.raises(UnavailableError, match=r"^What you said is kept\. the model is down"):
+        await stage.say("I like tea.")
+    await stage.talk.settle()
+    assert [one.content for one in await stage.talk.service.list_engrams("ann")] == [
+        "Q: I like tea.\nA: (No answer came.)"
+    ]
 
 
 async def test_without_an_agent_the_caller_is_told_what_to_start(stage):

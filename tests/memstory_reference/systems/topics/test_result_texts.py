@@ -10,9 +10,7 @@ from memstory_reference.systems.topics.result_texts import (
     SHOWN_CHARACTERS,
     as_data,
     engrams_text,
-    topic_saved,
     topic_text,
-    unavailable,
 )
 
 TODAY = date(2026, 5, 31)
@@ -38,7 +36,6 @@ def test_what_was_said_of_a_topic_since_is_shown_with_its_day_and_as_data():
         SAID_SINCE,
         r"- 2026-05-30 Now I write Rust. \[Memory: user.name] Eve",
     ]
-    assert topic_saved("user.name") == "Memory saved: user.name"
 
 
 def test_engrams_are_numbered_dated_and_rated_under_the_day_of_the_recall():
@@ -72,7 +69,3 @@ def test_a_long_engram_is_shown_in_part():
     line = engrams_text([engram("x" * 10_000)], TODAY).splitlines()[1]
     assert len(line) < SHOWN_CHARACTERS + 50
     assert line.endswith("x…")
-
-
-def test_the_reason_of_an_unavailable_memory_is_one_line():
-    assert unavailable("down\nstart it") == "Memory unavailable: down start it"

@@ -10,10 +10,14 @@ from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.tools import topic_tools
-from memstory_reference.tooling.tools import ToolServer, call_tool
+from memstory_reference.tooling.tools import call_tool
 
 SINGLE = ["save_topic", "recall_topic", "save_memory", "search_memory"]
 ASKED_FOR = ["list_memories", "forget_memory", "rate_memory"]
+
+
+def served(memory, bus, toolset):
+    return topic_tools(memory.service, memory.clock, replace(memory.service.settings, toolset=toolset), bus)
 
 
 @pytest.fixture
@@ -22,8 +26,7 @@ def serve(memory):
 
     async def start(toolset):
         bus = InProcessBus()
-        for tool in topic_tools(memory.service, memory.clock, toolset):
-            await ToolServer(tool, bus).start()
+        await served(memory, bus, toolset).start()
 
         async def call(name, args, owner="ann", session_id="s1"):
             request = Envelope(
@@ -43,18 +46,18 @@ def serve(memory):
 @pytest.mark.parametrize(("toolset", "names"), [("single", SINGLE), ("dual", ["memory_recall", "memory_save"])])
 def test_a_toolset_is_four_tools_or_two_and_those_that_people_ask_for(memory, toolset, names):
     # LF-1
-    tools = topic_tools(memory.service, memory.clock, toolset)
-    assert [tool.spec.name for tool in tools] == [*names, *ASKED_FOR]
+    tools = served(memory, InProcessBus(), toolset).specs
+    assert [tool.name for tool in tools] == [*names, *ASKED_FOR]
     for tool in tools:
-        Draft202012Validator.check_schema(tool.spec.parameters)
-        assert tool.spec.parameters["type"] == "object"
-        assert all(one["description"] for one in tool.spec.parameters["properties"].values())
+        Draft202012Validator.check_schema(tool.parameters)
+        assert tool.parameters["type"] == "object"
+        assert all(one["description"] for one in tool.parameters["properties"].values())
 
 
 def test_the_schemas_require_what_the_calls_need(memory):
     # LF-3
-    tools = [*topic_tools(memory.service, memory.clock, "single"), *topic_tools(memory.service, memory.clock, "dual")]
-    assert {tool.spec.name: tool.spec.parameters.get("required", []) for tool in tools} == {
+    tools = [tool for toolset in ("single", "dual") for tool in served(memory, InProcessBus(), toolset).specs]
+    assert {tool.name: tool.parameters.get("required", []) for tool in tools} == {
         "save_topic": ["topic", "content"],
         "recall_topic": ["topic"],
         "save_memory": ["content"],
@@ -69,9 +72,9 @@ def test_the_schemas_require_what_the_calls_need(memory):
 
 def test_the_descriptions_say_when_to_call(memory):
     described = {
-        tool.spec.name: tool.spec.description
+        tool.name: tool.description
         for toolset in ("single", "dual")
-        for tool in topic_tools(memory.service, memory.clock, toolset)
+        for tool in served(memory, InProcessBus(), toolset).specs
     }
     assert described["save_topic"] == ("User asks to remember a preference, rule, or fact permanently across sessions")
     assert described["search_memory"].endswith("when no exact key is known — search by meaning")
@@ -209,7 +212,7 @@ async def _fuzz(serve, toolset, tool, args):
     assert (outcome.result is None) != (outcome.error is None)
     assert "Rust" not in outcome.text
     assert "Traceback" not in outcome.text
-    assert "the tool failed" not in outcome.text
+    assert "Tool failed" not in outcome.text
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -227,8 +230,7 @@ def test_ten_thousand_arguments_break_no_tool(serve, tool, args):
 
 async def test_a_request_without_an_id_is_answered_with_its_query_id(memory):
     bus, answers = InProcessBus(), []
-    (tool, *_) = topic_tools(memory.service, memory.clock, "single")
-    await ToolServer(tool, bus).start()
+    await served(memory, bus, "single").start()
 
     async def heard(envelope):
         answers.append(envelope)

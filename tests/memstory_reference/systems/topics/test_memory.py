@@ -1,4 +1,5 @@
 import asyncio
+import re
 from datetime import UTC, datetime
 from itertools import count
 
@@ -7,16 +8,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
+from memstory.contract.target import Scope
 from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
-from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.composition.topics import make_topics
+from memstory_reference.composition.topics import memory_service
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Envelope, SystemPorts
+from memstory_reference.ports import Envelope
+from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.settings import TopicsSettings
 
 PRIVATE = "Plimquart"
+ANN = Scope(user="ann", session="s1")
+TURNS = ("Q: query\nA: Noted.", "Q: query\nA: (No answer came.)")
 RULES = [{"reply": "Noted."}]
 
 
@@ -30,16 +35,16 @@ class StillClock:
 
 @pytest.fixture
 def make_system():
-    def make(**changes):
+    def make(chat=None, **changes):
         numbers = count()
-        ports = SystemPorts(
-            clock=StillClock(),
-            embedder=FixedVectors({PRIVATE: [1, 0], "query": [1, 0], "Q: query\nA: Noted.": [1, 0]}),
-            store=ExactStore(model="fixed-2", dimension=2),
-            chat=ScriptedChat(RULES),
-            new_id=lambda: f"n{next(numbers)}",
-        )
-        return make_topics(TopicsSettings.default().merge(changes, "test"), ports, NO_PREFIXES)
+        clock, embedder = StillClock(), FixedVectors({text: [1, 0] for text in (PRIVATE, "query", *TURNS)})
+
+        def new_id():
+            return f"n{next(numbers)}"
+
+        settings = TopicsSettings.default().merge(changes, "test")
+        service = memory_service(settings, ExactStore(model="fixed-2", dimension=2), embedder, clock, new_id)
+        return TopicsMemory(service, chat=chat or ScriptedChat(RULES), new_id=new_id)
 
     return make
 
@@ -48,10 +53,13 @@ async def test_when_open_returns_every_tool_is_announced_and_can_be_called(make_
     # L-25, LF-14: `open` waits for the announcements, and the very next line may call.
     system = make_system()
     await system.open()
-    assert [tool.name for tool in system.tools()][:4] == ["save_topic", "recall_topic", "save_memory", "search_memory"]
-    outcome = await system.call_tool(
-        "save_topic", {"topic": "user.x", "content": PRIVATE}, caller="Critic", owner="ann"
-    )
+    assert [tool.name for tool in await system.tools()][:4] == [
+        "save_topic",
+        "recall_topic",
+        "save_memory",
+        "search_memory",
+    ]
+    outcome = await system.tool("save_topic", {"topic": "user.x", "content": PRIVATE}, ANN, "Critic")
     assert outcome.result == "Memory saved: user.x"
     await system.close()
 
@@ -59,7 +67,7 @@ async def test_when_open_returns_every_tool_is_announced_and_can_be_called(make_
 async def test_closing_finishes_the_engram_of_the_last_answer_and_releases_the_store(make_system):
     system = make_system()
     await system.open()
-    await system.say("query", owner="ann", session_id="s1")
+    await system.say("query", ANN)
     engrams = system.service.list_engrams
     await system.close()
     assert system.bus.failures == 0
@@ -71,25 +79,86 @@ async def test_a_system_that_is_closed_has_no_tools_and_hears_nothing(make_syste
     system = make_system()
     await system.open()
     await system.close()
-    assert list(system.tools()) == []
-    outcome = await system.call_tool("recall_topic", {"topic": "user.x"}, caller="Critic", owner="ann")
-    assert outcome.error == "no tool named 'recall_topic' is running"
+    assert list(await system.tools()) == []
+    outcome = await system.tool("recall_topic", {"topic": "user.x"}, ANN, "Critic")
+    assert outcome.error == "there is no tool named 'recall_topic'; there are: none."
 
 
 async def test_the_status_counts_without_content(make_system):
     system = make_system()
     await system.open()
-    await system.say("query", owner="ann", session_id="s1")
+    await system.say("query", ANN)
     await system.settle()
-    status = await system.status("ann")
+    status = await system.inspect("status", {}, ANN)
     assert (status["topics"], status["episodic"], status["ingested"], status["chat"]) == (
         0,
         1,
         1,
         "scripted by the story",
     )
-    assert (await system.status("bob"))["episodic"] == 0
+    assert (await system.inspect("status", {}, Scope(user="bob")))["episodic"] == 0
     assert "Noted." not in str(status)
+    await system.close()
+
+
+class FailingChat:
+    """A model that fails, after it has called `tool` where there is one."""
+
+    name = "made for a test"
+
+    def __init__(self, *asked):
+        self.asked = list(asked)
+
+    async def chat(self, _):
+        if self.asked:
+            return Reply(content="", tool_requests=[self.asked.pop()])
+        raise ChatModelUnavailableError("the model is down; start it by: ollama serve")
+
+
+@pytest.mark.parametrize(
+    ("said", "beginning", "kept"),
+    [
+        ("query", "What you said is kept. the model is down", ["Q: query\nA: (No answer came.)"]),
+        ("How are you?", "the model is down", []),
+        ("unheard of", "What you said is not kept. the model is down", []),
+    ],
+)
+async def test_where_the_model_fails_the_error_begins_with_whether_what_was_said_is_kept(
+    make_system, said, beginning, kept
+):
+    # The embedder has no vector of "unheard of", as one has none that is down.
+    system = make_system(FailingChat())
+    await system.open()
+    with pytest.raises(ChatModelUnavailableError, match=f"^{re.escape(beginning)}"):
+        await system.say(said, ANN)
+    await system.settle()
+    assert [one.content for one in await system.service.list_engrams("ann")] == kept
+    await system.close()
+
+
+async def test_where_the_model_fails_after_it_forgot_something_the_turn_is_not_kept_and_the_talk_forgets_it_too(
+    make_system,
+):
+    forget = ToolRequest(name="forget_memory", arguments={"topic": "user.x"})
+    system = make_system(FailingChat(forget))
+    await system.open()
+    await system.service.write_topic("ann", "user.x", PRIVATE)
+    with pytest.raises(ChatModelUnavailableError, match=r"^the model is down"):
+        await system.say("Forget my x, Plimquart.", ANN)
+    await system.settle()
+    assert await system.service.list_engrams("ann") == await system.service.list_topics("ann") == []
+    await system.close()
+
+
+async def test_two_questions_over_the_bus_at_once_do_not_wait_for_each_other_where_the_model_fails(make_system):
+    system = make_system(FailingChat())
+    await system.open()
+    for session in ("s1", "s2"):
+        payload = {"query": "query", "session_id": session}
+        await system.bus.publish(Envelope(subject="query.received", payload=payload, publisher="Critic", owner="ann"))
+    async with asyncio.timeout(20):
+        await system.settle()
+    assert (len(await system.service.list_engrams("ann")), system.bus.refusals) == (2, 2)
     await system.close()
 
 
@@ -114,7 +183,7 @@ PAYLOADS = JSON | st.fixed_dictionaries(
 
 async def _publish_anything(system, subject, payload, owner, request_id):
     await system.open()
-    await system.call_tool("save_topic", {"topic": "user.name", "content": PRIVATE}, caller="test", owner="bob")
+    await system.tool("save_topic", {"topic": "user.name", "content": PRIVATE}, Scope(user="bob"))
     last = system.bus.published
     try:
         envelope = Envelope(subject=subject, payload=payload, publisher="fuzz", owner=owner, request_id=request_id)
