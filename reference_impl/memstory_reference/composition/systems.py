@@ -232,8 +232,7 @@ async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
 
 async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:
     embedder, chat = models.embedder_of(settings), models.chat_of(settings)
-    system = await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat)
-    return ManagerMemory(system, POSTGRES if settings.is_postgres else settings.store)
+    return await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat)
 
 
 async def _turns(settings: TurnsSettings, models: Models) -> SystemMemory:
