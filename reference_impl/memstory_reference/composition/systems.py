@@ -236,7 +236,7 @@ async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:
 
 
 async def _turns(settings: TurnsSettings, models: Models) -> SystemMemory:
-    system = await open_turns(
+    return await open_turns(
         settings.folder,
         place=parse_place(settings.store) if settings.is_postgres else None,
         embedder=models.embedder_of(settings),
@@ -245,7 +245,6 @@ async def _turns(settings: TurnsSettings, models: Models) -> SystemMemory:
         new_id=random_id,
         config=settings.config,
     )
-    return TurnsMemory(system, "postgres" if settings.is_postgres else TurnsMemory.in_folder)
 
 
 SYSTEMS: Final[Mapping[str, MemorySystem]] = {
