@@ -7,8 +7,8 @@ import pytest
 
 from memstory_reference.adapters.offline_chat import model
 from memstory_reference.errors import InputError
-from memstory_reference.systems.turns import memory as interface
 from memstory_reference.systems.turns import agent, memory_tools, service, turn
+from memstory_reference.systems.turns import memory as interface
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking import scoring, spans
 from memstory_reference.systems.turns.ranking.spans import Span
