@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -22,9 +23,10 @@ import numpy as np
 
 from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.ports import Purpose, Vectors
-from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
+from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memories.rows import NewMemory
+from memstory_reference.systems.manager.settings import ManagerSettings
 
 FEW, MANY = 1_000, 50_000
 WANTED_RATIO = 3.0
@@ -100,7 +102,11 @@ async def measure(folder: Path, few: int, many: int) -> None:
     embedder, numbers = ClusteredEmbedder(), count()
     store = await open_store(folder, embedder)
     manager = MemoryManager(
-        config=ManagerConfig(), store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id-{next(numbers)}"
+        settings=replace(ManagerSettings.default(), min_score=0.3),
+        store=store,
+        embedder=embedder,
+        clock=Noon(),
+        new_id=lambda: f"id-{next(numbers)}",
     )
     await fill(manager, "ann", few)
     alone = await looked_up(manager, "ann")

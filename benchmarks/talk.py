@@ -278,7 +278,7 @@ async def _found(talk: Talk, memories: Sequence[TurnsService], config: TurnsConf
             with patch.object(service, "score_candidates", score):
                 hits = await memory.search(OWNER, question.text, K)
             seen.found[question.id] = [hit.turn.key or "" for hit in hits]
-            seen.answerable[question.id] = max(hit.ranked.answerable for hit in hits)
+            seen.answerable[question.id] = max(hit.answerable for hit in hits)
             seen.ranked[question.id], seen.turns[question.id] = ranked, turns
     return seen
 

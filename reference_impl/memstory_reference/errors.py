@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from memstory.contract.errors import MemstoryError
 
+UNSTORED = "this is not stored: "
+"""How it begins what a caller hears of a text that must not be kept."""
+
 
 class InputError(MemstoryError, ValueError):
     """Input that is refused before anything is read or written; a ValueError too, for callers that know no more."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
-from memstory_reference.errors import InputError
+from memstory_reference.errors import UNSTORED, InputError
 from memstory_reference.setting_rules import CHROMA, SQLITE
 
 LOG = logging.getLogger(__name__)
@@ -218,7 +218,7 @@ class Conversations(Generic[R]):
 def unstored_note(error: Exception) -> str:
     """Log that a turn was not stored, and return what the person who spoke should know of it."""
     LOG.warning("a turn was not stored: %s", error)
-    return f"this turn was not stored: {error}"
+    return f"this turn was not stored: {str(error).removeprefix(UNSTORED)}"
 
 
 def engine_name(engine: str) -> str:

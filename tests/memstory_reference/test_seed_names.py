@@ -166,15 +166,15 @@ remember_fact(content, metadata) | .manager:MemoryManager.remember_fact
 remember_conversation(content, metadata) | .manager:MemoryManager.remember_conversation
 set_context(key, value) | .manager:MemoryManager.set_context
 get_context(key) | .manager:MemoryManager.get_context
-add_to_context_window | .system:ContextWindow.add | each session has a window of its own
-get_context_window | .system:ContextWindow.entries | each session has a window of its own
-clear_context_window | .system:ContextWindow.clear | each session has a window of its own
+add_to_context_window | .agent:ContextWindow.add | each session has a window of its own
+get_context_window | .agent:ContextWindow.entries | each session has a window of its own
+clear_context_window | .agent:ContextWindow.clear | each session has a window of its own
 search_memories(query, memory_type, limit) | .memory_tools:SEARCH
 store_memory(content, memory_type, metadata) | .memory_tools:STORE
 forget_memory(memory_id) | .memory_tools:FORGET
-ReachyAgentLoop | .system:ManagerAgent | Reachy is the product of the description, not ours
-startup | .system:Housekeeping.start | the first cleanup and the hourly ones are one thing
-process(user_input) | .system:ManagerAgent.process
+ReachyAgentLoop | .agent:ManagerAgent | Reachy is the product of the description, not ours
+startup | .memory:Housekeeping.start | the first cleanup and the hourly ones are one thing
+process(user_input) | .agent:ManagerAgent.process
 path | setting of manager
 context_window_size | setting of manager
 embedding_model | setting of manager

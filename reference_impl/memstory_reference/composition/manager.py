@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.vector_stores import Wrap, no_wrap, open_store, postgres_place
-from memstory_reference.input_checks import limits_of
-from memstory_reference.ports import SystemPorts
+from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.tombstones import FILE, Tombstones
-from memstory_reference.systems.manager.manager import ManagerConfig
-from memstory_reference.systems.manager.system import ManagerSystem
+from memstory_reference.systems.manager.manager import MemoryManager
+from memstory_reference.systems.manager.memory import ManagerMemory
 
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
@@ -33,28 +33,32 @@ async def open_manager(
     new_id: NewId = random_id,
     wrap: Wrap = no_wrap,
     place: PostgresPlace | None = None,
-) -> ManagerSystem:
-    """Open the manager system in `place`, else in that of `settings` or in `folder`; by default on this clock."""
+    engine: str | None = None,
+) -> ManagerMemory:
+    """Open the manager memory in `place`, else in that of `settings` or in `folder`; by default on this clock.
+
+    `engine` is what a report calls the store.
+    """
     place = place or postgres_place(settings, settings.store)
     store = await open_store(folder, embedder, engine=settings.store, place=place)
-    try:
-        system = ManagerSystem(
-            ports=SystemPorts(
-                clock=clock or SystemClock(), embedder=embedder, store=wrap(store), chat=chat, new_id=new_id
-            ),
-            config=ManagerConfig(
-                context_window_size=settings.context_window_size,
-                min_score=embedder.profile.min_score if settings.min_score is None else settings.min_score,
-                cleanup_interval_seconds=settings.cleanup_interval,
-                zone=settings.zone,
-                secrets=settings.secrets,
-                keep_pins=settings.keep_pins,
-                limits=limits_of(settings),
-            ),
+    memory = ManagerMemory(
+        MemoryManager(
+            settings=replace(settings, min_score=embedder.profile.min_score)
+            if settings.min_score is None
+            else settings,
+            store=wrap(store),
+            embedder=embedder,
+            clock=clock or SystemClock(),
+            new_id=new_id,
             tombstones=Tombstones(folder / FILE) if place is None else None,
-        )
-        await system.open()
+        ),
+        chat=chat,
+        clock=clock or SystemClock(),
+        engine=engine or (POSTGRES if settings.is_postgres else settings.store),
+    )
+    try:
+        await memory.open()
     except BaseException:
         await store.close()
         raise
-    return system
+    return memory

@@ -228,12 +228,11 @@ async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
 
 async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:
     embedder, chat = models.embedder_of(settings), models.chat_of(settings)
-    system = await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat)
-    return ManagerMemory(system, POSTGRES if settings.is_postgres else settings.store)
+    return await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat)
 
 
 async def _turns(settings: TurnsSettings, models: Models) -> SystemMemory:
-    system = await open_turns(
+    return await open_turns(
         settings.folder,
         place=parse_place(settings.store) if settings.is_postgres else None,
         embedder=models.embedder_of(settings),
@@ -242,7 +241,6 @@ async def _turns(settings: TurnsSettings, models: Models) -> SystemMemory:
         new_id=random_id,
         config=settings.config,
     )
-    return TurnsMemory(system, "postgres" if settings.is_postgres else TurnsMemory.in_folder)
 
 
 SYSTEMS: Final[Mapping[str, MemorySystem]] = {

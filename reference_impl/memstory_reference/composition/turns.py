@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.extras import require_extra
+from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
-from memstory_reference.systems.turns.system import TurnsSystem
 
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
@@ -30,19 +31,21 @@ async def open_turns(
     new_id: NewId,
     config: TurnsConfig,
     place: PostgresPlace | None = None,
+    engine: str | None = None,
     is_fixed: bool = False,
     wrap: Callable[[TurnsStore], TurnsStore] = lambda store: store,
-) -> TurnsSystem:
+) -> TurnsMemory:
     """Open the turns memory in `folder`, which this process then owns, or in `place`, which many may share.
 
-    With `is_fixed` a schema that would be made or changed by this is refused by InputError.
+    `engine` is what a report calls a shared store. With `is_fixed` a schema that would be made or changed by this is
+    refused by InputError.
     """
     store: TurnsStore = (
         open_sqlite_turns(folder, embedder.model)
         if place is None
         else await _shared_turns(place, embedder.model, is_fixed=is_fixed)
     )
-    memory = TurnsService(
+    service = TurnsService(
         store=wrap(store),
         embedder=embedder,
         clock=clock,
@@ -50,7 +53,8 @@ async def open_turns(
         config=config,
         tombstones=Tombstones(folder / FILE) if place is None else None,
     )
-    return TurnsSystem(memory=memory, chat=chat, clock=clock)
+    name = TurnsMemory.in_folder if place is None else engine or POSTGRES
+    return TurnsMemory(service, chat=chat, clock=clock, store_name=name)
 
 
 async def _shared_turns(place: PostgresPlace, model: str, *, is_fixed: bool) -> TurnsStore:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.errors import InputError
+from memstory_reference.errors import UNSTORED, InputError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.text.folding import fold
 from memstory_reference.text.secret_guard import Guard
@@ -62,7 +62,7 @@ class Tombstones:
         """Raise InputError if one of `texts` must not be kept; its message holds no word of them."""
         for text in texts:
             if reason := self.reason(owner, text):
-                raise InputError(f"this is not stored: {reason}")
+                raise InputError(f"{UNSTORED}{reason}")
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""

@@ -46,7 +46,7 @@ class ManagerTarget(FolderTarget):
 
     async def _open_folder(self, folder: Path) -> ManagerMemory:
         in_postgres = self._settings.store == POSTGRES
-        system = await open_manager(
+        return await open_manager(
             self._settings,
             folder=folder,
             embedder=self._ports.embedder,
@@ -55,8 +55,8 @@ class ManagerTarget(FolderTarget):
             new_id=self._ports.new_id,
             wrap=self._ports.with_faults,
             place=await self._postgres.place(Path(self._env.workspace)) if in_postgres else None,
+            engine=f"{POSTGRES} ({self._postgres.name})" if in_postgres else None,
         )
-        return ManagerMemory(system, f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._settings.store)
 
 
 class ManagerFactory(PostgresFactory):

@@ -62,7 +62,7 @@ class TurnsTarget(FolderTarget):
             place, server = self._own, f"schema {self._own.schema}"
         elif self._own is None and self._store == POSTGRES:
             place = await self._postgres.place(Path(self._env.workspace))
-        system = await open_turns(
+        return await open_turns(
             folder,
             embedder=self._ports.embedder,
             chat=self._ports.chat,
@@ -70,10 +70,10 @@ class TurnsTarget(FolderTarget):
             new_id=self._ports.new_id,
             config=self._config,
             place=place,
+            engine=f"postgres ({server})",
             is_fixed=place is not None and place is self._own,
             wrap=lambda store: faulty_turns_store(store, self._ports.switches["store"]),
         )
-        return TurnsMemory(system, TurnsMemory.in_folder if place is None else f"postgres ({server})")
 
 
 class TurnsFactory(PostgresFactory):

@@ -17,7 +17,7 @@ from typing import Final
 
 from memstory.contract.secrets import Kind, findings
 from memstory.contract.values import Tree
-from memstory_reference.errors import InputError
+from memstory_reference.errors import UNSTORED, InputError
 from memstory_reference.text.folding import fold_with_places, letters_for_digits
 
 LOG = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class SecretPolicy:
         if self.secrets == SecretAction.REFUSE and (kinds := self._kinds([*texts, *readings])):
             what = _in_words(kinds)
             raise InputError(
-                f"this is not stored: it holds {what}. Store it in a password manager (the setting secrets: redact "
+                f"{UNSTORED}it holds {what}. Store it in a password manager (the setting secrets: redact "
                 "keeps the rest, keep lets it in)"
             )
         return self.redact(*texts, readings=readings)

@@ -41,8 +41,8 @@ async def at(request, tmp_path, factory):
         place=None if url is None else parse_place(url),
     )
     told = [NewTurn(text=f"The {thing} is old.", key=thing) for thing in ("kettle", "boat", "roof")]
-    await opened.memory.add("ann", told)
-    await opened.memory.add("bob", told[:1])
+    await opened.service.add("ann", told)
+    await opened.service.add("bob", told[:1])
     await opened.close()
     return url or str(tmp_path / "own")
 

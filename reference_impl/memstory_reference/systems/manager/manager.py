@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, tzinfo
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from memstory.contract.clock import Clock
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
-    DEFAULT_LIMITS,
-    Limits,
     checked_count,
     checked_memory,
     checked_number,
@@ -51,27 +49,18 @@ from memstory_reference.systems.manager.memories.rows import (
     record_of,
     same_fact,
 )
-from memstory_reference.text.secret_guard import SecretPolicy
+from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.text.stems import is_about
 
 LOG = logging.getLogger(__name__)
 COLLECTION = "memories"
 PAGE = 5_000
 MOST_LISTED = 1_000_000
+LIMIT = 5
+"""How many memories a search finds that does not say."""
+
 AHEAD = 4
 """How many times the limit is looked at before a search for one type is left to the store's own filter."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerConfig(SecretPolicy):
-    """What an operator may set; `zone` says when a day ends."""
-
-    context_window_size: int = 5
-    limit: int = 5
-    min_score: float = 0.3
-    cleanup_interval_seconds: float = 3600
-    zone: tzinfo = field(default=UTC)
-    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,20 +77,20 @@ class MemoryManager:
     def __init__(
         self,
         *,
-        config: ManagerConfig,
+        settings: ManagerSettings,
         store: VectorStore,
         embedder: Embedder,
         clock: Clock,
         new_id: NewId,
         tombstones: Tombstones | None = None,
     ) -> None:
-        self.config = config
+        self.settings = settings
         self.tombstones = tombstones or NoTombstones()
         self._store = store
         self._embedder = embedder
         self._clock = clock
         self._new_id = new_id
-        self._deadlines = Deadlines(config.zone)
+        self._deadlines = Deadlines(settings.zone)
         self._facts = KnownFacts()
 
     async def store(
@@ -125,7 +114,7 @@ class MemoryManager:
             raise InputError(f"new memories must be a list, not {type(entries).__name__}")
         now = self._clock.now().astimezone(UTC)
         memories = [
-            make_memory(owner, self._with_plain_key(one), now, self._new_id, self.config.limits) for one in entries
+            make_memory(owner, self._with_plain_key(one), now, self._new_id, self.settings.limits) for one in entries
         ]
         return await self.put(owner, memories)
 
@@ -205,10 +194,10 @@ class MemoryManager:
         """
         checked_owner(owner)
         checked_session(session)
-        limit = checked_count(self.config.limit if limit is None else limit, "limit")
-        floor = checked_number(self.config.min_score if min_score is None else min_score, "min_score", -1, 1)
+        limit = checked_count(LIMIT if limit is None else limit, "limit")
+        floor = checked_number(self.settings.min_score if min_score is None else min_score, "min_score", -1, 1)
         conditions = conditions_of(where, memory_type)
-        if not checked_query(query, self.config.limits, may_be_blank=True).strip() or limit == 0:
+        if not checked_query(query, self.settings.limits, may_be_blank=True).strip() or limit == 0:
             return []
         (vector,) = await self._embed([query], Purpose.QUERY)
         index, now = await self._index(owner), self._clock.now()
@@ -260,7 +249,7 @@ class MemoryManager:
         checked_owner(owner)
         self._id(memory_id)
         encode_metadata({} if metadata is None else metadata)
-        content, given = self.config.admit_with(checked_memory(content, self.config.limits), metadata or {})
+        content, given = self.settings.admit_with(checked_memory(content, self.settings.limits), metadata or {})
         metadata = None if metadata is None else given
         self.tombstones.refuse(owner, content)
         (vector,) = await self._embed([content], Purpose.DOCUMENT)
@@ -326,6 +315,16 @@ class MemoryManager:
         due = [one for one in await self.owners() if self._store.is_shared or self._deadlines.is_due(one, now)]
         return sum([await self._cleanup(owner, now) for owner in due])
 
+    async def close(self) -> None:
+        """Release the store; what was acknowledged stays."""
+        self.tombstones.close()
+        await self._store.close()
+
+    @property
+    def embedder_name(self) -> str:
+        """The model whose vectors are compared."""
+        return self._embedder.model
+
     async def owners(self) -> Sequence[str]:
         """Return who has memories here."""
         return await self._store.owners(COLLECTION)
@@ -342,11 +341,11 @@ class MemoryManager:
         self._deadlines.begin(owner)
         try:
             index, memories = await self._index(owner), await self._readable(owner, self._expiring)
-            over = [one.id for one in memories if is_expired(one, now, self.config.zone)]
+            over = [one.id for one in memories if is_expired(one, now, self.settings.zone)]
             async with self._alone(owner):
                 # A context key may have been written again while the others were read.
                 rows = [memory_of(record) for record in await index.get(over)]
-                over = [one.id for one in rows if one and is_expired(one, now, self.config.zone)]
+                over = [one.id for one in rows if one and is_expired(one, now, self.settings.zone)]
                 deleted = await index.delete(over)
         except BaseException:
             self._deadlines.forget(owner)
@@ -409,16 +408,16 @@ class MemoryManager:
         """Return a new memory whose key holds no secret of its content; what has other types is refused later."""
         if not (isinstance(new, NewMemory) and isinstance(new.key, str) and isinstance(new.content, str)):
             return new
-        return replace(new, key=self.config.admit_key(new.key, new.content))
+        return replace(new, key=self.settings.admit_key(new.key, new.content))
 
     def _redact(self, memory: Memory) -> Memory:
         """Return a memory without its secrets."""
         encode_metadata(memory.metadata)
-        content, metadata = self.config.admit_with(memory.content, memory.metadata)
+        content, metadata = self.settings.admit_with(memory.content, memory.metadata)
         return replace(memory, content=content, metadata=metadata)
 
     def _id(self, memory_id: object) -> str:
-        longest = self.config.limits.max_query_characters
+        longest = self.settings.limits.max_query_characters
         return checked_text(memory_id, "id", longest, may_be_blank=True)
 
     def _is_seen(self, memory: Memory, now: datetime, session: str | None, *, across: bool = False) -> bool:
@@ -426,7 +425,7 @@ class MemoryManager:
         is_theirs = memory.memory_type is MemoryType.CONTEXT or (
             memory.memory_type is MemoryType.CONVERSATION and not across
         )
-        return not is_expired(memory, now, self.config.zone) and not (is_elsewhere and is_theirs)
+        return not is_expired(memory, now, self.settings.zone) and not (is_elsewhere and is_theirs)
 
     def _alone(self, owner: str) -> AbstractAsyncContextManager[None]:
         """Be alone between reading rows and writing what follows from them; never while a text is embedded."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from memstory.contract.values import Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
+from memstory_reference.systems.manager.memories.memory import Memory, memory_type_of
 from memstory_reference.text.lines import shorten
 from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
@@ -63,21 +64,16 @@ class ManagerTools(LocalTools):
         super().__init__((SEARCH, self._search), (STORE, self._store), (FORGET, self._forget))
 
     async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
-        named = arguments.get("memory_type")
+        named, limit = arguments.get("memory_type"), arguments.get("limit")
+        about: dict[str, Any] = {"session": self._session, "across": True}
         if arguments["query"].strip() == EVERYTHING:
-            kind = memory_type_of(named or "fact")
-            newest = (await self._manager.memories(self._owner, [kind], session=self._session, across=True))[::-1]
-            limit = checked_count(arguments.get("limit") or LISTED, "limit")
-            return rows_within([_row(one) for one in newest[:limit]], self._manager.config.limits.max_result_characters)
-        found = await self._manager.search(
-            self._owner,
-            arguments["query"],
-            memory_type=memory_type_of(named) if named else None,
-            limit=arguments.get("limit"),
-            session=self._session,
-            across=True,
-        )
-        return rows_within([_result_row(entry) for entry in found], self._manager.config.limits.max_result_characters)
+            newest = (await self._manager.memories(self._owner, [memory_type_of(named or "fact")], **about))[::-1]
+            rows = [_row(one) for one in newest[: checked_count(limit or LISTED, "limit")]]
+        else:
+            kind = memory_type_of(named) if named else None
+            found = await self._manager.search(self._owner, arguments["query"], memory_type=kind, limit=limit, **about)
+            rows = [{**_row(one.memory), "score": one.score} for one in found]
+        return rows_within(rows, self._manager.settings.limits.max_result_characters)
 
     async def _store(self, arguments: Mapping[str, Tree]) -> Tree:
         memory = await self._manager.store(
@@ -128,10 +124,6 @@ def _cut(row: dict[str, Tree], room: int) -> dict[str, Tree]:
 
 def _size(row: Mapping[str, Tree]) -> int:
     return len(json.dumps(row, ensure_ascii=False)) + len(", ")
-
-
-def _result_row(entry: SearchResult) -> dict[str, Tree]:
-    return {**_row(entry.memory), "score": entry.score}
 
 
 def _row(memory: Memory) -> dict[str, Tree]:

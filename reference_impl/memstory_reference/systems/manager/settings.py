@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import LIMIT_RULES
+from memstory_reference.input_checks import LIMIT_RULES, Limits, limits_of
 from memstory_reference.setting_rules import (
     ENGINE,
     MODEL_RULES,
@@ -21,6 +21,7 @@ from memstory_reference.setting_rules import (
     number_rule,
     read_mapping,
 )
+from memstory_reference.text.secret_guard import SecretPolicy
 
 SECTION = "memory"
 UTC_NAME = "UTC"
@@ -31,7 +32,7 @@ LONGEST_INTERVAL_SECONDS = 10 * 366 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerSettings(ShippedSettings):
+class ManagerSettings(SecretPolicy, ShippedSettings):
     """Settings of the manager memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     path: str
@@ -41,8 +42,6 @@ class ManagerSettings(ShippedSettings):
     cleanup_interval: float
     timezone: str
     min_score: float | None
-    secrets: str
-    keep_pins: bool
     chat: str
     ollama_host: str
     max_memory_characters: int
@@ -56,6 +55,11 @@ class ManagerSettings(ShippedSettings):
         """The zone in which days end."""
         # UTC is known even to a machine that has no list of time zones.
         return UTC if self.timezone == UTC_NAME else ZoneInfo(self.timezone)
+
+    @property
+    def limits(self) -> Limits:
+        """How much each part may hold."""
+        return limits_of(self)
 
     @classmethod
     def _values(cls, yaml_text: str, where: str) -> dict[str, Tree]:

@@ -1,10 +1,12 @@
-"""The turns memory by the interface of all six."""
+"""The turns memory by the interface of all six: what was said, and an agent for each owner and session."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
+from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused
+from memstory.contract.models import ChatModel
 from memstory.contract.target import (
     Hit,
     Item,
@@ -19,11 +21,11 @@ from memstory.contract.target import (
     Turn,
 )
 from memstory_reference.errors import InputError
-from memstory_reference.system_memory import CorrectingInWords, CurrentSessions, read_rows
+from memstory_reference.system_memory import Conversations, CorrectingInWords, CurrentSessions, read_rows
+from memstory_reference.systems.turns.agent import TurnsAgent
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.memory_tools import turn_with_repeats
+from memstory_reference.systems.turns.memory_tools import SPECS, TurnsTools, turn_with_repeats
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.system import TurnsSystem
 from memstory_reference.systems.turns.turn import TURN
 from memstory_reference.systems.turns.turn import Turn as StoredTurn
 from memstory_reference.systems.turns.values import (
@@ -47,7 +49,7 @@ DEFAULT_SESSION = "default"
 
 
 class TurnsMemory(CorrectingInWords):
-    """An open turns system."""
+    """A memory with three tools and an agent that talks."""
 
     operations = frozenset(
         {
@@ -65,33 +67,37 @@ class TurnsMemory(CorrectingInWords):
 
     in_folder = "sqlite fts5 + mapped float32 matrix"
 
-    def __init__(self, system: TurnsSystem, store_name: str = in_folder) -> None:
-        self._system = system
+    def __init__(self, service: TurnsService, *, chat: ChatModel, clock: Clock, store_name: str = in_folder) -> None:
+        self.service = service
+        self._chat = chat
         self._store_name = store_name
         self._sessions = CurrentSessions(DEFAULT_SESSION)
+        self._conversations = Conversations(
+            lambda owner, session: TurnsAgent(memory=service, chat=chat, clock=clock, owner=owner, session=session)
+        )
 
     @property
     def store_name(self) -> str:
         return self._store_name
 
     async def close(self) -> None:
-        await self._system.close()
+        await self.service.close()
 
     async def owners(self) -> Sequence[str]:
-        return await self._memory.owners()
+        return await self.service.owners()
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         self._sessions.note(scope)
-        stored = await self._memory.add(scope.user, [new_turn(item, scope) for item in items])
+        stored = await self.service.add(scope.user, [new_turn(item, scope) for item in items])
         return Receipt(items=[receipt_item(one) for one in stored])
 
     async def count(self, scope: Scope) -> int:
         """Return how many turns a user has."""
-        return await self._memory.count(scope.user)
+        return await self.service.count(scope.user)
 
     async def load(self, items: Iterator[Item], scope: Scope) -> AsyncIterator[Receipt]:
         self._sessions.note(scope)
-        async for stored in self._memory.load(scope.user, (new_turn(item, scope) for item in items)):
+        async for stored in self.service.load(scope.user, (new_turn(item, scope) for item in items)):
             yield Receipt(items=[receipt_item(one) for one in stored])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
@@ -100,7 +106,7 @@ class TurnsMemory(CorrectingInWords):
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         self._check_query(query)
-        found = await self._memory.search(
+        found = await self.service.search(
             scope.user,
             query.text,
             query.top_k,
@@ -113,11 +119,11 @@ class TurnsMemory(CorrectingInWords):
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         conditions = Conditions(kinds=tuple(kinds), session=scope.session)
-        return [hit_of(turn) for turn in await self._memory.list_turns(scope.user, conditions, limit)]
+        return [hit_of(turn) for turn in await self.service.list_turns(scope.user, conditions, limit)]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         old = await self._find(ref, scope)
-        changed = old and await self._memory.update(scope.user, old.id, new_turn(item, Scope(user=scope.user)))
+        changed = old and await self.service.update(scope.user, old.id, new_turn(item, Scope(user=scope.user)))
         if not changed:
             raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
         reason = left_out(changed.text)
@@ -127,54 +133,52 @@ class TurnsMemory(CorrectingInWords):
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is None and ref.key is None:
             if ref.durable:
-                every = await self._memory.list_turns(scope.user, Conditions(session=scope.session))
-                return bool(await self._memory.delete(scope.user, [one.id for one in every], durable=True))
+                every = await self.service.list_turns(scope.user, Conditions(session=scope.session))
+                return bool(await self.service.delete(scope.user, [one.id for one in every], durable=True))
             if scope.session is not None:
-                return bool(await self._memory.forget_session(scope.user, scope.session))
-            return bool(await self._memory.forget_owner(scope.user))
+                return bool(await self.service.forget_session(scope.user, scope.session))
+            return bool(await self.service.forget_owner(scope.user))
         turn = await self._find(ref, scope)
-        return turn is not None and bool(await self._memory.delete(scope.user, [turn.id], durable=ref.durable))
+        return turn is not None and bool(await self.service.delete(scope.user, [turn.id], durable=ref.durable))
 
     async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        return [turn.id for turn in await self._memory.about(scope.user, things)]
+        return [turn.id for turn in await self.service.about(scope.user, things)]
 
     async def context(self, query: Query, scope: Scope) -> str:
-        return await self._memory.context(
+        return await self.service.context(
             scope.user, query.text, tokens=query.token_budget, top_k=query.top_k, as_of=as_of(query)
         )
 
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
-        return [hit_of(one) for one in await turn_with_repeats(self._memory, scope.user, memory_id)]
+        return [hit_of(one) for one in await turn_with_repeats(self.service, scope.user, memory_id)]
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
-        return [turn_row(one) for one in await self._memory.list_turns(scope.user)]
+        return [turn_row(one) for one in await self.service.list_turns(scope.user)]
 
     async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
-        stored = await self._memory.add(scope.user, read_rows(rows, new_turn_of_row))
+        stored = await self.service.add(scope.user, read_rows(rows, new_turn_of_row))
         return [f"row {place}: {one.refused}" for place, one in enumerate(stored, start=1) if one.refused is not None]
 
     async def say(self, text: str, scope: Scope) -> Turn:
-        session = self._sessions.note(scope)
-        return await self._system.say(text, owner=scope.user, session=session)
+        return await self._conversations.of(scope.user, self._sessions.note(scope)).process(text)
 
     async def tools(self) -> Sequence[ToolSchema]:
-        return list(self._system.tools())
+        return SPECS
 
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
-        session = self._sessions.note(scope)
-        return await self._system.call_tool(name, args, owner=scope.user, session=session)
+        return await TurnsTools(self.service, scope.user, self._sessions.note(scope)).call(name, args)
 
     async def _job_export(self, scope: Scope) -> Tree:
-        return {"jsonl": turns_as_jsonl(await self._memory.list_turns(scope.user))}
+        return {"jsonl": turns_as_jsonl(await self.service.list_turns(scope.user))}
 
     async def _job_import(self, scope: Scope, *, jsonl: Tree) -> Tree:
         if not isinstance(jsonl, str):
             raise InputError(f"import: jsonl must be text, not {type(jsonl).__name__}")
-        stored = await self._memory.add(scope.user, read_jsonl(jsonl))
+        stored = await self.service.add(scope.user, read_jsonl(jsonl))
         return {"imported": sum(one.refused is None for one in stored)}
 
     async def _job_snapshot(self, scope: Scope) -> Tree:
-        return {"rows": turns_as_jsonl(await self._memory.list_turns(scope.user))}
+        return {"rows": turns_as_jsonl(await self.service.list_turns(scope.user))}
 
     async def _job_restore(self, scope: Scope, *, snapshot: Tree) -> Tree:
         return await self._job_import(scope, jsonl=snapshot)
@@ -185,31 +189,28 @@ class TurnsMemory(CorrectingInWords):
     async def _look_window(self, scope: Scope) -> Tree:
         session = self._sessions.of(scope)
         if session is None:
-            latest = await self._memory.list_turns(scope.user, Conditions(kinds=(TURN,)), 1)
+            latest = await self.service.list_turns(scope.user, Conditions(kinds=(TURN,)), 1)
             session = (latest[0].session if latest else None) or DEFAULT_SESSION
-        window = await self._system.window(scope.user, session)
+        window = await self._conversations.of(scope.user, session).window()
         return [{"role": message.role, "content": message.content} for message in window]
 
     async def _look_status(self, scope: Scope) -> Tree:
-        status = await self._memory.status(scope.user)
-        return {**status, "not_stored": self._system.not_stored(scope.user), "chat": self._system.chat.name}
+        status = await self.service.status(scope.user)
+        not_stored = sum(one.not_stored for one in self._conversations.of_owner(scope.user).values())
+        return {**status, "not_stored": not_stored, "chat": self._chat.name}
 
     async def _look_formula(self, _: Scope, **args: Tree) -> Tree:
         return formula(args)
 
     async def _find(self, ref: Ref, scope: Scope) -> StoredTurn | None:
         if ref.id is not None:
-            turn = await self._memory.get(scope.user, ref.id)
+            turn = await self.service.get(scope.user, ref.id)
         elif ref.key is not None:
-            turn = await self._memory.by_key(scope.user, ref.key)
+            turn = await self.service.by_key(scope.user, ref.key)
         else:
             raise InputError("name one memory, by id or by key")
         is_meant = turn is not None and ref.kind in (None, turn.kind) and scope.session in (None, turn.session)
         return turn if is_meant else None
-
-    @property
-    def _memory(self) -> TurnsService:
-        return self._system.memory
 
 
 def _fit(hits: Sequence[Hit], tokens: int) -> Sequence[Hit]:

@@ -83,32 +83,6 @@ class StoredTurn:
     refused: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundTurn:
-    """A turn that a search found, with what put it there."""
-
-    ranked: RankedTurn
-
-    @property
-    def turn(self) -> Turn:
-        """The turn."""
-        return self.ranked.turn
-
-    def explain(self) -> dict[str, Tree]:
-        """Return every term of the score, and what stands beside it.
-
-        `evidence` and `answerable`, the best evidence for this question, may be compared between questions.
-        """
-        return {
-            **self.ranked.terms,
-            "similarity": self.ranked.similarity,
-            "words_found": self.ranked.found,
-            "evidence": self.ranked.evidence,
-            "answerable": self.ranked.answerable,
-            "outranked_by": self.ranked.outranked_by,
-        }
-
-
 class TurnsService:
     """One memory for many owners. Writers take turns; a write is acknowledged when the store has it."""
 
@@ -242,7 +216,7 @@ class TurnsService:
         conditions: Conditions = ANY_TURN,
         min_score: float | None = None,
         as_of: datetime | None = None,
-    ) -> list[FoundTurn]:
+    ) -> list[RankedTurn]:
         """Return what is known about `text`, best first.
 
         `min_score` is the least evidence, a number from -1 to 1 that does not depend on what else is remembered.
@@ -262,7 +236,7 @@ class TurnsService:
         events = [read_question(event, known, now) for event in compared_events(text)]
         asked = [replace(one, spans=whole.spans, is_about_now=whole.is_about_now) for one in events] or [whole]
         lists = [await self._rank(owner, one, size, conditions, floor) for one in asked]
-        return [FoundTurn(ranked=one) for one in merge_rankings(lists)[:size]]
+        return merge_rankings(lists)[:size]
 
     async def context(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from memstory.contract.errors import StoryError
@@ -11,7 +12,8 @@ from memstory.contract.target import Hit, Item, Query, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import evidence
-from memstory_reference.systems.turns.service import FoundTurn, StoredTurn
+from memstory_reference.systems.turns.ranking.scoring import RankedTurn
+from memstory_reference.systems.turns.service import StoredTurn
 from memstory_reference.systems.turns.turn import NewTurn, Turn, moment_of
 from memstory_reference.text.secret_guard import left_out
 
@@ -61,19 +63,9 @@ def hit_of(turn: Turn) -> Hit:
     )
 
 
-def found_hit(found: FoundTurn) -> Hit:
+def found_hit(found: RankedTurn) -> Hit:
     """Return a turn that a search found, with every term of its score."""
-    turn = found.turn
-    return Hit(
-        id=turn.id,
-        text=turn.text,
-        score=found.ranked.score,
-        kind=turn.kind,
-        key=turn.key,
-        created_at=turn.noted_at.isoformat(),
-        metadata=turn.fields,
-        explain=found.explain(),
-    )
+    return replace(hit_of(found.turn), score=found.score, explain=found.explain())
 
 
 def receipt_item(stored: StoredTurn) -> ReceiptItem:

@@ -1,7 +1,7 @@
 """What the tests of the manager system share: a memory on word vectors, in memory, with a clock that a test moves."""
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 
@@ -10,7 +10,8 @@ import pytest
 
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.ports import EmbedderUnavailableError
-from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
+from memstory_reference.systems.manager.manager import MemoryManager
+from memstory_reference.systems.manager.settings import ManagerSettings
 
 DIMENSION = 64
 
@@ -60,13 +61,13 @@ class World:
 
 @pytest.fixture
 def make_world():
-    """Make a manager; keywords are those of ManagerConfig."""
+    """Make a manager; keywords are those of ManagerSettings."""
 
-    def make(clock=None, store=None, **config):
+    def make(clock=None, store=None, **settings):
         embedder, clock, numbers = WordEmbedder(), clock or MovableClock(), count(1)
         store = store or ExactStore(model=embedder.model, dimension=DIMENSION)
         manager = MemoryManager(
-            config=ManagerConfig(**config),
+            settings=replace(ManagerSettings.default(), **{"min_score": 0.3, **settings}),
             store=store,
             embedder=embedder,
             clock=clock,

@@ -6,7 +6,7 @@ import pytest
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import UnavailableError
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.system import Housekeeping
+from memstory_reference.systems.manager.memory import Housekeeping
 
 HOUR = timedelta(hours=1)
 
@@ -44,7 +44,7 @@ async def test_the_house_is_cleaned_at_the_start_and_every_hour_from_then(house,
 
 
 async def test_the_interval_is_a_setting(make_world, clock):
-    house = Housekeeping(make_world(clock=clock, cleanup_interval_seconds=60).manager, clock)
+    house = Housekeeping(make_world(clock=clock, cleanup_interval=60).manager, clock)
     await house.start()
     await pass_time(clock, house, HOUR)
     await house.stop()

@@ -7,8 +7,8 @@ from memstory.contract.models import ChatModelUnavailableError, Reply, ToolReque
 from memstory.models.conversation import NO_ANSWER, ROUNDS
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
+from memstory_reference.systems.manager.agent import ManagerAgent
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.system import ManagerAgent
 
 
 class Model:

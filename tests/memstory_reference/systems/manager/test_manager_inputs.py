@@ -6,10 +6,10 @@ import pytest
 
 from memstory.contract.models import Reply, ToolRequest
 from memstory_reference.errors import InputError
+from memstory_reference.systems.manager.agent import ManagerAgent
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
 from memstory_reference.systems.manager.memories.rows import NewMemory
 from memstory_reference.systems.manager.memory_tools import ManagerTools
-from memstory_reference.systems.manager.system import ManagerAgent
 
 FACT, CONVERSATION = MemoryType.FACT, MemoryType.CONVERSATION
 LONE = "half \ud800"

@@ -7,13 +7,14 @@ from itertools import count
 import pytest
 
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.systems.manager import manager, memory_tools, system, values
+from memstory_reference.systems.manager import agent, manager, memory_tools, values
 from memstory_reference.systems.manager import memory as interface
+from memstory_reference.systems.manager.agent import ContextWindow
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories import memory, migration, nearest, rows
 from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memory import Housekeeping
 from memstory_reference.systems.manager.memory_tools import ManagerTools
-from memstory_reference.systems.manager.system import ContextWindow, Housekeeping
 from memstory_reference.targets import system_target
 from memstory_reference.targets.manager import ManagerFactory
 from memstory_reference.text import secret_guard
@@ -238,7 +239,7 @@ MUTANTS = [
     (
         "M10: the input is in the prompt twice (M-14)",
         "is counted 2 times",
-        (system, "converse", lambda plain: lambda chat, prompt, **named: plain(chat, [*prompt, prompt[-1]], **named)),
+        (agent, "converse", lambda plain: lambda chat, prompt, **named: plain(chat, [*prompt, prompt[-1]], **named)),
     ),
 ]
 

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.manager.system import ContextWindow, WindowEntry
+from memstory_reference.systems.manager.agent import ContextWindow, WindowEntry
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

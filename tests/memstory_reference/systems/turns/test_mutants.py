@@ -7,8 +7,8 @@ import pytest
 
 from memstory_reference.adapters.offline_chat import model
 from memstory_reference.errors import InputError
+from memstory_reference.systems.turns import agent, memory_tools, service, turn
 from memstory_reference.systems.turns import memory as interface
-from memstory_reference.systems.turns import memory_tools, service, system, turn
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking import scoring, spans
 from memstory_reference.systems.turns.ranking.spans import Span
@@ -79,7 +79,7 @@ def without_the_metadata(plain):
 
 MUTANTS = [
     ("T50b: what repeats it stays", "forgotten", (memory_tools, "LEAST_WORDS", 1_000)),
-    ("T50: the wish is kept word for word", "'walnuts'", (system, "FORGET", lambda plain: replace(plain, name="none"))),
+    ("T50: the wish is kept word for word", "'walnuts'", (agent, "FORGET", lambda plain: replace(plain, name="none"))),
     ("T50: nothing is listed", "bakery", (memory_tools, "LISTED", 0)),
     ("X6: only what says the same is forgotten", "(ann|ben)", (model, "facts_in", lambda _plain: lambda *_: [])),
     ("T1: whoever spoke", "'speaker'", without("speaker")),

@@ -201,14 +201,14 @@ async def test_what_the_user_said_comes_before_what_others_say_of_it(memory, sou
     await memory.add("ann", [said, others, replace(TEA, speaker=None)])
     first, second = await memory.search("ann", "Where is my bank account now?", 2)
     assert (first.turn.text, second.turn.text) == (said.text, told)
-    assert (first.ranked.outranked_by, second.ranked.outranked_by) == (None, first.turn.id)
+    assert (first.outranked_by, second.outranked_by) == (None, first.turn.id)
 
 
 async def test_what_others_say_of_something_else_keeps_its_place(memory):
     page = NewTurn(text="The museum opens at ten.", metadata={"source": "web"})
     await memory.add("ann", [TEA, page, NewTurn(text="The garden has a bench.")])
     found = await memory.search("ann", "When is it that the museum opens?")
-    assert (found[0].turn.text, found[0].ranked.outranked_by) == (page.text, None)
+    assert (found[0].turn.text, found[0].outranked_by) == (page.text, None)
 
 
 async def test_only_the_user_can_say_that_something_is_verified(memory):

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory.contract.values import Tree
 from memstory_reference.systems.turns.ranking.languages import ENGLISH, Language
 from memstory_reference.systems.turns.ranking.pool import (
     BY_ASSISTANT,
@@ -78,6 +79,20 @@ class RankedTurn:
     similarity: float
     terms: Mapping[str, float]
     outranked_by: str | None
+
+    def explain(self) -> dict[str, Tree]:
+        """Return every term of the score, and what stands beside it.
+
+        `evidence` and `answerable`, the best evidence for this question, may be compared between questions.
+        """
+        return {
+            **self.terms,
+            "similarity": self.similarity,
+            "words_found": self.found,
+            "evidence": self.evidence,
+            "answerable": self.answerable,
+            "outranked_by": self.outranked_by,
+        }
 
 
 def score_candidates(pool: Pool, question: Question, weights: Weights | None = None) -> CandidateScores:

@@ -1,4 +1,4 @@
-"""The turns system while it runs: one memory, and a conversation for each owner and session."""
+"""The agent that talks with one owner in one session."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.target import Turn
-from memstory.contract.values import ToolCall, ToolSchema
+from memstory.contract.values import ToolCall
 from memstory.models.conversation import NO_ANSWER, UNANSWERED, converse
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_memory, checked_owner
-from memstory_reference.system_memory import Conversations, unstored_note
+from memstory_reference.system_memory import unstored_note
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.memory_tools import FORGET, SPECS, TurnsTools
 from memstory_reference.systems.turns.service import TurnsService
@@ -94,38 +94,3 @@ class TurnsAgent:
             self.not_stored += 1
             return [unstored_note(error)]
         return []
-
-
-class TurnsSystem:
-    """A memory with three tools and an agent that talks."""
-
-    def __init__(self, *, memory: TurnsService, chat: ChatModel, clock: Clock) -> None:
-        self.memory = memory
-        self.chat = chat
-        self._conversations = Conversations(
-            lambda owner, session: TurnsAgent(memory=memory, chat=chat, clock=clock, owner=owner, session=session)
-        )
-
-    async def close(self) -> None:
-        """Release the memory."""
-        await self.memory.close()
-
-    async def say(self, text: str, *, owner: str, session: str) -> Turn:
-        """Take one turn of a conversation."""
-        return await self._conversations.of(owner, session).process(text)
-
-    async def window(self, owner: str, session: str) -> Sequence[Message]:
-        """Return the turns that the next prompt of a conversation will hold, oldest first."""
-        return await self._conversations.of(owner, session).window()
-
-    def tools(self) -> Sequence[ToolSchema]:
-        """Return the tools as a model sees them."""
-        return SPECS
-
-    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> ToolCall:
-        """Call a tool for an owner; what is wrong with the call is the answer, in words."""
-        return await TurnsTools(self.memory, owner, session).call(name, arguments)
-
-    def not_stored(self, owner: str) -> int:
-        """Count the finished turns of an owner that were not remembered."""
-        return sum(one.not_stored for one in self._conversations.of_owner(owner).values())
