@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from memstory.contract.errors import NotSupported, Refused, StoryError
-from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema
+from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema, Turn
 from memstory.contract.values import Json, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
@@ -120,8 +120,15 @@ class AsyncMemory:
         return await self.memory.context(Query(text=query, token_budget=budget), self._scope(user))
 
     async def say(self, text: str, user: str | None = None, *, session: str = DEFAULT_SESSION) -> str:
-        """Take one turn with the memory's own agent; return the answer."""
-        return (await self.memory.say(text, self._scope(user, session))).answer
+        """Take one turn with the memory's own agent; return the answer, as `turn` does with all that goes with it."""
+        return (await self.turn(text, user, session=session)).answer
+
+    async def turn(self, text: str, user: str | None = None, *, session: str = DEFAULT_SESSION) -> Turn:
+        """Take one turn with the memory's own agent; return its `answer`, and `notes`, such as that it is not stored.
+
+        `tool_calls` and `context` are what led to the answer, where the agent says it.
+        """
+        return await self.memory.say(text, self._scope(user, session))
 
     async def tools(self) -> Sequence[ToolSchema]:
         """Return the tools for a model of your own: name, description, JSON Schema of the arguments."""
@@ -224,6 +231,7 @@ class OpenMemory:
     forget = _blocking(AsyncMemory.forget)
     context = _blocking(AsyncMemory.context)
     say = _blocking(AsyncMemory.say)
+    turn = _blocking(AsyncMemory.turn)
     tools = _blocking(AsyncMemory.tools)
     call_tool = _blocking(AsyncMemory.call_tool)
     run = _blocking(AsyncMemory.run)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from memstory.contract.errors import NotSupported
-from memstory.contract.target import Scope
 from memstory_reference import open_memory, open_memory_async
 from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.errors import InputError, StoreConflictError
@@ -182,10 +181,19 @@ def test_it_is_a_target_as_it_is(tmp_path, monkeypatch):
 @pytest.mark.parametrize("system", ["manager", "turns"])
 async def test_a_turn_that_is_not_stored_says_so_beside_its_answer(system, tmp_path):
     async with open_memory_async(system, tmp_path, owner="ana", secrets="refuse") as memory:
-        turn = await memory.memory.say("My card is 4111 1111 1111 1111.", Scope(user="ana", session="s"))
+        turn = await memory.turn("My card is 4111 1111 1111 1111.")
         assert await memory.list() == []
     assert turn.answer
     (note,) = turn.notes
     assert "not stored" in note
     assert "payment card" in note
     assert "4111" not in note
+
+
+def test_a_turn_has_the_answer_that_say_returns_also_without_await(tmp_path):
+    with open_memory("turns", tmp_path, owner="ana") as memory:
+        memory.turn("My sister is Ilse.", session="monday")
+        asked = "Who is my sister?"
+        turn = memory.turn(asked, session="tuesday")
+        assert (turn.answer, list(turn.notes)) == (memory.say(asked, session="wednesday"), [])
+        assert "Ilse" in turn.answer

@@ -8,7 +8,7 @@ from typing import Final
 
 from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.contract.values import Tree
-from memstory_reference.commands.desk import row_named
+from memstory_reference.commands.desk import forget_meant
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_count, checked_owner
 from memstory_reference.system_memory import SystemMemory
@@ -96,10 +96,10 @@ class MemoryWeb:
         return {"records": list(await self._memory.export_rows(_owner(args)))}
 
     async def _forget(self, args: Arguments) -> Tree:
-        what, scope = _text(args, "what"), _scope(args)
+        what = _text(args, "what")
         if "forget" in self._jobs:
-            return {"said": await self._memory.run("forget", {"what": what}, scope)}
-        done = await self._memory.forget((await row_named(self._memory, what, scope))["id"], scope)
+            return {"said": await self._memory.run("forget", {"what": what}, _scope(args))}
+        done = await forget_meant(self._memory, what, _owner(args))
         return {"forgotten": [hit.id for hit in done.gone], "mentions": [hit.id for hit in done.mentions]}
 
     async def _get(self, args: Arguments) -> Tree:
