@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.extras import require_extra
+from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
@@ -54,7 +54,7 @@ async def open_turns(
 
 
 async def _shared_turns(place: PostgresPlace, model: str, *, is_fixed: bool) -> TurnsStore:
-    with require_extra("the driver of Postgres", "psycopg", "postgres"):
+    with require_extra(*POSTGRES_DRIVER):
         from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
         from memstory_reference.systems.turns.stores.postgres_store import (  # noqa: PLC0415
             MIGRATIONS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.exact_store import FILE, open_exact_folder
 from memstory_reference.adapters.vectors.stored_rows import is_sound
-from memstory_reference.composition.extras import require_extra
+from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.setting_rules import CHROMA, POSTGRES, SQLITE, CheckedSettings
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
@@ -81,7 +81,7 @@ async def open_store(
     There it is of the `engine`; until it is closed this process owns the folder, which the other engine refuses.
     """
     if place is not None:
-        with require_extra("the driver of Postgres", "psycopg", "postgres"):
+        with require_extra(*POSTGRES_DRIVER):
             from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors  # noqa: PLC0415
         return await open_postgres_vectors(place, model=embedder.model, dimension=embedder.dimension)
     if server is None and (folder / "chroma.sqlite3").is_file() and not (folder / FILE).is_file():

@@ -8,12 +8,11 @@ from typing import ClassVar
 
 from memstory.contract.target import Environment, Tree
 from memstory_reference.composition.manager import open_manager
-from memstory_reference.setting_rules import CHROMA, POSTGRES
+from memstory_reference.setting_rules import CHROMA
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import LIMITS, ManagerSettings
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder
-from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
-from memstory_reference.targets.system_target import FolderTarget
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
+from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
 SETTINGS = (
     "cleanup_interval",
@@ -35,17 +34,11 @@ class ManagerTarget(FolderTarget):
     options = (*SETTINGS, *PORT_OPTIONS)
     folder = "memory"
 
-    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
-        super().__init__(make_embedder)
-        self._postgres = postgres
-
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        given = {name: value for name, value in env.options.items() if name in SETTINGS}
-        self._settings = ManagerSettings.default().merge(given, "options")
+        self._settings = ManagerSettings.default().merge(self._given(env, SETTINGS), "options")
         return super()._ports_of(env)
 
     async def _open_folder(self, folder: Path) -> ManagerMemory:
-        in_postgres = self._settings.store == POSTGRES
         system = await open_manager(
             self._settings,
             folder=folder,
@@ -54,12 +47,12 @@ class ManagerTarget(FolderTarget):
             clock=self._clock,
             new_id=self._ports.new_id,
             wrap=self._ports.with_faults,
-            place=await self._postgres.place(Path(self._env.workspace)) if in_postgres else None,
+            place=await self._place(),
         )
-        return ManagerMemory(system, f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._settings.store)
+        return ManagerMemory(system, self._engine(self._settings.store))
 
 
-class ManagerFactory(PostgresFactory):
+class ManagerFactory(SystemFactory):
     """The manager memory: facts, conversations and context, some of which expire, behind three tools."""
 
     name = "manager"
