@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.exact_store import FILE, open_exact_folder
-from memstory_reference.adapters.vectors.stored_rows import is_sound
+from memstory_reference.adapters.vectors.exact_store import FILE, is_sound, open_exact_folder
 from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.setting_rules import CHROMA, POSTGRES, SQLITE, CheckedSettings
