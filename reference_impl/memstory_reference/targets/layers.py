@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memstory.contract.target import Environment, Scope, Tree
-from memstory_reference.adapters.embedding.idle_embedder import IdleEmbedder
-from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
+from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder
 from memstory_reference.composition.layers import open_layers
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.systems.layers.memory import LayersMemory
@@ -21,15 +20,6 @@ from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 EXTRACTOR = "extractor"
 """The part of the model that is asked after the reply; a story can make it fail alone, by a job of this name."""
-
-
-class NullEmbedder(IdleEmbedder):
-    """The embedder of incognito: the log above it shows that it is never asked."""
-
-    profile = NO_PREFIXES
-
-    def __init__(self) -> None:
-        super().__init__("none")
 
 
 class LayersTarget(SystemTarget):
@@ -47,7 +37,9 @@ class LayersTarget(SystemTarget):
         if self._options.mode.is_durable:
             return environment_ports(env, self._make_embedder, after_reply=EXTRACTOR)
         ids = counted_ids(env.seed)
-        return environment_ports(env, lambda *_: NullEmbedder(), new_id=ids, after_reply=EXTRACTOR, compares=False)
+        # The log above it shows that it is never asked.
+        idle = IdleEmbedder("none")
+        return environment_ports(env, lambda *_: idle, new_id=ids, after_reply=EXTRACTOR, compares=False)
 
     async def _open_memory(self, workspace: Path) -> LayersMemory:
         service = await open_layers(
