@@ -20,6 +20,8 @@ R = TypeVar("R")
 JOB: Final = "_job_"
 LOOK: Final = "_look_"
 KEPT_CONVERSATIONS = 1_000
+SYSTEM_NAMES: Final = ("topics", "observations", "pipeline", "layers", "manager", "turns")
+"""The six, for what lists them without importing any: `composition.systems` has what each is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

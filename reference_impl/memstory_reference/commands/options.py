@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from memstory_reference.errors import InputError
+from memstory_reference.system_memory import SYSTEM_NAMES
 
-SYSTEMS = ("topics", "observations", "pipeline", "layers", "manager", "turns")
 BUS_VARIABLE = "MEMSTORY_NATS"
 DEFAULT_BUS = "nats://127.0.0.1:4222"
 
 
-def add_system_option(parser: argparse.ArgumentParser, default: str = SYSTEMS[0]) -> None:
+def add_system_option(parser: argparse.ArgumentParser, default: str = SYSTEM_NAMES[0]) -> None:
     """Add the option that says which memory is meant."""
-    parser.add_argument("--system", choices=SYSTEMS, default=default, help="which memory (default: %(default)s)")
+    parser.add_argument("--system", choices=SYSTEM_NAMES, default=default, help="which memory (default: %(default)s)")
 
 
 def add_owner_options(parser: argparse.ArgumentParser) -> None:

@@ -94,5 +94,4 @@ class LayersFactory(SystemFactory):
     """The layers memory: facts, sessions and rules, extracted after each turn and settled when a session ends."""
 
     name = "layers"
-    spec = "memstory_reference.targets.layers:LayersFactory"
     target_class = LayersTarget

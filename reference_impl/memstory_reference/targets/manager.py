@@ -8,22 +8,13 @@ from typing import ClassVar
 
 from memstory.contract.target import Environment, Tree
 from memstory_reference.composition.manager import open_manager
-from memstory_reference.setting_rules import CHROMA
+from memstory_reference.setting_rules import CHROMA, MODEL_RULES
 from memstory_reference.systems.manager.memory import ManagerMemory
-from memstory_reference.systems.manager.settings import LIMITS, ManagerSettings
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
+from memstory_reference.systems.manager.settings import ManagerSettings
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, options_of
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
-SETTINGS = (
-    "cleanup_interval",
-    "context_window_size",
-    "keep_pins",
-    "min_score",
-    "secrets",
-    "store",
-    "timezone",
-    *LIMITS,
-)
+SETTINGS = options_of(ManagerSettings, but=("path", *MODEL_RULES))
 """Options that are settings of the same name; the case decides where the memory is."""
 
 
@@ -56,7 +47,6 @@ class ManagerFactory(SystemFactory):
     """The manager memory: facts, conversations and context, some of which expire, behind three tools."""
 
     name = "manager"
-    spec = "memstory_reference.targets.manager:ManagerFactory"
     target_class = ManagerTarget
 
 
@@ -64,5 +54,4 @@ class ManagerChromaFactory(ManagerFactory):
     """The manager memory with its rows in Chroma's own persistence."""
 
     name = "manager-chroma"
-    spec = "memstory_reference.targets.manager:ManagerChromaFactory"
     usual_options: ClassVar[Mapping[str, Tree]] = {"store": CHROMA}

@@ -52,7 +52,6 @@ class ObservationsFactory(SystemFactory):
     """The observations memory: what finished runs left behind, ranked by likeness and quality."""
 
     name = "observations"
-    spec = "memstory_reference.targets.observations:ObservationsFactory"
     target_class = ObservationsTarget
 
 
@@ -60,5 +59,4 @@ class ObservationsChromaFactory(ObservationsFactory):
     """The observations memory with its vectors in Chroma's own persistence."""
 
     name = "observations-chroma"
-    spec = "memstory_reference.targets.observations:ObservationsChromaFactory"
     usual_options: ClassVar[Mapping[str, Tree]] = {"store": CHROMA}

@@ -93,5 +93,4 @@ class PipelineFactory(SystemFactory):
     """The pipeline memory: texts in chunks, weighed, routed, and recalled within a budget of tokens."""
 
     name = "pipeline"
-    spec = "memstory_reference.targets.pipeline:PipelineFactory"
     target_class = PipelineTarget

@@ -235,6 +235,11 @@ class SystemFactory(TargetFactory):
     """Makes targets of one system, which share a Postgres and loaded embedding models: weights never change."""
 
     target_class: ClassVar[type[SystemTarget]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.spec = f"{cls.__module__}:{cls.__name__}"
+
     usual_options: ClassVar[Mapping[str, Tree]] = {}
     """Options that a case of this target has unless it names them."""
 

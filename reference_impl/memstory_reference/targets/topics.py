@@ -76,7 +76,6 @@ class TopicsFactory(SystemFactory):
     """The topics memory: facts by name and past turns by meaning, reached through tools."""
 
     name = "topics"
-    spec = "memstory_reference.targets.topics:TopicsFactory"
     target_class = TopicsTarget
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
@@ -91,5 +90,4 @@ class TopicsChromaFactory(TopicsFactory):
     """The topics memory with its rows in Chroma's own persistence."""
 
     name = "topics-chroma"
-    spec = "memstory_reference.targets.topics:TopicsChromaFactory"
     usual_options: ClassVar[Mapping[str, Tree]] = {"store": CHROMA}

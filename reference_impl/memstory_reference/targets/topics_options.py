@@ -9,28 +9,9 @@ from memstory.contract.target import Json
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, profile_of
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.settings import TopicsSettings
+from memstory_reference.targets.environment_ports import options_of
 
-SETTINGS = (
-    "chat",
-    "collection",
-    "keep_pins",
-    "max_memory_characters",
-    "max_query_characters",
-    "max_result_characters",
-    "max_tool_calls",
-    "max_window_characters",
-    "min_score",
-    "ollama_host",
-    "retention_days",
-    "secrets",
-    "steps",
-    "store",
-    "strict_topics",
-    "tool_timeout_seconds",
-    "toolset",
-    "top_k",
-    "window_turns",
-)
+SETTINGS = options_of(TopicsSettings, but=("chroma_path", "chroma_server", "embedding_model"))
 """Options that are settings of the same name."""
 
 IN_PROCESS, NATS = BUSES = ("in_process", "nats")

@@ -14,11 +14,11 @@ from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, text_option
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, options_of, text_option
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 from memstory_reference.targets.turns_faults import faulty_turns_store
 
-CONFIG = ("top_k", "pool", "min_score", "context_tokens", "window_turns", "secrets", "keep_pins")
+CONFIG = options_of(TurnsConfig, but=["cleaning"])
 AT = "at"
 """The option that names the memory of a story with `preloaded`: the folder or the URL that was given as its store."""
 
@@ -73,7 +73,6 @@ class TurnsFactory(SystemFactory):
     """The turns memory: what was said, ranked by words, meaning, speaker, time and place in the conversation."""
 
     name = "turns"
-    spec = "memstory_reference.targets.turns:TurnsFactory"
     target_class = TurnsTarget
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:

@@ -9,8 +9,7 @@ import pytest
 from memstory.contract.errors import NotSupported
 from memstory_reference.cli import main
 from memstory_reference.commands.memory_web import MemoryWeb
-from memstory_reference.commands.options import SYSTEMS
-from memstory_reference.system_memory import SystemMemory
+from memstory_reference.system_memory import SYSTEM_NAMES, SystemMemory
 
 LONG = [
     "My sister is a pilot and flies to the northern islands every week of the year.",
@@ -204,7 +203,7 @@ def test_only_this_machine_is_listened_to(server):
     assert server.process.poll() is None
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", SYSTEM_NAMES)
 def test_every_memory_is_added_to_searched_edited_and_forgotten_over_http(serve_http, system):
     server = serve_http(system=system)
     (added,) = server.ask("POST", "/memories", text="My boat is in Bergen.")["memories"]
@@ -225,7 +224,7 @@ def test_every_memory_is_added_to_searched_edited_and_forgotten_over_http(serve_
     assert server.client.post("/dance", json={"user_id": server.user}).status_code == 404
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", SYSTEM_NAMES)
 def test_what_words_are_about_is_forgotten_over_http(serve_http, system):
     server = serve_http(system=system)
     for text in ("My boat is in Bergen.", "My sister is a pilot."):
