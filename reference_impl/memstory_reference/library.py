@@ -22,6 +22,7 @@ from memstory_reference.input_checks import (
     checked_mapping,
     checked_number,
     checked_owner,
+    plain_text,
 )
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ class AsyncMemory:
     ) -> list[str]:
         """Remember a text; return the ids of what was made of it. InputError says why nothing was."""
         item = Item(
-            text=_text(text, "text"),
-            key=key if key is None else _text(key, "key"),
-            kind=kind if kind is None else _text(kind, "kind"),
+            text=plain_text(text, "text"),
+            key=key if key is None else plain_text(key, "key"),
+            kind=kind if kind is None else plain_text(kind, "kind"),
             metadata={} if metadata is None else checked_mapping(metadata, "metadata"),
         )
         receipt = await self.memory.add([item], self._scope(user, session))
@@ -90,21 +91,21 @@ class AsyncMemory:
 
     async def get(self, id: str, user: str | None = None) -> Hit | None:  # noqa: A002  (the word for it)
         """Return the memory of an id, or None."""
-        return await self.memory.get(Ref(id=_text(id, "id")), self._scope(user))
+        return await self.memory.get(Ref(id=plain_text(id, "id")), self._scope(user))
 
     async def list(self, user: str | None = None, *, session: str | None = None, kind: str | None = None) -> list[Hit]:
         """Return all memories, of one kind or of all."""
-        kinds = [] if kind is None else [_text(kind, "kind")]
+        kinds = [] if kind is None else [plain_text(kind, "kind")]
         return [*await self.memory.list(self._part(user, session), kinds)]
 
     async def update(self, id: str, text: str, user: str | None = None) -> None:  # noqa: A002  (the word for it)
         """Replace the text of a memory; InputError if there is none of this id."""
         with _input_errors():
-            await self.memory.update(Ref(id=_text(id, "id")), Item(text=text), self._scope(user))
+            await self.memory.update(Ref(id=plain_text(id, "id")), Item(text=text), self._scope(user))
 
     async def delete(self, id: str, user: str | None = None) -> bool:  # noqa: A002  (the word for it)
         """Delete one memory; False if there is none of this id."""
-        return await self.memory.delete(Ref(id=_text(id, "id")), self._scope(user))
+        return await self.memory.delete(Ref(id=plain_text(id, "id")), self._scope(user))
 
     async def delete_all(self, user: str | None = None, *, session: str | None = None) -> None:
         """Delete everything of a user, or of one session where a memory keeps sessions apart."""
@@ -112,7 +113,7 @@ class AsyncMemory:
 
     async def forget(self, id: str, user: str | None = None) -> Sequence[Hit]:  # noqa: A002  (the word for it)
         """Delete a memory with those that repeat what it says, in running talks too; return what went."""
-        return (await self.memory.forget(_text(id, "id"), self._scope(user))).gone
+        return (await self.memory.forget(plain_text(id, "id"), self._scope(user))).gone
 
     async def context(self, query: str, user: str | None = None, *, tokens: int | None = None) -> str:
         """Return the text that goes before a model's prompt, where the memory makes one."""
@@ -138,7 +139,7 @@ class AsyncMemory:
         self, name: str, arguments: Mapping[str, Json], user: str | None = None, *, session: str | None = None
     ) -> ToolCall:
         """Call one of `tools`, as a model asked for it; what is wrong with the call is in its `error`."""
-        return await self.memory.tool(_text(name, "name"), arguments, self._scope(user, session), "Program")
+        return await self.memory.tool(plain_text(name, "name"), arguments, self._scope(user, session), "Program")
 
     async def run(self, /, job: str, user: str | None = None, **arguments: Tree) -> Tree:
         """Run a job of the memory, such as `compress` or `reindex`; return what it reports."""
@@ -185,12 +186,6 @@ def _input_errors() -> Iterator[None]:
         yield
     except (Refused, StoryError) as error:
         raise InputError(str(error)) from error
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{what} must be text, not {type(value).__name__}")
-    return value
 
 
 def _blocking(

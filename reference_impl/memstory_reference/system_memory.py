@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import plain_text
 from memstory_reference.setting_rules import CHROMA, SQLITE
 
 LOG = logging.getLogger(__name__)
@@ -115,9 +116,7 @@ class SystemMemory(Memory):
 
     async def edit(self, hit: Hit, changes: Mapping[str, Tree], scope: Scope) -> Hit:
         """Change fields of a memory that `view` calls editable; return it as it is now."""
-        if not isinstance(changes["text"], str):
-            raise InputError(f"text must be text, not {type(changes['text']).__name__}")
-        receipt = await self.update(Ref(id=hit.id), Item(text=changes["text"]), scope)
+        receipt = await self.update(Ref(id=hit.id), Item(text=plain_text(changes["text"], "text")), scope)
         return await self.get(Ref(id=receipt.items[0].id), scope) or hit
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:

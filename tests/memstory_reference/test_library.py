@@ -32,6 +32,16 @@ def test_what_was_added_is_found_when_it_is_opened_again_and_by_nobody_else(syst
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
+def test_a_place_in_the_home_folder_is_found_there(system, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    with open_memory(system, "~/mine", embedding_model="words") as memory:
+        memory.add(SAID)
+        assert (tmp_path / "home/mine").is_dir()
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_the_vectors_of_a_persons_store_are_not_in_the_cache_of_the_machine(system, tmp_path, monkeypatch):
     monkeypatch.setenv("MEMSTORY_CACHE", str(tmp_path / "cache"))
     with open_memory(system, tmp_path / "store", owner="ana") as memory:

@@ -26,13 +26,12 @@ class FolderLock:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # memories are nobody else's business
             self._lock.acquire(blocking=False)
         except Timeout as problem:
-            msg = (
+            raise StoreConflictError(
                 f"{self._folder} is in use by another process, or by another store of this one: a folder belongs to "
                 "one process. Close that one, or choose another folder. Several programs use one memory through 'serve "
                 "http'; each of the six runs as several services on Postgres ('store: postgres', --store "
                 "postgresql://…, of mcp --path)"
-            )
-            raise StoreConflictError(msg) from problem
+            ) from problem
         except OSError as problem:
             reason = problem.strerror or str(problem)
             msg = f"{self._folder} cannot hold a store: {reason}. Give a folder that this user may write to."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
@@ -72,7 +71,7 @@ async def open_topics_store(
     settings: TopicsSettings, embedder: Embedder, place: PostgresPlace | None = None
 ) -> VectorStore:
     """Open the vector store in `place`, else that of `settings`."""
-    folder, server = Path(settings.chroma_path), settings.chroma_server
+    folder, server = settings.folder, settings.chroma_server
     place = place or postgres_place(settings, settings.store)
     return await open_store(folder, embedder, engine=settings.store, server=server, place=place)
 
@@ -101,7 +100,7 @@ def agent_config(settings: TopicsSettings) -> AgentConfig:
 
 def _tombstones(settings: TopicsSettings) -> Tombstones | None:
     is_elsewhere = settings.chroma_server or settings.is_postgres or settings.store == POSTGRES
-    return None if is_elsewhere else Tombstones(Path(settings.chroma_path) / FILE)
+    return None if is_elsewhere else Tombstones(settings.folder / FILE)
 
 
 def _config(settings: TopicsSettings, profile: Profile) -> TopicsConfig:

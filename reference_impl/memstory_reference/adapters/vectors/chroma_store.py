@@ -313,11 +313,10 @@ def _http_client(host: str, port: int, place: str) -> Client:
     try:
         return cast("Client", chromadb.HttpClient(host, port, settings=Settings(anonymized_telemetry=False)))
     except ValueError as problem:
-        msg = (
+        raise UnavailableError(
             f"the Chroma server at {place} does not answer. Start it with "
             f"'chroma run --path FOLDER --host {host} --port {port}', or use a folder instead."
-        )
-        raise UnavailableError(msg) from problem
+        ) from problem
 
 
 def _close_http(client: Client) -> None:
