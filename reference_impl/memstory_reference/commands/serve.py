@@ -17,10 +17,9 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.desk import chosen_settings, chosen_settings_of
 from memstory_reference.commands.memory_web import MemoryWeb, memory_page
-from memstory_reference.commands.terminal_bus import open_bus
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
-from memstory_reference.composition.extras import http_service
+from memstory_reference.composition.extras import http_service, open_bus
 from memstory_reference.composition.systems import Models, open_layers_of
 from memstory_reference.composition.topics import agent_config, memory_service, open_topics_store
 from memstory_reference.errors import InputError

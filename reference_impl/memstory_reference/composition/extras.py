@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import requires
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -44,11 +44,19 @@ def require_extra(what: str, package: str, name: str) -> Iterator[None]:
         raise SetupError(f"{what} is missing. Install it with: {install_command(name)}") from problem
 
 
-async def open_bus(address: str, name: str) -> NatsBus:
-    """Return the bus of the NATS server at `address`; SetupError if none answers, or its client is missing."""
+@asynccontextmanager
+async def open_bus(address: str, name: str) -> AsyncIterator[NatsBus]:
+    """Connect to the NATS server at `address`; at the end what is under way is finished, and the server left.
+
+    SetupError if none answers, or its client is missing.
+    """
     with require_extra("the client of NATS", "nats", "nats"):
         from memstory_reference.adapters.servers.nats_bus import open_nats_bus  # noqa: PLC0415
-    return await open_nats_bus(address, name)
+    bus = await open_nats_bus(address, name)
+    try:
+        yield bus
+    finally:
+        await bus.close()
 
 
 def mcp_sdk() -> ModuleType:

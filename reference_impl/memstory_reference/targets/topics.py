@@ -67,9 +67,7 @@ class TopicsTarget(SystemTarget):
         server = EmbeddedNats(folder)
         await asyncio.to_thread(server.start)
         self._left.callback(server.stop)
-        bus = await open_bus(server.url, WRITER)
-        self._left.push_async_callback(bus.close)
-        return bus
+        return await self._left.enter_async_context(open_bus(server.url, WRITER))
 
 
 class TopicsFactory(SystemFactory):

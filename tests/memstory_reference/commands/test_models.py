@@ -51,9 +51,11 @@ def test_pull_then_path_prints_the_folder_alone(capsys, monkeypatch, tmp_path):
     assert capsys.readouterr().out == f"{tmp_path / 'models' / weights.MODEL}\n"
 
 
-def test_second_pull_says_that_all_is_here(capsys, tmp_path):
-    models.pull_models(tmp_path, published)
-    models.pull_models(tmp_path, lambda _: pytest.fail("downloaded again"))
+def test_second_pull_says_that_all_is_here(capsys, monkeypatch):
+    monkeypatch.setattr(weights, "download", published)
+    assert cli.main(["models", "pull"]) == 0
+    monkeypatch.setattr(weights, "download", lambda _: pytest.fail("downloaded again"))
+    assert cli.main(["models", "pull"]) == 0
     assert "was here already" in capsys.readouterr().out
 
 
