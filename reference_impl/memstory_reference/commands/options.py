@@ -51,7 +51,21 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="all-MiniLM-L6-v2 (the default), nomic-embed-text, ollama:NAME, openai:NAME; layers: or none",
     )
+    add_settings_option(parser)
+
+
+def add_settings_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a file of settings."""
     parser.add_argument("--settings", metavar="FILE", type=Path, help="settings of the memory, as memory.yaml has them")
+
+
+def add_chat_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the language model."""
+    parser.add_argument(
+        "--chat",
+        metavar="MODEL",
+        help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
+    )
 
 
 def add_bus_option(parser: argparse.ArgumentParser, *, by_default: bool) -> None:
