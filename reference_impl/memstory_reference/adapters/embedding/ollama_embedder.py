@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import ollama
 
-from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts
+from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts, unit_vectors
 from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 HOST = "http://127.0.0.1:11434"
@@ -80,20 +80,12 @@ class OllamaEmbedder:
         return self._vectors(answer.embeddings, len(sent))
 
     def _vectors(self, embeddings: Sequence[Sequence[float]], count: int) -> Vectors:
-        if len(embeddings) != count:
-            raise self._odd(f"it gave {len(embeddings)} embeddings for {count} texts")
-        sizes = {len(numbers) for numbers in embeddings}
-        expected = self.dimension or min(sizes)
-        if sizes != {expected}:
-            raise self._odd(
-                f"its embeddings have {' and '.join(map(str, sorted(sizes)))} numbers where {expected} were expected"
-            )
-        vectors = np.array(embeddings, dtype=np.float32)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not np.isfinite(lengths).all() or not lengths.all():
-            raise self._odd("an embedding is all zeros or not finite")
-        self.dimension = expected
-        return np.asarray(vectors / lengths, dtype=np.float32)
+        try:
+            vectors = unit_vectors(embeddings, count, self.dimension)
+        except ValueError as error:
+            raise self._odd(str(error)) from error
+        self.dimension = vectors.shape[1]
+        return vectors
 
     def _refusal(self, error: ollama.ResponseError) -> EmbedderUnavailableError:
         said = f"Ollama at {self._host} refused: {error.error}"
