@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -40,6 +42,16 @@ class FolderLock:
     def release(self) -> None:
         """Let go; a second call does nothing."""
         self._lock.release()
+
+    @contextmanager
+    def opening(self) -> Iterator[Callable[[], None]]:
+        """Take the folder for a store that is opened meanwhile; when that is closed, it calls what this yields."""
+        self.acquire()
+        try:
+            yield self.release
+        except BaseException:
+            self.release()
+            raise
 
     def __enter__(self) -> None:
         self.acquire()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
@@ -77,21 +78,14 @@ async def open_layers(
 
 
 def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
-    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
-
-    lock = FolderLock(folder)
-    lock.acquire()
-    try:
+    with FolderLock(folder).opening() as release:
         return LayersStores(
             memory=SqliteStore(folder / LAYERS_FILE, model=embedder.model if embedder else MODEL_OF_NONE),
             crisis=SqliteLog(folder / "audit.sqlite3", CRISES),
             feedback=SqliteLog(folder / "feedback.sqlite3", FEEDBACK),
-            release=lock.release,
+            release=release,
             tombstones=Tombstones(folder / FILE),
         )
-    except BaseException:
-        lock.release()
-        raise
 
 
 async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> LayersStores:

@@ -34,14 +34,10 @@ def drop_damaged(folder: Path) -> None:
     """Delete the vectors in `folder` if their file cannot be read; only for who can make them again."""
     if is_sound(folder / FILE):
         return
-    lock = FolderLock(folder)
-    lock.acquire()
-    try:
+    with FolderLock(folder):
         LOG.warning("%s: the vectors are damaged; they are made again", folder)
         for file in folder.glob(f"{FILE}*"):
             file.unlink()
-    finally:
-        lock.release()
 
 
 def _other_engine(folder: Path, made_with: str) -> StoreConflictError:

@@ -58,21 +58,16 @@ async def open_chroma_folder(folder: Path, data: Path, *, model: str, dimension:
         StoreConflictError: another store has the folder, or made it with another model or dimension.
         SetupError: the folder cannot be written.
     """
-    lock = FolderLock(folder)
-    lock.acquire()
     place = str(folder)
     lane = SerialThread(place, partial(chroma_errors, place, "Restore the folder from a copy, or begin a new one."))
-    try:
+    with FolderLock(folder).opening() as let_go:
         client = await lane.run(_folder_client, data)
-    except BaseException:
-        lock.release()
-        raise
 
     def release() -> None:
         try:
             client.close()
         finally:
-            lock.release()
+            let_go()
 
     return await _admit(ChromaStore(client, lane, release, place=place, model=model, dimension=dimension))
 

@@ -308,16 +308,11 @@ def open_exact_folder(folder: Path, *, model: str, dimension: int | None = None)
         StoreConflictError: another store has the folder, or made it with another model or dimension.
         SetupError: the folder cannot be written.
     """
-    lock = FolderLock(folder)
-    lock.acquire()
-    try:
-        store = ExactStore(folder / FILE, model=model, dimension=dimension, release=lock.release)
+    with FolderLock(folder).opening() as release:
+        store = ExactStore(folder / FILE, model=model, dimension=dimension, release=release)
         for index in [folder / name for name in INDEXES if (folder / name).is_dir()]:
             logger.warning("%s is deleted: an index of the rows that are in %s", index, FILE)
             shutil.rmtree(index)
-    except BaseException:
-        lock.release()
-        raise
     return store
 
 
