@@ -14,15 +14,8 @@ from memstory.contract.errors import MemstoryError
 from memstory_reference.commands import parsers
 from memstory_reference.composition.extras import missing_extra
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "chat": "chat",
-    "memory": "memory",
-    "serve": "serve",
-    "observations": "observations",
-    "mcp": "mcp",
-    "models": "models",
-}
-"""The module of each command; its `run` takes what was typed, and returns the exit code."""
+COMMANDS: Final = ("chat", "memory", "serve", "observations", "mcp", "models")
+"""Each is a module of `commands`; its `run` takes what was typed, and returns the exit code."""
 
 FAILED = 1
 INTERRUPTED = 130
@@ -110,7 +103,7 @@ def make_parser() -> argparse.ArgumentParser:
 def _run(parsed: argparse.Namespace) -> int:
     """Run a command, which is imported only now: help needs no extra."""
     try:
-        module = import_module(f"memstory_reference.commands.{COMMANDS[parsed.command]}")
+        module = import_module(f"memstory_reference.commands.{parsed.command}")
         return int(module.run(parsed))
     except ModuleNotFoundError as error:
         problem = missing_extra(error)

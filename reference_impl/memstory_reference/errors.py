@@ -38,7 +38,3 @@ class OtherModelError(StoreConflictError):
     def __init__(self, message: str, model: str) -> None:
         super().__init__(message)
         self.model = model
-
-
-class FolderInUseError(StoreConflictError):
-    """A folder that another process has."""

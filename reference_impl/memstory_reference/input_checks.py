@@ -56,10 +56,16 @@ def limits_of(settings: object) -> Limits:
     return Limits(**given)
 
 
+def plain_text(value: object, what: str) -> str:
+    """Return a text as it is given."""
+    if not isinstance(value, str):
+        raise InputError(f"{what} must be text, not {type(value).__name__}")
+    return value
+
+
 def checked_owner(owner: object, what: str = "owner") -> str:
     """Return the name of an owner or a session; a missing owner is never a shared one."""
-    if not isinstance(owner, str):
-        raise InputError(f"{what} must be text, not {type(owner).__name__}")
+    owner = plain_text(owner, what)
     if not owner.strip():
         advice = "say whose memory is meant" if what == "owner" else f"give it 1 to {MAX_OWNER_CHARACTERS} characters"
         raise InputError(f"{what} is blank; {advice}")
@@ -74,8 +80,7 @@ def checked_owner(owner: object, what: str = "owner") -> str:
 
 def checked_text(text: object, what: str, at_most: int, setting: str = "", *, may_be_blank: bool = False) -> str:
     """Return text that can be stored: at most `at_most` characters, which `setting` decides where it is named."""
-    if not isinstance(text, str):
-        raise InputError(f"{what} must be text, not {type(text).__name__}")
+    text = plain_text(text, what)
     if not may_be_blank and not text.strip():
         raise InputError(f"{what} is blank")
     if len(text) > at_most:

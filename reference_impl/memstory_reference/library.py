@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from memstory.contract.errors import NotSupported, Refused, StoryError
-from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema
+from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema, Turn
 from memstory.contract.values import Json, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
@@ -22,6 +22,7 @@ from memstory_reference.input_checks import (
     checked_mapping,
     checked_number,
     checked_owner,
+    plain_text,
 )
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ class AsyncMemory:
     ) -> list[str]:
         """Remember a text; return the ids of what was made of it. InputError says why nothing was."""
         item = Item(
-            text=_text(text, "text"),
-            key=key if key is None else _text(key, "key"),
-            kind=kind if kind is None else _text(kind, "kind"),
+            text=plain_text(text, "text"),
+            key=key if key is None else plain_text(key, "key"),
+            kind=kind if kind is None else plain_text(kind, "kind"),
             metadata={} if metadata is None else checked_mapping(metadata, "metadata"),
         )
         receipt = await self.memory.add([item], self._scope(user, session))
@@ -90,21 +91,21 @@ class AsyncMemory:
 
     async def get(self, id: str, user: str | None = None) -> Hit | None:  # noqa: A002  (the word for it)
         """Return the memory of an id, or None."""
-        return await self.memory.get(Ref(id=_text(id, "id")), self._scope(user))
+        return await self.memory.get(Ref(id=plain_text(id, "id")), self._scope(user))
 
     async def list(self, user: str | None = None, *, session: str | None = None, kind: str | None = None) -> list[Hit]:
         """Return all memories, of one kind or of all."""
-        kinds = [] if kind is None else [_text(kind, "kind")]
+        kinds = [] if kind is None else [plain_text(kind, "kind")]
         return [*await self.memory.list(self._part(user, session), kinds)]
 
     async def update(self, id: str, text: str, user: str | None = None) -> None:  # noqa: A002  (the word for it)
         """Replace the text of a memory; InputError if there is none of this id."""
         with _input_errors():
-            await self.memory.update(Ref(id=_text(id, "id")), Item(text=text), self._scope(user))
+            await self.memory.update(Ref(id=plain_text(id, "id")), Item(text=text), self._scope(user))
 
     async def delete(self, id: str, user: str | None = None) -> bool:  # noqa: A002  (the word for it)
         """Delete one memory; False if there is none of this id."""
-        return await self.memory.delete(Ref(id=_text(id, "id")), self._scope(user))
+        return await self.memory.delete(Ref(id=plain_text(id, "id")), self._scope(user))
 
     async def delete_all(self, user: str | None = None, *, session: str | None = None) -> None:
         """Delete everything of a user, or of one session where a memory keeps sessions apart."""
@@ -112,7 +113,7 @@ class AsyncMemory:
 
     async def forget(self, id: str, user: str | None = None) -> Sequence[Hit]:  # noqa: A002  (the word for it)
         """Delete a memory with those that repeat what it says, in running talks too; return what went."""
-        return (await self.memory.forget(_text(id, "id"), self._scope(user))).gone
+        return (await self.memory.forget(plain_text(id, "id"), self._scope(user))).gone
 
     async def context(self, query: str, user: str | None = None, *, tokens: int | None = None) -> str:
         """Return the text that goes before a model's prompt, where the memory makes one."""
@@ -120,8 +121,15 @@ class AsyncMemory:
         return await self.memory.context(Query(text=query, token_budget=budget), self._scope(user))
 
     async def say(self, text: str, user: str | None = None, *, session: str = DEFAULT_SESSION) -> str:
-        """Take one turn with the memory's own agent; return the answer."""
-        return (await self.memory.say(text, self._scope(user, session))).answer
+        """Take one turn with the memory's own agent; return the answer, as `turn` does with all that goes with it."""
+        return (await self.turn(text, user, session=session)).answer
+
+    async def turn(self, text: str, user: str | None = None, *, session: str = DEFAULT_SESSION) -> Turn:
+        """Take one turn with the memory's own agent; return its `answer`, and `notes`, such as that it is not stored.
+
+        `tool_calls` and `context` are what led to the answer, where the agent says it.
+        """
+        return await self.memory.say(text, self._scope(user, session))
 
     async def tools(self) -> Sequence[ToolSchema]:
         """Return the tools for a model of your own: name, description, JSON Schema of the arguments."""
@@ -131,7 +139,7 @@ class AsyncMemory:
         self, name: str, arguments: Mapping[str, Json], user: str | None = None, *, session: str | None = None
     ) -> ToolCall:
         """Call one of `tools`, as a model asked for it; what is wrong with the call is in its `error`."""
-        return await self.memory.tool(_text(name, "name"), arguments, self._scope(user, session), "Program")
+        return await self.memory.tool(plain_text(name, "name"), arguments, self._scope(user, session), "Program")
 
     async def run(self, /, job: str, user: str | None = None, **arguments: Tree) -> Tree:
         """Run a job of the memory, such as `compress` or `reindex`; return what it reports."""
@@ -180,12 +188,6 @@ def _input_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
 
 
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{what} must be text, not {type(value).__name__}")
-    return value
-
-
 def _blocking(
     method: Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[OpenMemory, P], T]:
@@ -224,6 +226,7 @@ class OpenMemory:
     forget = _blocking(AsyncMemory.forget)
     context = _blocking(AsyncMemory.context)
     say = _blocking(AsyncMemory.say)
+    turn = _blocking(AsyncMemory.turn)
     tools = _blocking(AsyncMemory.tools)
     call_tool = _blocking(AsyncMemory.call_tool)
     run = _blocking(AsyncMemory.run)

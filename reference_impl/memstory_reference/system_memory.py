@@ -13,13 +13,18 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
 from memstory_reference.errors import UNSTORED, InputError
+from memstory_reference.input_checks import plain_text
 from memstory_reference.setting_rules import CHROMA, SQLITE
 
 LOG = logging.getLogger(__name__)
 R = TypeVar("R")
 JOB: Final = "_job_"
 LOOK: Final = "_look_"
+OPERATION_WORDS: Final[Mapping[str, str]] = {JOB: "job", LOOK: "inspect"}
+"""How stories call what methods of these names do."""
 KEPT_CONVERSATIONS = 1_000
+SYSTEM_NAMES: Final = ("topics", "observations", "pipeline", "layers", "manager", "turns")
+"""The six, for what lists them without importing any: `composition.systems` has what each is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +118,7 @@ class SystemMemory(Memory):
 
     async def edit(self, hit: Hit, changes: Mapping[str, Tree], scope: Scope) -> Hit:
         """Change fields of a memory that `view` calls editable; return it as it is now."""
-        if not isinstance(changes["text"], str):
-            raise InputError(f"text must be text, not {type(changes['text']).__name__}")
-        receipt = await self.update(Ref(id=hit.id), Item(text=changes["text"]), scope)
+        receipt = await self.update(Ref(id=hit.id), Item(text=plain_text(changes["text"], "text")), scope)
         return await self.get(Ref(id=receipt.items[0].id), scope) or hit
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
@@ -127,15 +130,18 @@ class SystemMemory(Memory):
         raise NotSupported("import")
 
     async def run(self, job: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
-        return await self._call(JOB, job, f"job.{job}", args, scope)
+        return await self._call(JOB, job, args, scope)
 
     async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
-        return await self._call(LOOK, what, f"inspect.{what}", args, scope)
+        return await self._call(LOOK, what, args, scope)
 
-    async def _call(self, prefix: str, name: str, capability: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
+    async def _call(self, prefix: str, name: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         method = getattr(self, f"{prefix}{name}", None)
         if method is None:
-            raise NotSupported(capability)
+            own = ", ".join(sorted(one.removeprefix(prefix) for one in dir(self) if one.startswith(prefix)))
+            kind = "job" if prefix == JOB else "look"
+            reason = f"this memory has no {kind} {name!r:.40}; it has: {own or 'none'}"
+            raise NotSupported(f"{OPERATION_WORDS[prefix]}.{name}", reason)
         check_arguments(name, method, args)
         return await method(scope, **args)
 
@@ -257,10 +263,9 @@ def read_rows(rows: Sequence[Mapping[str, Tree]], make: Callable[[Mapping[str, T
 
 def own_operations(kind: type) -> frozenset[Capability]:
     """Return the jobs of a class, and what can be looked at."""
-    words = {JOB: "job", LOOK: "inspect"}
     return frozenset(
         f"{word}.{name.removeprefix(prefix)}"
-        for prefix, word in words.items()
+        for prefix, word in OPERATION_WORDS.items()
         for name in dir(kind)
         if name.startswith(prefix)
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from memstory.contract.errors import NotSupported
-from memstory.contract.target import Scope
 from memstory_reference import open_memory, open_memory_async
 from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.errors import InputError, StoreConflictError
@@ -30,6 +29,16 @@ def test_what_was_added_is_found_when_it_is_opened_again_and_by_nobody_else(syst
         assert memory.search("Where do I live?", user="bob") == []
         assert memory.delete(identifier) is True
         assert memory.list() == []
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_place_in_the_home_folder_is_found_there(system, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    with open_memory(system, "~/mine", embedding_model="words") as memory:
+        memory.add(SAID)
+        assert (tmp_path / "home/mine").is_dir()
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -128,7 +137,7 @@ def test_who_deletes_or_reads_one_session_keeps_the_others(system, tmp_path):
 def test_what_is_wrong_with_a_call_is_an_input_error_and_speaks_of_a_memory(system, tmp_path):
     with open_memory(system, tmp_path) as memory:
         for ask in (memory.run, memory.inspect):
-            with pytest.raises(NotSupported, match=r"^this memory does not support '(job|inspect)\.dance'$"):
+            with pytest.raises(NotSupported, match=r"^this memory has no (job|look) 'dance'; it has: \w"):
                 ask("dance")
         with pytest.raises(InputError, match="status: unknown argument 'wrong'"):
             memory.inspect("status", wrong=1)
@@ -182,10 +191,19 @@ def test_it_is_a_target_as_it_is(tmp_path, monkeypatch):
 @pytest.mark.parametrize("system", ["manager", "turns"])
 async def test_a_turn_that_is_not_stored_says_so_beside_its_answer(system, tmp_path):
     async with open_memory_async(system, tmp_path, owner="ana", secrets="refuse") as memory:
-        turn = await memory.memory.say("My card is 4111 1111 1111 1111.", Scope(user="ana", session="s"))
+        turn = await memory.turn("My card is 4111 1111 1111 1111.")
         assert await memory.list() == []
     assert turn.answer
     (note,) = turn.notes
     assert note.count("not stored") == 1
     assert "payment card" in note
     assert "4111" not in note
+
+
+def test_a_turn_has_the_answer_that_say_returns_also_without_await(tmp_path):
+    with open_memory("turns", tmp_path, owner="ana") as memory:
+        memory.turn("My sister is Ilse.", session="monday")
+        asked = "Who is my sister?"
+        turn = memory.turn(asked, session="tuesday")
+        assert (turn.answer, list(turn.notes)) == (memory.say(asked, session="wednesday"), [])
+        assert "Ilse" in turn.answer

@@ -12,16 +12,16 @@ import pytest
 
 from memstory_reference import back_up_memory, open_memory, reindex_memory
 from memstory_reference.cli import main
-from memstory_reference.commands.options import SYSTEMS
 from memstory_reference.composition import embedders
 from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.storage.reindexing import PARTS
+from memstory_reference.system_memory import SYSTEM_NAMES
 
 TEXTS = ("My boat is called Heron.", "I moved to Oslo in May.", "My sister Ilse keeps bees.")
 
 
-@pytest.fixture(params=SYSTEMS)
+@pytest.fixture(params=SYSTEM_NAMES)
 def system(request):
     return request.param
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -26,13 +28,12 @@ class FolderLock:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # memories are nobody else's business
             self._lock.acquire(blocking=False)
         except Timeout as problem:
-            msg = (
+            raise StoreConflictError(
                 f"{self._folder} is in use by another process, or by another store of this one: a folder belongs to "
                 "one process. Close that one, or choose another folder. Several programs use one memory through 'serve "
                 "http'; each of the six runs as several services on Postgres ('store: postgres', --store "
                 "postgresql://…, of mcp --path)"
-            )
-            raise StoreConflictError(msg) from problem
+            ) from problem
         except OSError as problem:
             reason = problem.strerror or str(problem)
             msg = f"{self._folder} cannot hold a store: {reason}. Give a folder that this user may write to."
@@ -41,6 +42,16 @@ class FolderLock:
     def release(self) -> None:
         """Let go; a second call does nothing."""
         self._lock.release()
+
+    @contextmanager
+    def opening(self) -> Iterator[Callable[[], None]]:
+        """Take the folder for a store that is opened meanwhile; when that is closed, it calls what this yields."""
+        self.acquire()
+        try:
+            yield self.release
+        except BaseException:
+            self.release()
+            raise
 
     def __enter__(self) -> None:
         self.acquire()

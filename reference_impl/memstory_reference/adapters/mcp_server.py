@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import mcp_types
@@ -12,21 +10,11 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from memstory.contract.values import Json, ToolSchema
+from memstory.contract.values import Json, ToolCall, ToolSchema
 from memstory_reference.tooling.local_tools import AddTool, ChangeTool, ReadTool
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolAnswer:
-    """What a tool answers: the error in words, or any result."""
-
-    result: Json = None
-    error: str | None = None
-
-
-CallTool = Callable[[str, Json], Awaitable[ToolAnswer]]
-"""The name and the arguments of a call to its answer; a wrong call is an answer too, never an exception."""
-
+CallTool = Callable[[str, Mapping[str, Json]], Awaitable[ToolCall]]
+"""The name and the arguments of a call to what came of it; a wrong call has an error, and is never an exception."""
 
 INSTRUCTIONS = """\
 This is a long-term memory that outlives the conversation. Before you say that you do not know something about the \
@@ -80,18 +68,10 @@ def _annotations(tool: ToolSchema) -> mcp_types.ToolAnnotations | None:
     )
 
 
-def _result(answer: ToolAnswer) -> mcp_types.CallToolResult:
-    if answer.error is not None:
-        return mcp_types.CallToolResult(content=[_text(answer.error)], is_error=True)
+def _result(called: ToolCall) -> mcp_types.CallToolResult:
+    content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(type="text", text=called.text)]
+    if called.error is not None:
+        return mcp_types.CallToolResult(content=content, is_error=True)
     # Structured content is an object by the protocol; the SDK's own servers wrap a list in the same way.
-    structured = answer.result if isinstance(answer.result, dict) else {"result": answer.result}
-    return mcp_types.CallToolResult(content=[_text(_as_text(answer.result))], structured_content=structured)
-
-
-def _as_text(result: Json) -> str:
-    """Return a result for a model to read: a text as it is, all else as JSON."""
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-
-
-def _text(text: str) -> mcp_types.TextContent:
-    return mcp_types.TextContent(type="text", text=text)
+    structured = called.result if isinstance(called.result, dict) else {"result": called.result}
+    return mcp_types.CallToolResult(content=content, structured_content=structured)

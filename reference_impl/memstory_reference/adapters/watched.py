@@ -47,13 +47,12 @@ class WatchedEmbedder:
         switch: FaultSwitch | None = None,
         *,
         timed: Callable[[], AbstractContextManager[object]] = nullcontext,
-        failures: list[UnavailableError] | None = None,
         kept: int = KEPT_TEXTS,
     ) -> None:
         self.model = inner.model
         self.dimension = inner.dimension
         self.profile = inner.profile
-        self.failures: list[UnavailableError] = [] if failures is None else failures
+        self.failures: list[UnavailableError] = []
         self._inner = inner
         self._switch = switch or FaultSwitch("embedder")
         self._timed = timed

@@ -19,15 +19,16 @@ from memstory.models.shim import Agent
 from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.bus.calls import Caller
 from memstory_reference.commands.conversation import Conversation, ConversationEnd, Say
 from memstory_reference.commands.desk import chosen_settings
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal import Speech, Terminal, cell, json_text
-from memstory_reference.commands.terminal_bus import caller_from_terminal
+from memstory_reference.composition.extras import open_bus
 from memstory_reference.composition.systems import Models, system_named
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.ports import BY_RULES
+from memstory_reference.ports import BY_RULES, Envelope
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers import process as layers
 from memstory_reference.systems.topics import process as topics
@@ -199,10 +200,29 @@ class RemoteSystem:
     missing: Callable[[Mapping[str, Tree]], Sequence[str]] = lambda _: ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefBus:
+    """A connection for each request: between two typed lines nothing runs that could answer the server's pings."""
+
+    address: str
+    name: str
+
+    async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
+        """Publish and return the reply, as a bus does."""
+        async with open_bus(self.address, self.name) as bus:
+            return await bus.request(envelope, reply_subject, timeout_seconds=timeout_seconds)
+
+
+def _caller(address: str, part: str, start_by: str) -> Caller:
+    """Return who calls a part for a person at the terminal."""
+    bus = BriefBus(address=address, name="chat")
+    return Caller(bus=bus, part=part, new_id=random_id, name="chat", start_by=start_by)
+
+
 def _topics(address: str, show: Show) -> SystemMemory:
     return topics.RemoteTopicsMemory(
-        agent=caller_from_terminal(address, topics.AGENT, topics.START_AGENT),
-        memory=caller_from_terminal(address, topics.MEMORY, topics.START_MEMORY),
+        agent=_caller(address, topics.AGENT, topics.START_AGENT),
+        memory=_caller(address, topics.MEMORY, topics.START_MEMORY),
         show_calls=lambda outcomes: show_calls(outcomes, show),
         clock=SystemClock(),
     )
@@ -214,7 +234,7 @@ def _missing_topics(status: Mapping[str, Tree]) -> list[str]:
 
 
 def _layers(address: str, _: Show) -> SystemMemory:
-    return layers.RemoteLayersMemory(caller_from_terminal(address, layers.PART, layers.START_BY))
+    return layers.RemoteLayersMemory(_caller(address, layers.PART, layers.START_BY))
 
 
 REMOTE: Final[Mapping[str, RemoteSystem]] = {

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from memstory.contract.target import Query, Scope, Turn
 from memstory.contract.texts import did_you_mean
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.commands.desk import row_named
+from memstory_reference.commands.desk import forget_meant
 from memstory_reference.commands.memory import job_arguments
 from memstory_reference.commands.memory_rows import Row, is_named, row_name, row_of, row_table
 from memstory_reference.commands.terminal import Speech, json_text
-from memstory_reference.errors import InputError, NotFoundError
-from memstory_reference.system_memory import ForgettingInWords, SystemMemory
+from memstory_reference.errors import InputError
+from memstory_reference.system_memory import SystemMemory
 
 Say = Callable[[str, Scope], Awaitable[Turn]]
 """Takes a turn."""
@@ -126,31 +126,16 @@ class Conversation:
             # Such a memory knows words and ids, and says itself what it did.
             self.speech.aside(await self.memory.run("forget", {"what": what}, self.scope))
             return
-        meant = await self._meant(what)
-        done = [await self.memory.forget(one, self._owner) for one in meant]
-        gone = {hit.id: row_of(self.scope.user, hit) for one in done for hit in one.gone}
+        done = await forget_meant(self.memory, what, self._owner)
+        gone = [row_of(self.scope.user, hit) for hit in done.gone]
         # By its name a fact can be told again; of what has none the first stands for all.
-        named = dict.fromkeys(row_name(row) for row in gone.values() if is_named(row))
-        names = [*named] or [row_name(row) for row in gone.values()][:1]
+        named = dict.fromkeys(row_name(row) for row in gone if is_named(row))
+        names = [*named] or [row_name(row) for row in gone][:1]
         more = f", and {len(gone) - len(names)} more that say it" if len(gone) > len(names) else ""
         self.speech.aside(f"Forgotten: {', '.join(names)}{more}." if gone else "Nothing was forgotten.")
-        # What one of them left may have gone with the next.
-        mentions = {hit.id: row_of(self.scope.user, hit) for one in done for hit in one.mentions if hit.id not in gone}
-        if mentions:
+        if done.mentions:
             self.speech.aside("These mention it too; /forget with an id forgets one:")
-            self._show([*mentions.values()], "")
-
-    async def _meant(self, what: str) -> Sequence[str]:
-        """Return the ids of what a name or an id means, else of all that is about these words."""
-        try:
-            return [(await row_named(self.memory, what, self._owner))["id"]]
-        except NotFoundError:
-            if not isinstance(self.memory, ForgettingInWords) or "delete.about" not in self.memory.operations:
-                raise
-            about = await self.memory.ids_about([what], self._owner)
-            if not about:
-                raise
-            return about
+            self._show([row_of(self.scope.user, hit) for hit in done.mentions], "")
 
     async def _context(self, text: str) -> None:
         asked = text or self._said
@@ -173,8 +158,6 @@ class Conversation:
         if not typed:
             raise InputError(f"/run: say which job: {self._jobs()}")
         job, *arguments = typed.split(" ")
-        if f"job.{job}" not in self.memory.capabilities():
-            raise InputError(f"/run: there is no job {job!r:.40}; there are: {self._jobs()}")
         report = await self.memory.run(job, job_arguments([one for one in arguments if one]), self.scope)
         self.speech.aside("Done." if report is None else json_text(report, indent=2))
 

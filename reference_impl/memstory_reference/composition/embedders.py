@@ -80,7 +80,7 @@ def make_idle_embedder(name: str, made_with: str | None = None) -> ProfiledEmbed
 
     The model is the one that a setting names, or the one that a store was `made_with`.
     """
-    from memstory_reference.adapters.embedding.idle_embedder import IdleEmbedder  # noqa: PLC0415
+    from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder  # noqa: PLC0415
 
     if made_with is not None or name in (RANDOM, WORDS):
         return IdleEmbedder(made_with or name)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 OPENAI_CLIENT = ("the client of OpenAI's protocol", "openai", "openai")
+POSTGRES_DRIVER = ("the driver of Postgres", "psycopg", "postgres")
 
 
 def missing_extra(error: ModuleNotFoundError) -> SetupError | None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.extras import require_extra
+from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from memstory_reference.systems.layers.stores.store import LayersStore
 
 LAYERS_FILE = EMBEDDED_FILE.name
-_DRIVER = ("the driver of Postgres", "psycopg", "postgres")
 
 
 async def open_layers(
@@ -78,25 +78,18 @@ async def open_layers(
 
 
 def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
-    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
-
-    lock = FolderLock(folder)
-    lock.acquire()
-    try:
+    with FolderLock(folder).opening() as release:
         return LayersStores(
             memory=SqliteStore(folder / LAYERS_FILE, model=embedder.model if embedder else MODEL_OF_NONE),
             crisis=SqliteLog(folder / "audit.sqlite3", CRISES),
             feedback=SqliteLog(folder / "feedback.sqlite3", FEEDBACK),
-            release=lock.release,
+            release=release,
             tombstones=Tombstones(folder / FILE),
         )
-    except BaseException:
-        lock.release()
-        raise
 
 
 async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> LayersStores:
-    with require_extra(*_DRIVER):
+    with require_extra(*POSTGRES_DRIVER):
         from memstory_reference.systems.layers.stores.postgres.log_store import open_log  # noqa: PLC0415
         from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres  # noqa: PLC0415
     async with AsyncExitStack() as opened:
@@ -107,17 +100,3 @@ async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> Lay
         feedback = await open_log(place.sibling("feedback"), FEEDBACK)
         opened.pop_all()
     return LayersStores(memory=memory, crisis=crisis, feedback=feedback, shared=True)
-
-
-async def claim_layers(place: PostgresPlace, owner: str) -> None:
-    """Note in the database whose the layers in `place` are, before they are opened."""
-    with require_extra(*_DRIVER):
-        from memstory_reference.storage.postgres.schema_store import claim_schema  # noqa: PLC0415
-    await claim_schema(place, owner)
-
-
-async def drop_unclaimed_layers(place: PostgresPlace, prefix: str, is_gone: Callable[[str], bool]) -> list[str]:
-    """Remove the layers in schemas of this prefix whose owner is gone; return the schemas' names."""
-    with require_extra(*_DRIVER):
-        from memstory_reference.storage.postgres.schema_store import drop_unclaimed  # noqa: PLC0415
-    return await drop_unclaimed(place, prefix, is_gone)

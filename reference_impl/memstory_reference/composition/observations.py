@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.extras import require_extra
+from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.composition.vector_stores import Wrap, drop_damaged, no_wrap, open_store
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.storage.tombstones import FILE, Tombstones
@@ -88,7 +88,7 @@ async def _in_folder(
 async def _in_postgres(
     place: PostgresPlace, embedder: Embedder, opened: AsyncExitStack
 ) -> tuple[ObservationsStore, VectorStore]:
-    with require_extra("the driver of Postgres", "psycopg", "postgres"):
+    with require_extra(*POSTGRES_DRIVER):
         from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors  # noqa: PLC0415
         from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.embedders import make_reranker
-from memstory_reference.composition.extras import require_extra
+from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.composition.vector_stores import postgres_place
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
@@ -88,19 +89,12 @@ async def open_pipeline(
 
 def _own_database(folder: Path, model: str) -> tuple[SqlDatabase, Callable[[], None]]:
     """Return the database of `folder`, and what lets the folder go; StoreConflictError if another process has it."""
-    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
-
-    lock = FolderLock(folder)
-    lock.acquire()
-    try:
+    with FolderLock(folder).opening() as release:
         about = {"schema": SCHEMA_VERSION, "model": model}
-        return Database(folder / PIPELINE_FILE, schema=SCHEMA, about=about), lock.release
-    except BaseException:
-        lock.release()
-        raise
+        return Database(folder / PIPELINE_FILE, schema=SCHEMA, about=about), release
 
 
 async def _shared_database(place: PostgresPlace, model: str) -> SqlDatabase:
-    with require_extra("the driver of Postgres", "psycopg", "postgres"):
+    with require_extra(*POSTGRES_DRIVER):
         from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
     return await open_postgres_database(place, MIGRATIONS, memory="pipeline", model=model)

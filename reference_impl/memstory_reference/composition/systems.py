@@ -62,6 +62,10 @@ TextListener = Callable[[str], None]
 class Settings(ModelSettings, Protocol):
     """What an operator decides about a memory."""
 
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def is_postgres(self) -> bool: ...
     def merge(self, values: Mapping[str, Tree], where: str) -> Self:
         """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
         ...
@@ -126,7 +130,7 @@ class MemorySystem:
         memory = await self.opener(settings, models)
         if not self._is_elsewhere(settings):
             # A process that was killed may have left it, with texts that are forgotten since.
-            shutil.rmtree(self._folder(settings) / PARTS, ignore_errors=True)
+            shutil.rmtree(settings.folder / PARTS, ignore_errors=True)
         return memory
 
     async def open_to_read(self, settings: Settings) -> SystemMemory:
@@ -140,13 +144,13 @@ class MemorySystem:
     def is_stored(self, settings: Settings) -> bool:
         """Whether a memory is there already; nothing is opened or made."""
         names = (self.files[-1].name, *self.earlier)
-        return self._is_elsewhere(settings) or any((self._folder(settings) / name).is_file() for name in names)
+        return self._is_elsewhere(settings) or any((settings.folder / name).is_file() for name in names)
 
     async def reindex(self, settings: Settings) -> int:
         """Embed all texts again by the model of the settings; return how many, of all owners."""
         again = "export, and import into a new one"
         self._check_folder(settings, "memory reindex works on a folder", again)
-        folder = self._folder(settings)
+        folder = settings.folder
         if (folder / COLLECTIONS).is_dir():
             raise InputError(f"memory reindex works on a folder with 'store: sqlite'; of this one {again}")
         with FolderLock(folder):
@@ -156,7 +160,7 @@ class MemorySystem:
         """Copy the memory to the new folder `to`, where it can be opened; other processes may write meanwhile."""
         own_tools = "back a database up by pg_dump, and a Chroma server by a copy of its folder while it is stopped"
         self._check_folder(settings, "memory backup copies a folder", own_tools)
-        copy_folder(self._folder(settings), to, derived=(*self.derived, PARTS), foreign=[COLLECTIONS])
+        copy_folder(settings.folder, to, derived=(*self.derived, PARTS), foreign=[COLLECTIONS])
 
     def _check_folder(self, settings: Settings, works_on: str, otherwise: str) -> None:
         if self._is_elsewhere(settings):
@@ -164,18 +168,13 @@ class MemorySystem:
         if not self.is_stored(settings):
             raise InputError(f"{self.place_of(settings)}: no memory is stored here. Name its folder with --store")
 
-    def _folder(self, settings: Settings) -> Path:
-        folder: Path = getattr(settings, "folder", Path(getattr(settings, self.place)))
-        return folder
-
     def _is_elsewhere(self, settings: Settings) -> bool:
         is_served = self.server is not None and getattr(settings, self.server) is not None
-        return is_served or "://" in getattr(settings, self.place)
+        return is_served or settings.is_postgres
 
     def place_of(self, settings: Settings) -> str:
         """Return where the memories are stored, as it may be shown: a URL may have a password."""
-        place = str(getattr(settings, self.place))
-        return "Postgres" if "://" in place else place
+        return "Postgres" if settings.is_postgres else str(getattr(settings, self.place))
 
 
 async def _topics(settings: TopicsSettings, models: Models) -> SystemMemory:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.clocks import SystemClock
@@ -56,7 +55,7 @@ async def open_topics_store(
     settings: TopicsSettings, embedder: Embedder, place: PostgresPlace | None = None
 ) -> VectorStore:
     """Open the vector store in `place`, else that of `settings`."""
-    folder, server = Path(settings.chroma_path), settings.chroma_server
+    folder, server = settings.folder, settings.chroma_server
     place = place or postgres_place(settings, settings.store)
     return await open_store(folder, embedder, engine=settings.store, server=server, place=place)
 
@@ -76,5 +75,5 @@ def memory_service(
         embedder=embedder,
         clock=clock or SystemClock(),
         new_id=new_id,
-        tombstones=None if is_elsewhere else Tombstones(Path(settings.chroma_path) / FILE),
+        tombstones=None if is_elsewhere else Tombstones(settings.folder / FILE),
     )

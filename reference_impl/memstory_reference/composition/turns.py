@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.extras import require_extra
+from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.turns.memory import TurnsMemory
@@ -58,7 +59,7 @@ async def open_turns(
 
 
 async def _shared_turns(place: PostgresPlace, model: str, *, is_fixed: bool) -> TurnsStore:
-    with require_extra("the driver of Postgres", "psycopg", "postgres"):
+    with require_extra(*POSTGRES_DRIVER):
         from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
         from memstory_reference.systems.turns.stores.postgres_store import (  # noqa: PLC0415
             MIGRATIONS,
@@ -71,12 +72,5 @@ async def _shared_turns(place: PostgresPlace, model: str, *, is_fixed: bool) -> 
 
 def open_sqlite_turns(folder: Path, model: str) -> SqliteTurns:
     """Open the store in `folder`; StoreConflictError if another process has it, or it holds another model's vectors."""
-    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
-
-    lock = FolderLock(folder)
-    lock.acquire()
-    try:
-        return SqliteTurns(folder, model=model, release=lock.release)
-    except BaseException:
-        lock.release()
-        raise
+    with FolderLock(folder).opening() as release:
+        return SqliteTurns(folder, model=model, release=release)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.exact_store import FILE, open_exact_folder
-from memstory_reference.adapters.vectors.stored_rows import is_sound
-from memstory_reference.composition.extras import require_extra
+from memstory_reference.adapters.vectors.exact_store import FILE, is_sound, open_exact_folder
+from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.setting_rules import CHROMA, POSTGRES, SQLITE, CheckedSettings
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
@@ -35,14 +34,10 @@ def drop_damaged(folder: Path) -> None:
     """Delete the vectors in `folder` if their file cannot be read; only for who can make them again."""
     if is_sound(folder / FILE):
         return
-    lock = FolderLock(folder)
-    lock.acquire()
-    try:
+    with FolderLock(folder):
         LOG.warning("%s: the vectors are damaged; they are made again", folder)
         for file in folder.glob(f"{FILE}*"):
             file.unlink()
-    finally:
-        lock.release()
 
 
 def _other_engine(folder: Path, made_with: str) -> StoreConflictError:
@@ -81,7 +76,7 @@ async def open_store(
     There it is of the `engine`; until it is closed this process owns the folder, which the other engine refuses.
     """
     if place is not None:
-        with require_extra("the driver of Postgres", "psycopg", "postgres"):
+        with require_extra(*POSTGRES_DRIVER):
             from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors  # noqa: PLC0415
         return await open_postgres_vectors(place, model=embedder.model, dimension=embedder.dimension)
     if server is None and (folder / "chroma.sqlite3").is_file() and not (folder / FILE).is_file():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_e
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId, Purpose, Vectors, VectorStore
+from memstory_reference.setting_rules import CheckedSettings
 from memstory_reference.targets.seeded_ids import seeded_ids
 
 MakeEmbedder = Callable[[str, str], ProfiledEmbedder]
@@ -130,6 +131,11 @@ def environment_ports(
         switches=switches,
         has_zero_vector=not all(map(any, env.vectors.values())),
     )
+
+
+def options_of(kind: type[CheckedSettings], but: Iterable[str]) -> tuple[str, ...]:
+    """Return the settings of a memory that a story may choose: all but these, which the case decides."""
+    return tuple(name for name in kind.rules if name not in but)
 
 
 def text_option(env: Environment, name: str, default: str) -> str:

@@ -8,28 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from memstory.contract.target import Environment, Scope, Tree
-from memstory_reference.adapters.embedding.idle_embedder import IdleEmbedder
-from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
+from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder
 from memstory_reference.composition.layers import open_layers
+from memstory_reference.setting_rules import SQLITE
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
+from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 from memstory_reference.targets.layers_faults import faulty_layers_store
 from memstory_reference.targets.layers_options import OPTIONS, layers_options
 from memstory_reference.targets.seeded_ids import counted_ids
-from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
-from memstory_reference.targets.system_target import SystemTarget
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 EXTRACTOR = "extractor"
 """The part of the model that is asked after the reply; a story can make it fail alone, by a job of this name."""
-
-
-class NullEmbedder(IdleEmbedder):
-    """The embedder of incognito: the log above it shows that it is never asked."""
-
-    profile = NO_PREFIXES
-
-    def __init__(self) -> None:
-        super().__init__("none")
 
 
 class LayersTarget(SystemTarget):
@@ -38,16 +28,18 @@ class LayersTarget(SystemTarget):
     memory_class = LayersMemory
     options = OPTIONS
 
-    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
-        super().__init__(make_embedder)
-        self._postgres = postgres
+    @property
+    def _is_in_postgres(self) -> bool:
+        return self._options.mode.is_durable and super()._is_in_postgres
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         self._options = layers_options(env)
         if self._options.mode.is_durable:
             return environment_ports(env, self._make_embedder, after_reply=EXTRACTOR)
         ids = counted_ids(env.seed)
-        return environment_ports(env, lambda *_: NullEmbedder(), new_id=ids, after_reply=EXTRACTOR, compares=False)
+        # The log above it shows that it is never asked.
+        idle = IdleEmbedder("none")
+        return environment_ports(env, lambda *_: idle, new_id=ids, after_reply=EXTRACTOR, compares=False)
 
     async def _open_memory(self, workspace: Path) -> LayersMemory:
         service = await open_layers(
@@ -58,7 +50,7 @@ class LayersTarget(SystemTarget):
             new_id=self._ports.new_id,
             config=self._options.config,
             mode=self._options.mode,
-            place=await self._postgres.place(workspace) if self._options.is_in_postgres else None,
+            place=await self._place(),
             wrap=lambda store: faulty_layers_store(store, self._ports.switches["store"]),
         )
         return LayersMemory(service, store_name=self._store_name(), is_anonymous=self._is_anonymous)
@@ -77,7 +69,7 @@ class LayersTarget(SystemTarget):
     def _store_name(self) -> str:
         if not self._options.mode.is_durable:
             return "memory only"
-        return f"postgres ({self._postgres.name})" if self._options.is_in_postgres else "sqlite"
+        return self._engine(SQLITE)
 
     async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         # A session that the steps before were in: only they name it by themselves.
@@ -98,9 +90,8 @@ class LayersTarget(SystemTarget):
                 raise self._ports.chat.failures[0]
 
 
-class LayersFactory(PostgresFactory):
+class LayersFactory(SystemFactory):
     """The layers memory: facts, sessions and rules, extracted after each turn and settled when a session ends."""
 
     name = "layers"
-    spec = "memstory_reference.targets.layers:LayersFactory"
     target_class = LayersTarget

@@ -6,30 +6,21 @@ from dataclasses import dataclass, fields
 
 from memstory.contract.target import Environment
 from memstory_reference.errors import InputError
+from memstory_reference.setting_rules import SQL_ENGINE, check_settings
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode, parse_mode
 from memstory_reference.targets.environment_ports import PORT_OPTIONS
 
 CONFIG = tuple(field.name for field in fields(LayersConfig))
 OPTIONS = (*CONFIG, "mode", "anonymous", "store", *PORT_OPTIONS)
-SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayersOptions:
-    """`anonymous` are users without a user id, the empty text being the case's own.
-
-    `store` is where a durable memory is kept; incognito has none.
-    """
+    """`anonymous` are users without a user id, the empty text being the case's own."""
 
     config: LayersConfig
     mode: MemoryMode
     anonymous: frozenset[str]
-    store: str
-
-    @property
-    def is_in_postgres(self) -> bool:
-        """Whether the memory is in Postgres."""
-        return self.mode.is_durable and self.store == POSTGRES
 
 
 def layers_options(env: Environment) -> LayersOptions:
@@ -39,12 +30,10 @@ def layers_options(env: Environment) -> LayersOptions:
         raise InputError(f"options: mode is {mode!r:.80}; allowed: {', '.join(MemoryMode)}, guest")
     if not isinstance(anonymous, list) or not all(isinstance(name, str) for name in anonymous):
         raise InputError("options: anonymous is a list of users, the empty text being the one of steps without `as`")
-    store = env.options.get("store", SQLITE)
-    if store not in STORES:
-        raise InputError(f"options: store is {store!r:.80}; allowed: {', '.join(STORES)}")
+    if "store" in env.options:
+        check_settings({"store": env.options["store"]}, {"store": SQL_ENGINE}, "options")
     return LayersOptions(
         config=LayersConfig().merge({name: env.options[name] for name in CONFIG if name in env.options}, "options"),
         mode=parse_mode(mode),
         anonymous=frozenset(anonymous),
-        store=store,
     )

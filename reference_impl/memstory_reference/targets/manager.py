@@ -8,23 +8,13 @@ from typing import ClassVar
 
 from memstory.contract.target import Environment, Tree
 from memstory_reference.composition.manager import open_manager
-from memstory_reference.setting_rules import CHROMA, POSTGRES
+from memstory_reference.setting_rules import CHROMA, MODEL_RULES
 from memstory_reference.systems.manager.memory import ManagerMemory
-from memstory_reference.systems.manager.settings import LIMITS, ManagerSettings
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder
-from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
-from memstory_reference.targets.system_target import FolderTarget
+from memstory_reference.systems.manager.settings import ManagerSettings
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, options_of
+from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
-SETTINGS = (
-    "cleanup_interval",
-    "context_window_size",
-    "keep_pins",
-    "min_score",
-    "secrets",
-    "store",
-    "timezone",
-    *LIMITS,
-)
+SETTINGS = options_of(ManagerSettings, but=("path", *MODEL_RULES))
 """Options that are settings of the same name; the case decides where the memory is."""
 
 
@@ -35,17 +25,11 @@ class ManagerTarget(FolderTarget):
     options = (*SETTINGS, *PORT_OPTIONS)
     folder = "memory"
 
-    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
-        super().__init__(make_embedder)
-        self._postgres = postgres
-
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        given = {name: value for name, value in env.options.items() if name in SETTINGS}
-        self._settings = ManagerSettings.default().merge(given, "options")
+        self._settings = ManagerSettings.default().merge(self._given(env, SETTINGS), "options")
         return super()._ports_of(env)
 
     async def _open_folder(self, folder: Path) -> ManagerMemory:
-        in_postgres = self._settings.store == POSTGRES
         return await open_manager(
             self._settings,
             folder=folder,
@@ -54,16 +38,15 @@ class ManagerTarget(FolderTarget):
             clock=self._clock,
             new_id=self._ports.new_id,
             wrap=self._ports.with_faults,
-            place=await self._postgres.place(Path(self._env.workspace)) if in_postgres else None,
-            engine=f"{POSTGRES} ({self._postgres.name})" if in_postgres else None,
+            place=await self._place(),
+            engine=self._engine(self._settings.store),
         )
 
 
-class ManagerFactory(PostgresFactory):
+class ManagerFactory(SystemFactory):
     """The manager memory: facts, conversations and context, some of which expire, behind three tools."""
 
     name = "manager"
-    spec = "memstory_reference.targets.manager:ManagerFactory"
     target_class = ManagerTarget
 
 
@@ -71,5 +54,4 @@ class ManagerChromaFactory(ManagerFactory):
     """The manager memory with its rows in Chroma's own persistence."""
 
     name = "manager-chroma"
-    spec = "memstory_reference.targets.manager:ManagerChromaFactory"
     usual_options: ClassVar[Mapping[str, Tree]] = {"store": CHROMA}

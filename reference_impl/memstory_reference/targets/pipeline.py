@@ -13,16 +13,15 @@ from memstory.contract.target import Environment, Tree
 from memstory_reference.adapters.faults import FaultyPort
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.pipeline import open_pipeline
-from memstory_reference.setting_rules import POSTGRES, SQLITE, check_settings
+from memstory_reference.setting_rules import SQLITE, check_settings
 from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.recall import NearestMemories
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.settings import PipelineConfig, PipelineSettings
 from memstory_reference.systems.pipeline.system import PipelineSystem
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder
-from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
-from memstory_reference.targets.system_target import SystemTarget
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 CONFIG = tuple(one.name for one in fields(PipelineConfig))
 REVERSED, UNAVAILABLE = "reversed", "unavailable"
@@ -61,22 +60,15 @@ class PipelineTarget(SystemTarget):
     memory_class = PipelineMemory
     options = (*CONFIG, "reranker", "store", *PORT_OPTIONS)
 
-    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
-        super().__init__(make_embedder)
-        self._postgres = postgres
-
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        self._store = env.options.get("store", SQLITE)
-        check_settings({"store": self._store}, PipelineSettings.rules, "options")
-        given = {name: env.options[name] for name in CONFIG if name in env.options}
-        self._config = PipelineConfig().merge(given, "options")
+        check_settings(self._given(env, ["store"]), PipelineSettings.rules, "options")
+        self._config = PipelineConfig().merge(self._given(env, CONFIG), "options")
         reranker: Tree = env.options.get("reranker")
         bundled: Mapping[Tree, Callable[[], Reranker]] = {REVERSED: ReversedReranker, UNAVAILABLE: UnavailableReranker}
         self._reranker = bundled[reranker]() if reranker in bundled else make_reranker(reranker)
         return super()._ports_of(env)
 
     async def _open_memory(self, workspace: Path) -> PipelineMemory:
-        in_postgres = self._store == POSTGRES
         service = await open_pipeline(
             workspace,
             embedder=self._ports.embedder,
@@ -86,10 +78,9 @@ class PipelineTarget(SystemTarget):
             config=self._config,
             reranker=self._reranker,
             wrap=lambda vectors: cast("NearestMemories", _FaultyVectors(vectors, self._ports.switches["store"])),
-            place=await self._postgres.place(workspace) if in_postgres else None,
+            place=await self._place(),
         )
-        engine = f"{POSTGRES} ({self._postgres.name})" if in_postgres else SQLITE
-        return PipelineMemory(PipelineSystem(memory=service, chat=self._ports.chat), engine)
+        return PipelineMemory(PipelineSystem(memory=service, chat=self._ports.chat), self._engine(SQLITE))
 
     async def settle(self) -> None:
         # A part that the story has taken down is reported by the step that needs it.
@@ -98,9 +89,8 @@ class PipelineTarget(SystemTarget):
             await self._memory.settle()
 
 
-class PipelineFactory(PostgresFactory):
+class PipelineFactory(SystemFactory):
     """The pipeline memory: texts in chunks, weighed, routed, and recalled within a budget of tokens."""
 
     name = "pipeline"
-    spec = "memstory_reference.targets.pipeline:PipelineFactory"
     target_class = PipelineTarget

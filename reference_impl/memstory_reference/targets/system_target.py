@@ -33,9 +33,11 @@ from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import BY_RULES
 from memstory_reference.setting_rules import POSTGRES
+from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.system_memory import JOB, SystemMemory, check_arguments, check_names, own_operations
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import harness_errors, story_errors
+from memstory_reference.targets.shared_postgres import CasesPostgres
 from memstory_reference.targets.warning_log import WarningLog
 
 if TYPE_CHECKING:
@@ -71,8 +73,9 @@ class SystemTarget(Target):
             if name not in vars(cls) and getattr(kind, name) is not getattr(Memory, name):
                 setattr(cls, name, _forward(name))
 
-    def __init__(self, make_embedder: MakeEmbedder) -> None:
+    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
         self._make_embedder = make_embedder
+        self._postgres = postgres
         self._log = WarningLog()
         self._is_open = False
         self._env: Environment
@@ -92,6 +95,23 @@ class SystemTarget(Target):
     @abstractmethod
     async def _open_memory(self, workspace: Path) -> SystemMemory:
         """Return the memory, open on `self._ports`."""
+
+    def _given(self, env: Environment, names: Sequence[str]) -> dict[str, Tree]:
+        """Return the options of these names that the story gives."""
+        return {name: env.options[name] for name in names if name in env.options}
+
+    @property
+    def _is_in_postgres(self) -> bool:
+        """Whether the memory of the case is in Postgres."""
+        return self._env.options.get("store") == POSTGRES
+
+    async def _place(self) -> PostgresPlace | None:
+        """Return where the memory of the case is in Postgres; None where it is in the workspace."""
+        return await self._postgres.place(Path(self._env.workspace)) if self._is_in_postgres else None
+
+    def _engine(self, on_this_machine: str) -> str:
+        """Return what a report says that the memory is stored in."""
+        return f"{POSTGRES} ({self._postgres.name})" if self._is_in_postgres else on_this_machine
 
     @property
     def _has_model(self) -> bool:
@@ -196,7 +216,7 @@ class FolderTarget(SystemTarget):
 
     async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
         """Close, copy, open the copy and see that it holds the same, go on with the original."""
-        if self._env.options.get("store") == POSTGRES:
+        if self._is_in_postgres:
             raise InputError("backup: the memory is in Postgres; back it up with pg_dump")
         workspace = Path(self._env.workspace)
         original = await self._memory.list(scope)
@@ -212,9 +232,14 @@ class FolderTarget(SystemTarget):
 
 
 class SystemFactory(TargetFactory):
-    """Makes targets of one system, which share loaded embedding models: weights are expensive, and never change."""
+    """Makes targets of one system, which share a Postgres and loaded embedding models: weights never change."""
 
     target_class: ClassVar[type[SystemTarget]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.spec = f"{cls.__module__}:{cls.__name__}"
+
     usual_options: ClassVar[Mapping[str, Tree]] = {}
     """Options that a case of this target has unless it names them."""
 
@@ -228,16 +253,24 @@ class SystemFactory(TargetFactory):
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, str], CachedEmbedder] = {}
+        self._postgres = CasesPostgres()
+
+    async def start(self, folder: Path) -> None:
+        self._postgres.belong_to(folder)
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        return self.target_class.capabilities()
+        # What is kept away by a file of one process, others that write to the server would let in.
+        in_postgres = options.get("store") == POSTGRES
+        lacks = frozenset({"delete.durable", "job.backup"}) if in_postgres else frozenset[Capability]()
+        return self.target_class.capabilities() - lacks
 
     def target(self) -> Target:
-        target = self.target_class(self._embedder)
+        target = self.target_class(self._embedder, self._postgres)
         target.usual_options = self.usual_options
         return target
 
     async def stop(self) -> None:
+        await self._postgres.stop()
         for embedder in self._made.values():
             await embedder.close()
 

@@ -19,8 +19,8 @@ from memstory_reference.composition.topics import open_topics
 from memstory_reference.setting_rules import CHROMA, POSTGRES
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
-from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
-from memstory_reference.targets.system_target import SystemTarget
+from memstory_reference.targets.shared_postgres import CasesPostgres
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 from memstory_reference.targets.topics_options import OPTIONS, topics_options
 
 
@@ -31,8 +31,7 @@ class TopicsTarget(SystemTarget):
     options = OPTIONS
 
     def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
-        super().__init__(make_embedder)
-        self._postgres = postgres
+        super().__init__(make_embedder, postgres)
         self._left = AsyncExitStack()
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
@@ -41,7 +40,6 @@ class TopicsTarget(SystemTarget):
         return environment_ports(env, self._make_embedder, profile=chosen.profile)
 
     async def _open_memory(self, workspace: Path) -> TopicsMemory:
-        in_postgres = self._settings.store == POSTGRES
         return await open_topics(
             replace(self._settings, chroma_path=str(workspace / self._settings.chroma_path)),
             embedder=self._ports.embedder,
@@ -50,8 +48,8 @@ class TopicsTarget(SystemTarget):
             new_id=self._ports.new_id,
             wrap=self._ports.with_faults,
             bus=await self._server_bus(workspace / "nats") if self._has_server else None,
-            place=await self._postgres.place(workspace) if in_postgres else None,
-            engine=f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._settings.store,
+            place=await self._place(),
+            engine=self._engine(self._settings.store),
         )
 
     async def close(self) -> None:
@@ -72,11 +70,10 @@ class TopicsTarget(SystemTarget):
         return await self._left.enter_async_context(open_bus(server.url, WRITER))
 
 
-class TopicsFactory(PostgresFactory):
+class TopicsFactory(SystemFactory):
     """The topics memory: facts by name and past turns by meaning, reached through tools."""
 
     name = "topics"
-    spec = "memstory_reference.targets.topics:TopicsFactory"
     target_class = TopicsTarget
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
@@ -91,5 +88,4 @@ class TopicsChromaFactory(TopicsFactory):
     """The topics memory with its rows in Chroma's own persistence."""
 
     name = "topics-chroma"
-    spec = "memstory_reference.targets.topics:TopicsChromaFactory"
     usual_options: ClassVar[Mapping[str, Tree]] = {"store": CHROMA}

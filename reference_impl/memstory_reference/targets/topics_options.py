@@ -9,8 +9,9 @@ from memstory.contract.target import Json
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, profile_of
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.settings import TopicsSettings
+from memstory_reference.targets.environment_ports import options_of
 
-SETTINGS = tuple(sorted(TopicsSettings.rules.keys() - {"chroma_path", "chroma_server", "embedding_model"}))
+SETTINGS = options_of(TopicsSettings, but=("chroma_path", "chroma_server", "embedding_model"))
 """Options that are settings of the same name."""
 
 IN_PROCESS, NATS = BUSES = ("in_process", "nats")

@@ -9,20 +9,18 @@ from memstory.contract.target import Capability, Environment, Scope, Tree
 from memstory.contract.values import HELD
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.errors import InputError
+from memstory_reference.setting_rules import POSTGRES, SQL_ENGINE, check_settings
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, text_option
-from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
-from memstory_reference.targets.system_target import FolderTarget
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, options_of, text_option
+from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 from memstory_reference.targets.turns_faults import faulty_turns_store
 
-CONFIG = ("top_k", "pool", "min_score", "context_tokens", "window_turns", "secrets", "keep_pins")
+CONFIG = options_of(TurnsConfig, but=["cleaning"])
 AT = "at"
 """The option that names the memory of a story with `preloaded`: the folder or the URL that was given as its store."""
-
-SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
 
 
 class TurnsTarget(FolderTarget):
@@ -33,17 +31,14 @@ class TurnsTarget(FolderTarget):
     folder = "turns"
     _memory: TurnsMemory
 
-    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
-        super().__init__(make_embedder)
-        self._postgres = postgres
+    @property
+    def _is_in_postgres(self) -> bool:
+        return self._own is None and super()._is_in_postgres
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        given = {name: env.options[name] for name in CONFIG if name in env.options}
         # Texts that a story gives vectors for are embedded as they are.
-        self._config = TurnsConfig(cleaning=not env.vectors).merge(given, "options")
-        self._store = text_option(env, "store", SQLITE)
-        if self._store not in STORES:
-            raise InputError(f"options: store is {self._store!r:.80}; allowed: {', '.join(STORES)}")
+        self._config = TurnsConfig(cleaning=not env.vectors).merge(self._given(env, CONFIG), "options")
+        check_settings(self._given(env, ["store"]), {"store": SQL_ENGINE}, "options")
         self._own = _own_place(text_option(env, AT, "")) if env.preloaded else None
         return super()._ports_of(env)
 
@@ -57,11 +52,9 @@ class TurnsTarget(FolderTarget):
         return await self._open_folder(self._own if isinstance(self._own, Path) else workspace / self.folder)
 
     async def _open_folder(self, folder: Path) -> TurnsMemory:
-        place, server = None, self._postgres.name
+        place, engine = await self._place(), self._engine(TurnsMemory.in_folder)
         if isinstance(self._own, PostgresPlace):
-            place, server = self._own, f"schema {self._own.schema}"
-        elif self._own is None and self._store == POSTGRES:
-            place = await self._postgres.place(Path(self._env.workspace))
+            place, engine = self._own, f"{POSTGRES} (schema {self._own.schema})"
         return await open_turns(
             folder,
             embedder=self._ports.embedder,
@@ -70,17 +63,16 @@ class TurnsTarget(FolderTarget):
             new_id=self._ports.new_id,
             config=self._config,
             place=place,
-            engine=f"postgres ({server})",
+            engine=engine,
             is_fixed=place is not None and place is self._own,
             wrap=lambda store: faulty_turns_store(store, self._ports.switches["store"]),
         )
 
 
-class TurnsFactory(PostgresFactory):
+class TurnsFactory(SystemFactory):
     """The turns memory: what was said, ranked by words, meaning, speaker, time and place in the conversation."""
 
     name = "turns"
-    spec = "memstory_reference.targets.turns:TurnsFactory"
     target_class = TurnsTarget
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:

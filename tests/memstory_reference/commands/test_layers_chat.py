@@ -149,7 +149,7 @@ def test_a_person_lists_forgets_switches_and_rates_at_the_terminal(typed):
     assert "Forgotten:" in ran.out
     assert "/forget: say what" in ran.out
     assert "recall: the argument 'on' is missing" in ran.out
-    assert "there is no job 'nothing'; there are: archive, end, feedback" in ran.out
+    assert "this memory has no job 'nothing'; it has: archive, end, feedback" in ran.out
     assert '"id":' in ran.out.splitlines()[-2] + ran.out.splitlines()[-3]
     assert "label is 'fine'" in typed(*LAYERS, lines=["/run feedback label=fine"]).out
     known = typed(*LAYERS, lines=["/run recall on=true", "What do you know about me?"]).out

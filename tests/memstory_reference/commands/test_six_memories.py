@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memstory_reference.commands.memory import NEEDED
-from memstory_reference.commands.options import SYSTEMS
+from memstory_reference.system_memory import SYSTEM_NAMES
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.observations.memory import ObservationsMemory
@@ -37,7 +37,7 @@ def texts(rows):
     return " ".join(row["text"] for row in rows)
 
 
-@pytest.fixture(params=SYSTEMS)
+@pytest.fixture(params=SYSTEM_NAMES)
 def memory(request, typed):
     """Run a command of one of the six for ann, who said who her sister is."""
     system = ("--system", request.param, "--owner", "ann")
@@ -75,7 +75,7 @@ LIVES = {
 }
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", SYSTEM_NAMES)
 def test_what_was_told_to_a_model_that_failed_is_in_the_memory(typed, openai_endpoint, monkeypatch, system):
     monkeypatch.setenv("OPENAI_BASE_URL", openai_endpoint.url)
     openai_endpoint.failures = [(400, "no idea")]
@@ -180,7 +180,7 @@ def test_a_job_that_it_has_not_is_answered_with_those_that_it_has(memory):
     assert "has no job 'dance'; it has: " in ran.err
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", SYSTEM_NAMES)
 @pytest.mark.parametrize("action", [["list"], ["search", "x"], ["show", "x"], ["export"], ["status"]])
 def test_a_folder_without_a_memory_is_one_line_and_stays_empty(typed, system, action):
     ran = typed("memory", *action, "--system", system, "--store", "none", "--owner", "ann")

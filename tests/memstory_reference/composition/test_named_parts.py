@@ -4,8 +4,10 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.composition.chat_models import make_chat
 from memstory_reference.composition.embedders import make_embedder
+from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.system_memory import SYSTEM_NAMES
 
 HOST = "http://127.0.0.1:1"
 
@@ -43,3 +45,7 @@ async def test_a_folder_in_a_format_that_is_not_read_any_more_is_refused_and_sta
         with pytest.raises(StoreConflictError, match="not read any more"):
             await open_store(tmp_path, FixedVectors({"a": [1, 0]}), engine=engine)
     assert [one.name for one in tmp_path.iterdir()] == ["chroma.sqlite3"]
+
+
+def test_the_names_that_help_and_targets_list_are_those_of_the_memories():
+    assert tuple(SYSTEMS) == SYSTEM_NAMES

@@ -113,7 +113,7 @@ async def test_incognito_has_no_store_whatever_the_run_says(tmp_path):
 
 
 async def test_an_unknown_store_is_the_authors_mistake(tmp_path):
-    with pytest.raises(StoryError, match="store is 'oracle'; allowed: sqlite, postgres"):
+    with pytest.raises(StoryError, match="store is 'oracle'; allowed: sqlite or postgres"):
         await LayersFactory().target().open(environment(tmp_path, store="oracle"), StoryClock())
 
 

@@ -4,11 +4,9 @@ __all__ = [
     "cross_encoder",
     "embedding_cache",
     "fixed_vectors",
-    "idle_embedder",
     "minilm",
     "ollama_embedder",
     "openai_embedder",
     "prefixes",
     "weights",
-    "wheel_download",
 ]

@@ -1,4 +1,4 @@
-"""Vectors without a model: from a table, for exact similarities, by words, or by chance, for measuring times."""
+"""Vectors without a model: from a table, for exact similarities, by words, by chance, for measuring times, or none."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from memstory.contract.texts import nearest
 from memstory.models.word_vectors import DIMENSION, word_vector
-from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile
+from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, profile_of
 from memstory_reference.errors import InputError, UnknownTextError
-from memstory_reference.ports import Purpose, Vectors
+from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 UNIT_TOLERANCE = 1e-6
 RANDOM_DIMENSION = 384
@@ -80,6 +80,18 @@ class CountedWords:
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         return np.array([word_vector(text) for text in texts], dtype=np.float32).reshape(len(texts), DIMENSION)
+
+
+class IdleEmbedder:
+    """Names the model that a store was made with, and embeds nothing."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.dimension: int | None = None
+        self.profile = profile_of(model)
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        raise EmbedderUnavailableError(f"{self.model} was not started: this memory was opened to be read")
 
 
 def _unit(text: str, numbers: Sequence[float]) -> NDArray[np.float32]:

@@ -10,8 +10,7 @@ import httpx
 import numpy as np
 import ollama
 
-from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts
-from memstory_reference.errors import InputError
+from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts, unit_vectors
 from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 HOST = "http://127.0.0.1:11434"
@@ -21,28 +20,15 @@ BATCH = 32
 
 
 class OllamaEmbedder:
-    """Asks `model` at `host`; every failure is an `EmbedderUnavailableError` that says what to type.
+    """Asks `model` at `host`; every failure is an `EmbedderUnavailableError` that says what to type."""
 
-    `truncate=False` refuses a text that is longer than the model's context instead of cutting it.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        host: str = HOST,
-        *,
-        timeout_seconds: float = TIMEOUT_SECONDS,
-        keep_alive: float | str | None = None,
-        truncate: bool = True,
-    ) -> None:
+    def __init__(self, model: str, host: str = HOST, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         # `latest` is the tag of a name without one: the same weights, so the same identity.
         self.model = model.removesuffix(":latest")
         self.dimension: int | None = None
         self.profile = profile_of(model)
         self._host = host
         self._timeout_seconds = timeout_seconds
-        self._keep_alive = keep_alive
-        self._truncate = truncate
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         if not texts:
@@ -78,9 +64,7 @@ class OllamaEmbedder:
 
     async def _ask(self, client: ollama.AsyncClient, sent: Sequence[str]) -> Vectors:
         try:
-            answer = await client.embed(
-                model=self.model, input=sent, truncate=self._truncate, keep_alive=self._keep_alive
-            )
+            answer = await client.embed(model=self.model, input=sent)
         except ollama.ResponseError as error:
             raise self._refusal(error) from error
         except httpx.TimeoutException as error:
@@ -96,27 +80,17 @@ class OllamaEmbedder:
         return self._vectors(answer.embeddings, len(sent))
 
     def _vectors(self, embeddings: Sequence[Sequence[float]], count: int) -> Vectors:
-        if len(embeddings) != count:
-            raise self._odd(f"it gave {len(embeddings)} embeddings for {count} texts")
-        sizes = {len(numbers) for numbers in embeddings}
-        expected = self.dimension or min(sizes)
-        if sizes != {expected}:
-            raise self._odd(
-                f"its embeddings have {' and '.join(map(str, sorted(sizes)))} numbers where {expected} were expected"
-            )
-        vectors = np.array(embeddings, dtype=np.float32)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not np.isfinite(lengths).all() or not lengths.all():
-            raise self._odd("an embedding is all zeros or not finite")
-        self.dimension = expected
-        return np.asarray(vectors / lengths, dtype=np.float32)
+        try:
+            vectors = unit_vectors(embeddings, count, self.dimension)
+        except ValueError as error:
+            raise self._odd(str(error)) from error
+        self.dimension = vectors.shape[1]
+        return vectors
 
-    def _refusal(self, error: ollama.ResponseError) -> Exception:
+    def _refusal(self, error: ollama.ResponseError) -> EmbedderUnavailableError:
         said = f"Ollama at {self._host} refused: {error.error}"
         if error.status_code == httpx.codes.NOT_FOUND:
             return EmbedderUnavailableError(f"{said}. Get it with: ollama pull {self.model}")
-        if error.status_code == httpx.codes.BAD_REQUEST and "length" in error.error:
-            return InputError(f"{said}. Shorten the text, or allow it to be cut.")
         return EmbedderUnavailableError(
             f"{said} (status {error.status_code}). Is {self.model} an embedding model? See: ollama show {self.model}"
         )

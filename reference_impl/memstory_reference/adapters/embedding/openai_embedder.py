@@ -8,7 +8,7 @@ import numpy as np
 import openai
 
 from memstory.models.openai_server import OpenAiServer
-from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts
+from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts, unit_vectors
 from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 BATCH = 64
@@ -44,17 +44,11 @@ class OpenAiEmbedder:
     async def _ask(self, client: openai.AsyncOpenAI, sent: Sequence[str]) -> Vectors:
         answer = await client.embeddings.create(model=self._name, input=list(sent), encoding_format="float")
         rows = [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
-        sizes = {len(row) for row in rows} | ({self.dimension} if self.dimension else set())
-        if len(rows) != len(sent) or len(sizes) != 1:
-            raise self._odd(f"it gave {len(rows)} embeddings of {sorted(sizes)} numbers for {len(sent)} texts")
-        vectors = np.array(rows, dtype=np.float32)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not np.isfinite(lengths).all() or not lengths.all():
-            raise self._odd("an embedding is all zeros or not finite")
-        self.dimension = sizes.pop()
-        return np.asarray(vectors / lengths, dtype=np.float32)
-
-    def _odd(self, what: str) -> EmbedderUnavailableError:
-        return EmbedderUnavailableError(
-            f"{self._server.url} was asked for {self._name}, but {what}. Is it an embedding model?"
-        )
+        try:
+            vectors = unit_vectors(rows, len(sent), self.dimension)
+        except ValueError as error:
+            raise EmbedderUnavailableError(
+                f"{self._server.url} was asked for {self._name}, but {error}. Is it an embedding model?"
+            ) from error
+        self.dimension = vectors.shape[1]
+        return vectors

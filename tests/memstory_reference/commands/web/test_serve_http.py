@@ -6,8 +6,10 @@ import socket
 import httpx
 import pytest
 
+from memstory.contract.errors import NotSupported
 from memstory_reference.cli import main
-from memstory_reference.commands.options import SYSTEMS
+from memstory_reference.commands.memory_web import MemoryWeb
+from memstory_reference.system_memory import SYSTEM_NAMES, SystemMemory
 
 LONG = [
     "My sister is a pilot and flies to the northern islands every week of the year.",
@@ -201,7 +203,7 @@ def test_only_this_machine_is_listened_to(server):
     assert server.process.poll() is None
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", SYSTEM_NAMES)
 def test_every_memory_is_added_to_searched_edited_and_forgotten_over_http(serve_http, system):
     server = serve_http(system=system)
     (added,) = server.ask("POST", "/memories", text="My boat is in Bergen.")["memories"]
@@ -220,6 +222,40 @@ def test_every_memory_is_added_to_searched_edited_and_forgotten_over_http(serve_
     server.ask("DELETE", path)
     assert memories(server) == {}
     assert server.client.post("/dance", json={"user_id": server.user}).status_code == 404
+
+
+@pytest.mark.parametrize("system", SYSTEM_NAMES)
+def test_what_words_are_about_is_forgotten_over_http(serve_http, system):
+    server = serve_http(system=system)
+    for text in ("My boat is in Bergen.", "My sister is a pilot."):
+        server.ask("POST", "/memories", text=text)
+    server.ask("POST", "/forget", what="my boat")
+    assert "pilot" in " ".join(memories(server))
+    assert "Bergen" not in " ".join(memories(server))
+
+
+def test_what_no_name_id_or_words_mean_is_not_found(serve_http):
+    said = serve_http(system="turns").ask("POST", "/forget", what="my boat", status=404)
+    assert "nothing is remembered under 'my boat'" in said["error"]
+
+
+class ByNameAlone(SystemMemory):
+    """A memory that has no words for what it holds."""
+
+    operations = frozenset({"list"})
+    store_name = "nothing"
+
+    async def list(self, scope, kinds=()):
+        return []
+
+    async def close(self):
+        pass
+
+
+async def test_a_memory_that_forgets_by_name_alone_says_what_to_send_in_place_of_words():
+    acts = {path: answer for _, path, answer in MemoryWeb(ByNameAlone()).acts()}
+    with pytest.raises(NotSupported, match=r"(?s)'my boat'.*by a name or an id.*not by words"):
+        await acts["/api/memory/forget"]({"user_id": "ann", "what": "my boat"})
 
 
 @pytest.mark.parametrize("system", ["topics", "pipeline", "manager", "turns"])

@@ -9,10 +9,10 @@ import pytest
 from memstory_tests_waiting import wait_until
 
 from memstory_reference.cli import main
-from memstory_reference.commands.options import SYSTEMS
+from memstory_reference.system_memory import SYSTEM_NAMES
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", SYSTEM_NAMES)
 def test_a_second_process_on_the_folder_of_any_memory_is_one_line_that_names_postgres(serve_http, capsys, system):
     first = serve_http(system=system)
     first.ask("POST", "/memories", text="My boat is in Bergen.")
@@ -48,7 +48,7 @@ def stored_ids(server):
     return {one["id"] for one in server.ask("GET", "/memories", limit=500)["memories"]}
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", SYSTEM_NAMES)
 def test_two_services_on_one_postgres_are_one_memory_and_one_of_them_may_be_killed(
     serve_http, postgres_database, system
 ):

@@ -163,7 +163,8 @@ def test_without_the_driver_it_is_said_what_to_install():
     code = (
         "import sys, asyncio; sys.modules['psycopg'] = None; from memstory_reference.composition import layers\n"
         "from memstory_reference.storage.postgres.place import parse_place\n"
-        "asyncio.run(layers.claim_layers(parse_place('postgresql:///x'), 'me'))"
+        "nothing = dict.fromkeys(('embedder', 'model', 'clock', 'new_id', 'config'))\n"
+        "asyncio.run(layers.open_layers(None, place=parse_place('postgresql:///x'), **nothing))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603  (our own)
     assert (
