@@ -32,6 +32,10 @@ class Written:
         ("Could you forget that I live in Graz? My sister is a pilot.", "My sister is a pilot."),
         ("Don't forget my shoe size, it is 44.", "Don't forget my shoe size, it is 44."),
         ("I always forget my car keys.", "I always forget my car keys."),
+        ("Remove Bob's ladder from the garage.", "Remove Bob's ladder from the garage."),
+        ("Delete my old drafts on Friday. I am a nurse.", "Delete my old drafts on Friday. I am a nurse."),
+        ("Remove Bob's ladder from your memory, please. I am a nurse.", "I am a nurse."),
+        ("Please delete what you know about Bob.", ""),
     ],
 )
 def test_a_wish_to_forget_is_left_out_and_all_else_stays_as_it_was_said(said, told):
