@@ -129,7 +129,8 @@ _NO_WISH = pattern(rf"^{phrase_pattern('no_wish')}\b")
 _UNMARKED = pattern(r"save|store|record|log|write")
 _FORGET = pattern(
     rf"^(?:(?:then|actually)[,\s]+)*{_WANT}(?P<verb>forget|unlearn|stop remembering|delete|remove|erase|wipe)\s+"
-    r"(?P<told>(?!(?:it|that|about it)[.!]*$).+?)(?P<memory>,? from (?:your |the )?memory)?(?:,? (?:please|thanks))?[.!?]*$"
+    r"(?P<told>(?!(?:it|that|about it)[.!]*$).+?)(?P<memory>,? from (?:your |the )?memory)?"
+    r"(?:,? (?:please|thanks))?[.!?]*$"
 )
 _DELETES = ("delete", "remove", "erase", "wipe")
 _OF_MEMORY = pattern(rf"^{phrase_pattern('of_memory')}")
