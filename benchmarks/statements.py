@@ -30,7 +30,8 @@ from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.pipeline.chunk import ChunkType
-from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
+from memstory_reference.systems.pipeline.parts import PipelineParts
+from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.text.stems import stems
 

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memstory_reference.systems.pipeline.importance import Signals
+
+Vector = NDArray[np.float32]
 
 USER = "user"
 ROLES = (USER, "assistant", "tool", "system")
@@ -77,6 +83,24 @@ class MemoryChunk:
     def is_archived(self) -> bool:
         """Whether a summary stands for it (PF-8)."""
         return self.compressed and self.summary_id is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A memory that is to be written; without a vector it is there already, and its text came once more."""
+
+    memory: MemoryChunk
+    vector: Vector = field(default_factory=lambda: np.zeros(0, np.float32))
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is a row of its own."""
+        return len(self.vector) > 0
+
+
+def content_hash(content: str) -> str:
+    """Return what identifies a content: two contents of one hash are the same text."""
+    return blake2b(content.encode("utf-8"), digest_size=20).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
