@@ -348,7 +348,7 @@ MUTANTS = [
     ("P14d: the vectors are read once", "'vectors' is 1", (MemoryVectors, "note_changes", None)),
     (
         "P15: ten sessions are enough",
-        "'sessions' is 6",
+        "'sessions' is 7",
         (PipelineStore, "sessions", lambda plain: lambda *args: ["none", *plain(*args)]),
     ),
     (
