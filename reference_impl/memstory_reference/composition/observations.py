@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memstory_reference.composition.extras import require_extra
 from memstory_reference.composition.vector_stores import Wrap, drop_damaged, no_wrap, open_store
 from memstory_reference.setting_rules import SQLITE
-from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.observations.observations_store import (
     EMBEDDED_FILE,
     MEMORY,
@@ -58,14 +58,14 @@ async def open_observations(
         else:
             store, vectors = await _in_postgres(place, embedder, opened)
         service = ObservationService(
-            store=store,
+            rows=store,
             vectors=wrap(vectors),
             embedder=embedder,
             chat=chat,
             clock=clock,
             new_id=new_id,
             config=config,
-            tombstones=Tombstones(folder / FILE) if place is None else None,
+            tombstones=Tombstones(folder / FILE) if place is None else NoTombstones(),
             release=lock.release,
         )
         await service.open()

@@ -187,19 +187,17 @@ async def _topics(settings: TopicsSettings, models: Models) -> SystemMemory:
 
 
 async def _observations(settings: ObservationsSettings, models: Models) -> SystemMemory:
-    clock = SystemClock()
-    chat = None if settings.chat == OFFLINE else models.chat_of(settings)
     service = await open_observations(
         settings.folder,
         embedder=models.embedder_of(settings),
-        chat=chat,
-        clock=clock,
+        chat=None if settings.chat == OFFLINE else models.chat_of(settings),
+        clock=SystemClock(),
         new_id=random_id,
         config=settings.config,
         place=postgres_place(settings, settings.config.store),
     )
     engine = POSTGRES if settings.is_postgres else settings.config.store
-    return ObservationsMemory(service, clock=clock, new_id=random_id, chat=chat, engine=engine)
+    return ObservationsMemory(service, engine)
 
 
 async def _pipeline(settings: PipelineSettings, models: Models) -> SystemMemory:

@@ -47,7 +47,7 @@ class ObservationsTarget(SystemTarget):
             place=await self._postgres.place(workspace) if in_postgres else None,
         )
         engine = f"{POSTGRES} ({self._postgres.name})" if in_postgres else self._config.store
-        return ObservationsMemory(service, clock=self._clock, new_id=self._ports.new_id, chat=chat, engine=engine)
+        return ObservationsMemory(service, engine)
 
     @property
     def _has_model(self) -> bool:

@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import StoryError
-from memstory.contract.models import ChatModel
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.ports import NewId
 from memstory_reference.setting_rules import CHROMA, SQLITE
 from memstory_reference.system_memory import ForgettingInWords, check_names, engine_name, read_rows
 from memstory_reference.systems.observations.observation import KIND, Observation
@@ -28,7 +25,7 @@ OF_A_RUN = ("task_type", "final_score", "run_id")
 
 
 class ObservationsMemory(ForgettingInWords):
-    """An open memory of observations; `chat` plans and writes for the job `research`, by rules if there is none."""
+    """An open memory of observations; its service's model plans and writes for the job `research`, else rules do."""
 
     operations = frozenset(
         {
@@ -42,13 +39,8 @@ class ObservationsMemory(ForgettingInWords):
     )
     counted = ("observations", "pending")
 
-    def __init__(
-        self, service: ObservationService, *, clock: Clock, new_id: NewId, chat: ChatModel | None, engine: str
-    ) -> None:
+    def __init__(self, service: ObservationService, engine: str) -> None:
         self._service = service
-        self._clock = clock
-        self._new_id = new_id
-        self._chat = chat
         self._engine = engine
 
     @property
@@ -123,7 +115,7 @@ class ObservationsMemory(ForgettingInWords):
     ) -> Tree:
         check_names("research", given, OF_A_RUN)
         passages = LocalCorpus(read_rows(corpus, lambda one: Passage(id=str(one["id"]), text=str(one["text"]))))
-        run = await ResearchLoop(self._service, passages, self._chat).run(task, scope.user, **given)
+        run = await ResearchLoop(self._service, passages, self._service.chat).run(task, scope.user, **given)
         return {
             "plan": {"prior_work": list(run.plan.prior_work), "queries": list(run.plan.queries)},
             "context": run.context,
@@ -159,9 +151,9 @@ class ObservationsMemory(ForgettingInWords):
         unknown = [name for name in item.metadata if name not in METADATA]
         if unknown:
             raise InputError(f"metadata {unknown[0]!r} is unknown; allowed: {', '.join(METADATA)}")
-        identifier = self._new_id() if item.key is None else item.key
+        identifier = self._service.new_id() if item.key is None else item.key
         title = str(item.metadata.get("title", "")) or item.text[:80]
-        return _observation(identifier, item.text, {**item.metadata, "title": title}, self._clock.now())
+        return _observation(identifier, item.text, {**item.metadata, "title": title}, self._service.clock.now())
 
 
 def _check_kinds(kinds: Sequence[str]) -> None:

@@ -11,8 +11,6 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.systems.pipeline.importance import Signals
-
 Vector = NDArray[np.float32]
 
 USER = "user"
@@ -107,7 +105,7 @@ def content_hash(content: str) -> str:
 class ChunkReceipt:
     """What happened to one chunk and why. `memory` is None for one that was discarded.
 
-    `novelty` and `salience` are None for a chunk that was not weighed, because its text is known already.
+    `importance` is None for a chunk that was not weighed, because it must not be kept.
     """
 
     content: str
@@ -116,9 +114,6 @@ class ChunkReceipt:
     memory_type: ChunkType
     memory: MemoryChunk | None = None
     importance: float | None = None
-    novelty: float | None = None
-    salience: float | None = None
-    signals: Signals | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ from memstory_reference.systems.pipeline.values import (
     result_data,
 )
 from memstory_reference.text.asking import tells_nothing
-from memstory_reference.text.english.utterances import Context, read_message
+from memstory_reference.text.english.utterances import what_to_forget
 from memstory_reference.text.sentences import sentences
 
 DEFAULT_SESSION = "default"
@@ -275,7 +275,7 @@ def without_wishes(text: str) -> str:
     ('I live in Graz.', 'I always forget my keys.')
     """
     said = sentences(text)
-    told = [one for one in said if not read_message(one, Context()).forget]
+    told = [one for one in said if not what_to_forget(one)]
     return text if len(told) == len(said) else " ".join(told)
 
 

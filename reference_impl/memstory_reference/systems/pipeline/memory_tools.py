@@ -9,8 +9,9 @@ from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import limits_of
 from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
+from memstory_reference.systems.pipeline.selection import keyword_coverage
 from memstory_reference.systems.pipeline.service import PipelineService
-from memstory_reference.text.keywords import extract_keywords, matching_keywords
+from memstory_reference.text.keywords import extract_keywords
 from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 _FIVE = {"type": "integer", "description": "How many results at most", "default": 5, "minimum": 1}
@@ -106,8 +107,7 @@ def states_all(text: str, told: str) -> bool:
     >>> states_all("Well, my cat is Tom, you know", "My cat is Tom"), states_all("Tom sleeps", "My cat is Tom")
     (True, False)
     """
-    keywords = extract_keywords(told)
-    return text == told or (len(keywords) >= LEAST_WORDS and len(matching_keywords(keywords, text)) == len(keywords))
+    return text == told or (len(extract_keywords(told)) >= LEAST_WORDS and keyword_coverage(told, text) == 1.0)
 
 
 def memory_view(memory: MemoryChunk) -> dict[str, Tree]:

@@ -134,18 +134,9 @@ class Planner:
     ) -> tuple[ChunkReceipt, Write | None]:
         signals = self.detectors.signals(piece.content, is_from_user=piece.utterance.role == USER)
         vector = self.vectors[piece.content_hash]
-        new, salient = novelty(vector, before), salience(signals)
-        weight = importance(new, salient)
-        weighed = ChunkReceipt(
-            content=piece.content,
-            outcome=ChunkOutcome.DISCARDED,
-            reason=f"importance {weight:.3f} is below {self.config.store_threshold:g}",
-            memory_type=kind,
-            importance=weight,
-            novelty=new,
-            salience=salient,
-            signals=signals,
-        )
+        weight = importance(novelty(vector, before), salience(signals))
+        reason = f"importance {weight:.3f} is below {self.config.store_threshold:g}"
+        weighed = replace(_receipt(piece, kind, ChunkOutcome.DISCARDED, reason), importance=weight)
         held = known.preferences.get(key) if key else None
         is_kept = weight >= self.config.store_threshold - _ROUNDING
         if not is_kept and held is None:
