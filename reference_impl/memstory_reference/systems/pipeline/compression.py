@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.models import ChatRequest, Message
 from memstory_reference.ports import BY_RULES, Purpose
-from memstory_reference.systems.pipeline.chunk import ChunkType, CompressionReport, MemoryChunk, Vector, Write
+from memstory_reference.systems.pipeline.chunk import ChunkType, CompressionReport, MemoryChunk, Write
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
@@ -28,15 +28,6 @@ AT_ONCE = 16
 
 class NoSummaryError(UnavailableError):
     """A model that answered, and whose answer holds no summary."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SessionSummary:
-    """A session and its summary."""
-
-    session: str
-    originals: Sequence[MemoryChunk]
-    summary: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,39 +70,32 @@ class Compressor:
         return await self.store.lane.run(self.store.sessions, user_id)
 
     async def _archive_sessions(self, user_id: str, sessions: Sequence[str]) -> list[tuple[str, str]]:
-        told, problem = await self._tell(user_id, sessions)
-        done: list[tuple[str, str]] = []
-        if told:
-            vectors = await self.parts.embedder.embed([one.summary for one in told], Purpose.DOCUMENT)
-            for one, vector in zip(told, vectors, strict=True):
-                new = self._summary(user_id, one, vector)
-                # False if a memory was changed or forgotten meanwhile: its old words must not come back.
-                if await self.store.lane.run(self.store.archive, new, one.originals):
-                    done.append((one.session, new.memory.id))
-        if problem is not None:
-            raise problem
-        return done
-
-    async def _tell(self, user_id: str, sessions: Sequence[str]) -> tuple[list[_SessionSummary], MemstoryError | None]:
-        """Return the summaries of the sessions, and what was wrong if one failed.
+        """Put summaries in the place of sessions; return those with their summaries' ids, or raise what was wrong.
 
         A session that gives no summary does not hold up the others; a model that is down does.
         """
-        told: list[_SessionSummary] = []
+        told: list[tuple[Sequence[MemoryChunk], str]] = []
         problem: MemstoryError | None = None
         for session in sessions:
             originals = self._of_one_prompt(await self.store.lane.run(self.store.episodes, user_id, session))
-            if not originals:
-                continue
             try:
-                summary = await self._summarise(session, [memory.content for memory in originals])
-            except NoSummaryError as error:
-                problem = error
+                if originals:
+                    told.append((originals, await self._summarise(session, [one.content for one in originals])))
             except MemstoryError as error:
-                return told, error
-            else:
-                told.append(_SessionSummary(session=session, originals=originals, summary=summary))
-        return told, problem
+                problem = error
+                if not isinstance(error, NoSummaryError):
+                    break
+        done: list[tuple[str, str]] = []
+        texts = [summary for _, summary in told]
+        vectors = await self.parts.embedder.embed(texts, Purpose.DOCUMENT) if told else ()
+        for (originals, text), vector in zip(told, vectors, strict=True):
+            summary = self._summary(originals, text)
+            # False if a memory was changed or forgotten meanwhile: its old words must not come back.
+            if await self.store.lane.run(self.store.archive, Write(memory=summary, vector=vector), originals):
+                done.append((summary.session_id, summary.id))
+        if problem is not None:
+            raise problem
+        return done
 
     def _of_one_prompt(self, originals: Sequence[MemoryChunk]) -> Sequence[MemoryChunk]:
         """Return the first memories, as many as one prompt holds; the others wait for the next pass."""
@@ -138,21 +122,19 @@ class Compressor:
             )
         return summary
 
-    def _summary(self, user_id: str, told: _SessionSummary, vector: Vector) -> Write:
-        now = self.parts.clock.now()
-        weight = max(LEAST_IMPORTANCE, *(memory.importance for memory in told.originals))
-        memory = MemoryChunk(
+    def _summary(self, originals: Sequence[MemoryChunk], text: str) -> MemoryChunk:
+        now, first = self.parts.clock.now(), originals[0]
+        return MemoryChunk(
             id=self.parts.new_id(),
-            user_id=user_id,
-            session_id=told.session,
+            user_id=first.user_id,
+            session_id=first.session_id,
             memory_type=ChunkType.SEMANTIC,
-            content=told.summary,
-            importance=weight,
+            content=text,
+            importance=max(LEAST_IMPORTANCE, *(one.importance for one in originals)),
             created_at=now,
             updated_at=now,
             role="system",
             source="compression",
-            source_session_id=told.session,
+            source_session_id=first.session_id,
             compression_source=True,
         )
-        return Write(memory=memory, vector=vector)
