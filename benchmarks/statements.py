@@ -25,12 +25,12 @@ from memstory.contract.models import ChatRequest, Message, ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import OfflineChat
 from memstory_reference.composition.layers import open_layers
+from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.pipeline.chunk import ChunkType
-from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.text.stems import stems
 
@@ -118,8 +118,14 @@ async def by_the_pipeline(said: Sequence[str]) -> list[Entry]:
     """Tell the pipeline; return what it takes for preferences and facts. Of all else it keeps that it was said."""
     ids = count()
     with TemporaryDirectory() as folder:
-        parts = PipelineParts(embedder=RandomVectors(), clock=Noon(), new_id=lambda: f"id-{next(ids)}")
-        service = PipelineService(Path(folder, "pipeline.sqlite3"), parts, PipelineConfig())
+        service = await open_pipeline(
+            Path(folder),
+            embedder=RandomVectors(),
+            chat=None,
+            clock=Noon(),
+            new_id=lambda: f"id-{next(ids)}",
+            config=PipelineConfig(),
+        )
         for text in said:
             await service.ingest(text, "user", "session")
         found = await service.memories("user", [ChunkType.PROCEDURAL, ChunkType.SEMANTIC])

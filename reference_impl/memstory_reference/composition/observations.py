@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.composition.vector_stores import Wrap, drop_damaged, no_wrap, open_store
 from memstory_reference.setting_rules import SQLITE
-from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.observations.observations_store import (
     EMBEDDED_FILE,
     MEMORY,
+    MIGRATIONS,
     ObservationsStore,
-    migrations,
     observations_in_file,
-    observations_in_postgres,
 )
 from memstory_reference.systems.observations.service import ObservationService
+from memstory_reference.systems.observations.words_store import PostgresWords
 
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
@@ -58,14 +58,14 @@ async def open_observations(
         else:
             store, vectors = await _in_postgres(place, embedder, opened)
         service = ObservationService(
-            store=store,
+            rows=store,
             vectors=wrap(vectors),
             embedder=embedder,
             chat=chat,
             clock=clock,
             new_id=new_id,
             config=config,
-            tombstones=Tombstones(folder / FILE) if place is None else None,
+            tombstones=Tombstones(folder / FILE) if place is None else NoTombstones(),
             release=lock.release,
         )
         await service.open()
@@ -92,11 +92,11 @@ async def _in_postgres(
         from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors  # noqa: PLC0415
         from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
 
-    database = await open_postgres_database(place, migrations(), memory=MEMORY, model=embedder.model)
+    database = await open_postgres_database(place, MIGRATIONS, memory=MEMORY, model=embedder.model)
     opened.push_async_callback(database.aclose)
     beside = place.sibling(VECTORS)
     vectors = await open_postgres_vectors(
         beside, model=embedder.model, dimension=embedder.dimension, memory=f"vectors of {MEMORY}"
     )
     opened.push_async_callback(vectors.close)
-    return observations_in_postgres(database), vectors
+    return ObservationsStore(database, PostgresWords(database)), vectors

@@ -12,12 +12,14 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.composition.vector_stores import postgres_place
+from memstory_reference.setting_rules import POSTGRES, SQLITE
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
+from memstory_reference.systems.pipeline.memory import PipelineMemory
+from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
-from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
+from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE, MIGRATIONS, SCHEMA, SCHEMA_VERSION
-from memstory_reference.systems.pipeline.system import PipelineSystem
 
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
@@ -25,16 +27,16 @@ if TYPE_CHECKING:
     from memstory_reference.ports import Embedder, NewId
     from memstory_reference.storage.postgres.place import PostgresPlace
     from memstory_reference.storage.sql_database import SqlDatabase
-    from memstory_reference.systems.pipeline.recall import NearestMemories
     from memstory_reference.systems.pipeline.selection import Reranker
     from memstory_reference.systems.pipeline.settings import PipelineConfig, PipelineSettings
+    from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 PIPELINE_FILE = EMBEDDED_FILE.name
 
 
-async def open_pipeline_system(settings: PipelineSettings, *, embedder: Embedder, chat: ChatModel) -> PipelineSystem:
-    """Open the pipeline of `settings` with the agent that talks for it; a stand-in writes no summaries."""
-    memory = await open_pipeline(
+async def open_pipeline_memory(settings: PipelineSettings, *, embedder: Embedder, chat: ChatModel) -> PipelineMemory:
+    """Open the pipeline of `settings` with the model that talks for it; a stand-in writes no summaries."""
+    service = await open_pipeline(
         settings.folder,
         embedder=embedder,
         chat=None if "stand-in" in chat.name else chat,
@@ -44,7 +46,7 @@ async def open_pipeline_system(settings: PipelineSettings, *, embedder: Embedder
         reranker=make_reranker(settings.reranker),
         place=postgres_place(settings, settings.store),
     )
-    return PipelineSystem(memory=memory, chat=chat)
+    return PipelineMemory(service, chat, POSTGRES if settings.is_postgres else SQLITE)
 
 
 async def open_pipeline(
@@ -57,7 +59,7 @@ async def open_pipeline(
     config: PipelineConfig,
     reranker: Reranker | None = None,
     detectors: Detectors | None = None,
-    wrap: Callable[[NearestMemories], NearestMemories] = lambda vectors: vectors,
+    wrap: Callable[[MemoryVectors], MemoryVectors] = lambda vectors: vectors,
     place: PostgresPlace | None = None,
 ) -> PipelineService:
     """Open the pipeline in `folder`, which this process then owns, or in `place`, which many may share.

@@ -19,13 +19,13 @@ from memstory_reference.composition.embedders import ModelSettings, embedder_of,
 from memstory_reference.composition.layers import open_layers
 from memstory_reference.composition.manager import open_manager
 from memstory_reference.composition.observations import VECTORS, open_observations
-from memstory_reference.composition.pipeline import open_pipeline_system
+from memstory_reference.composition.pipeline import open_pipeline_memory
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.composition.vector_stores import COLLECTIONS, postgres_place
 from memstory_reference.errors import InputError, OtherModelError
 from memstory_reference.input_checks import DEFAULT_OWNER
-from memstory_reference.setting_rules import POSTGRES, SQLITE
+from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
 from memstory_reference.systems.layers.memory import LayersMemory
@@ -182,25 +182,21 @@ async def _topics(settings: TopicsSettings, models: Models) -> SystemMemory:
 
 
 async def _observations(settings: ObservationsSettings, models: Models) -> SystemMemory:
-    clock = SystemClock()
-    chat = None if settings.chat == OFFLINE else models.chat_of(settings)
     service = await open_observations(
         settings.folder,
         embedder=models.embedder_of(settings),
-        chat=chat,
-        clock=clock,
+        chat=None if settings.chat == OFFLINE else models.chat_of(settings),
+        clock=SystemClock(),
         new_id=random_id,
         config=settings.config,
         place=postgres_place(settings, settings.config.store),
     )
     engine = POSTGRES if settings.is_postgres else settings.config.store
-    return ObservationsMemory(service, clock=clock, new_id=random_id, chat=chat, engine=engine)
+    return ObservationsMemory(service, engine)
 
 
 async def _pipeline(settings: PipelineSettings, models: Models) -> SystemMemory:
-    embedder = models.embedder_of(settings)
-    system = await open_pipeline_system(settings, embedder=embedder, chat=models.chat_of(settings))
-    return PipelineMemory(system, POSTGRES if settings.is_postgres else SQLITE)
+    return await open_pipeline_memory(settings, embedder=models.embedder_of(settings), chat=models.chat_of(settings))
 
 
 async def open_layers_of(settings: LayersSettings, models: Models) -> LayersService:

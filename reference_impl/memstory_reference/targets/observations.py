@@ -39,8 +39,7 @@ class ObservationsTarget(SystemTarget):
             wrap=self._ports.with_faults,
             place=await self._place(),
         )
-        engine = self._engine(self._config.store)
-        return ObservationsMemory(service, clock=self._clock, new_id=self._ports.new_id, chat=chat, engine=engine)
+        return ObservationsMemory(service, self._engine(self._config.store))
 
     @property
     def _has_model(self) -> bool:

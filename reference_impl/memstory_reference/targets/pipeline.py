@@ -14,12 +14,11 @@ from memstory_reference.adapters.faults import FaultyPort
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.setting_rules import SQLITE, check_settings
-from memstory_reference.systems.pipeline.ingest.planning import Vector
+from memstory_reference.systems.pipeline.chunk import Vector
 from memstory_reference.systems.pipeline.memory import PipelineMemory
-from memstory_reference.systems.pipeline.recall import NearestMemories
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.settings import PipelineConfig, PipelineSettings
-from memstory_reference.systems.pipeline.system import PipelineSystem
+from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
@@ -77,10 +76,10 @@ class PipelineTarget(SystemTarget):
             new_id=self._ports.new_id,
             config=self._config,
             reranker=self._reranker,
-            wrap=lambda vectors: cast("NearestMemories", _FaultyVectors(vectors, self._ports.switches["store"])),
+            wrap=lambda vectors: cast("MemoryVectors", _FaultyVectors(vectors, self._ports.switches["store"])),
             place=await self._place(),
         )
-        return PipelineMemory(PipelineSystem(memory=service, chat=self._ports.chat), self._engine(SQLITE))
+        return PipelineMemory(service, self._ports.chat, self._engine(SQLITE))
 
     async def settle(self) -> None:
         # A part that the story has taken down is reported by the step that needs it.

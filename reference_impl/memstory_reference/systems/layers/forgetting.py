@@ -24,20 +24,13 @@ from memstory_reference.systems.layers.records.record import (
 )
 from memstory_reference.systems.layers.records_desk import RecordsDesk, texts_of
 from memstory_reference.systems.layers.stores.store import LayersStore
-from memstory_reference.text.english import lexicon
+from memstory_reference.text.english.utterances import what_to_forget
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.stems import roots
 from memstory_reference.text.token_sets import token_set
 
 FORGOTTEN = "[forgotten]"
-_POLITE = rf"(?:(?:{lexicon.phrase_pattern('openings')}|{lexicon.phrase_pattern('wanting')}|then|actually)[, ]+)*"
-_FORGET = re.compile(
-    rf"{_POLITE}(?:forget\s+(?P<a>.+)"
-    r"|(?:delete|erase|remove|wipe)\s+(?P<b>.+?)(?P<memory>\s+from (?:your |the )?memory)?"
-    r"(?:,? (?:please|thanks))?[\s.!?]*)",
-    re.IGNORECASE,
-)
 _HEAD = re.compile(
     r"\A(?:(?:about|that|the fact that|what (?:you know|i (?:told|said to) you) (?:about|of)|"
     r"the rule (?:about|that|to))\s+)+",
@@ -87,15 +80,7 @@ def forget_wish(said: str) -> ForgetWish | None:
     (ForgetWish(what='my name', everything=False, sure=False), None)
     """
     line = " ".join(said.replace("’", "'").split())
-    found = _FORGET.fullmatch(line)
-    if found is None:
-        return None
-    told = _TAIL.sub("", found["a"] or found["b"])
-    what = _HEAD.sub("", told, count=1).strip()
-    is_of_memory = found["a"] or found["memory"] or what != told or _property_name(what) in _PROPERTIES
-    if not is_of_memory:
-        # Remove the intro from the letter.
-        return None
+    what = _HEAD.sub("", _TAIL.sub("", what_to_forget(line)), count=1).strip()
     everything = _EVERYTHING.fullmatch(what)
     if everything is not None:
         return ForgetWish(what=what, everything=True, sure=everything["sure"] is not None)

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import StoryError
-from memstory.contract.models import ChatModel
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.ports import NewId
 from memstory_reference.setting_rules import CHROMA, SQLITE
-from memstory_reference.system_memory import ForgettingInWords, engine_name, read_rows
+from memstory_reference.system_memory import ForgettingInWords, check_names, engine_name, read_rows
 from memstory_reference.systems.observations.observation import KIND, Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.quality import rank, similarity
@@ -22,23 +19,18 @@ from memstory_reference.systems.observations.run_tools import SPECS, RunTools
 from memstory_reference.systems.observations.service import ObservationService, StoredObservation
 from memstory_reference.text.secret_guard import left_out
 
+METADATA = ("title", "facts", "task", "task_type", "score")
+"""What a text may be added with."""
+OF_A_RUN = ("task_type", "final_score", "run_id")
+
 
 class ObservationsMemory(ForgettingInWords):
-    """An open memory of observations; `chat` plans and writes for the job `research`, by rules if there is none."""
+    """An open memory of observations; its service's model plans and writes for the job `research`, else rules do."""
 
     operations = frozenset(
         {
-            *(
-                "add",
-                "add.key",
-                "add.verbatim",
-                "get.id",
-                "get.key",
-                "list",
-                "delete",
-                "delete.scope",
-                "delete.reports_missing",
-            ),
+            *("add", "add.key", "add.verbatim", "get.id", "get.key", "list"),
+            *("delete", "delete.scope", "delete.reports_missing"),
             *("delete.about", "delete.durable", "identifiers.spellings"),
             *("feedback", "context", "rank.quality", "unicode_lexical"),
             *("tool", "tool.schema"),
@@ -47,13 +39,8 @@ class ObservationsMemory(ForgettingInWords):
     )
     counted = ("observations", "pending")
 
-    def __init__(
-        self, service: ObservationService, *, clock: Clock, new_id: NewId, chat: ChatModel | None, engine: str
-    ) -> None:
+    def __init__(self, service: ObservationService, engine: str) -> None:
         self._service = service
-        self._clock = clock
-        self._new_id = new_id
-        self._chat = chat
         self._engine = engine
 
     @property
@@ -115,44 +102,20 @@ class ObservationsMemory(ForgettingInWords):
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
         return await RunTools(self._service, scope.user).call(name, args)
 
-    async def _job_compress_and_store(
-        self,
-        scope: Scope,
-        *,
-        task: str,
-        output: str,
-        task_type: str = "research",
-        final_score: float | None = None,
-        run_id: str | None = None,
-        sources: Sequence[str] = (),
-    ) -> Tree:
-        stored = await self._service.compress_and_store(
-            task=task,
-            output=output,
-            owner=scope.user,
-            task_type=task_type,
-            final_score=final_score,
-            run_id=run_id,
-            sources=sources,
-        )
+    async def _job_compress_and_store(self, scope: Scope, *, task: str, output: str, **run: Tree) -> Tree:
+        check_names("compress_and_store", run, (*OF_A_RUN, "sources"))
+        stored = await self._service.compress_and_store(task=task, output=output, owner=scope.user, **run)
         return _stored_data(stored)
 
     async def _job_reindex(self, scope: Scope) -> Tree:
         return {"reindexed": await self._service.reindex(scope.user)}
 
     async def _job_research(
-        self,
-        scope: Scope,
-        *,
-        task: str,
-        corpus: Sequence[Mapping[str, Tree]] = (),
-        run_id: str | None = None,
-        task_type: str = "research",
-        final_score: float | None = None,
+        self, scope: Scope, *, task: str, corpus: Sequence[Mapping[str, Tree]] = (), **given: Tree
     ) -> Tree:
+        check_names("research", given, OF_A_RUN)
         passages = LocalCorpus(read_rows(corpus, lambda one: Passage(id=str(one["id"]), text=str(one["text"]))))
-        loop = ResearchLoop(self._service, passages, self._chat)
-        run = await loop.run(task, scope.user, run_id=run_id, task_type=task_type, final_score=final_score)
+        run = await ResearchLoop(self._service, passages, self._service.chat).run(task, scope.user, **given)
         return {
             "plan": {"prior_work": list(run.plan.prior_work), "queries": list(run.plan.queries)},
             "context": run.context,
@@ -185,22 +148,12 @@ class ObservationsMemory(ForgettingInWords):
     def _observation(self, item: Item) -> Observation:
         if item.kind not in (None, KIND):
             raise InputError(f"kind {item.kind!r} is unknown; allowed: {KIND}")
-        given: dict[str, Tree] = dict(item.metadata)
-        observation = Observation(
-            id=self._new_id() if item.key is None else item.key,
-            title=str(given.pop("title", "")) or item.text[:80],
-            narrative=item.text,
-            facts=given.pop("facts", ()),
-            task=str(given.pop("task", item.text)),
-            task_type=given.pop("task_type", "research"),
-            final_score=given.pop("score", None),
-            timestamp=self._clock.now(),
-        )
-        if given:
-            raise InputError(
-                f"metadata {next(iter(given))!r} is unknown; allowed: title, facts, task, task_type, score"
-            )
-        return observation
+        unknown = [name for name in item.metadata if name not in METADATA]
+        if unknown:
+            raise InputError(f"metadata {unknown[0]!r} is unknown; allowed: {', '.join(METADATA)}")
+        identifier = self._service.new_id() if item.key is None else item.key
+        title = str(item.metadata.get("title", "")) or item.text[:80]
+        return _observation(identifier, item.text, {**item.metadata, "title": title}, self._service.clock.now())
 
 
 def _check_kinds(kinds: Sequence[str]) -> None:
@@ -237,18 +190,14 @@ def _hit(observation: Observation) -> Hit:
 
 def _observation_of_row(row: Mapping[str, Tree]) -> Observation:
     given = row.get("metadata") or {}
-    return Observation(
-        id=str(row["id"]),
-        title=given.get("title", ""),
-        narrative=row["text"],
-        facts=given.get("facts", ()),
-        task=str(given.get("task", row["text"])),
-        task_type=str(given.get("task_type", "research")),
-        final_score=given.get("score"),
-        rating=given.get("rating"),
-        sources=given.get("sources", ()),
-        timestamp=datetime.fromisoformat(row["created_at"]),
-    )
+    known = {name: given[name] for name in (*METADATA, "rating", "sources") if name in given}
+    return _observation(str(row["id"]), row["text"], known, datetime.fromisoformat(row["created_at"]))
+
+
+def _observation(identifier: str, text: str, metadata: Mapping[str, Tree], moment: datetime) -> Observation:
+    fields: dict[str, Tree] = {"title": "", "facts": (), **metadata, "task": str(metadata.get("task", text))}
+    score = fields.pop("score", None)
+    return Observation(id=identifier, narrative=text, final_score=score, timestamp=moment, **fields)
 
 
 def _ranked_hit(entry: RankedObservation) -> Hit:
@@ -269,12 +218,11 @@ def _receipt_item(stored: StoredObservation, known: Observation | None) -> Recei
 
 def _stored_data(stored: StoredObservation) -> dict[str, Tree]:
     observation = stored.observation
+    told = {name: getattr(observation, name) for name in ("id", "title", "narrative")}
     return {
+        **told,
         "outcome": stored.outcome,
         "by": stored.by,
         "warnings": list(stored.warnings),
-        "id": observation.id,
-        "title": observation.title,
-        "narrative": observation.narrative,
         "facts": list(observation.facts),
     }

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ from memstory_reference.systems.observations.observation import Observation, nor
 from memstory_reference.systems.observations.words_store import (
     POSTGRES_WORDS,
     SQLITE_WORDS,
-    PostgresWords,
     SqliteWords,
     WordIndex,
     text_of_facts,
@@ -67,10 +66,8 @@ MEMORY = "observations"
 """What a schema of Postgres says of itself."""
 
 
-def migrations() -> list[str]:
-    """Return what makes a schema of Postgres."""
-    return [postgres_tables(f"{_TABLES}{POSTGRES_WORDS}")]
-
+MIGRATIONS = (postgres_tables(f"{_TABLES}{POSTGRES_WORDS}"),)
+"""What makes a schema of Postgres."""
 
 _SEALED = "ALTER TABLE observations ADD COLUMN checksum TEXT"
 _MIGRATIONS = {"1": f"DROP TABLE words; {_SEALED}", "2": _SEALED}
@@ -86,17 +83,18 @@ EMBEDDED_FILE = EmbeddedFile(
 SEALED = ("owner", "id", "title", "narrative", "facts", "task", "task_type", "final_score", "timestamp", "sources")
 """The columns that a checksum is of: all but the vector, and the rating, which changes."""
 
-_INSERT = """
-INSERT INTO observations
-    (owner, id, title, narrative, facts, task, task_type, final_score, timestamp, sources, rating, vector, checksum)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING RETURNING row
-"""
+_LISTS = ("facts", "sources")
+"""The columns of texts in JSON."""
+
+_COLUMNS = (*SEALED, "rating", "vector", "checksum")
+_INSERT = (
+    f"INSERT INTO observations ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608
+    "ON CONFLICT DO NOTHING RETURNING row"
+)
 _TO_INDEX = "INSERT INTO outbox (owner, id) VALUES (?, ?)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingIndexing:
+class PendingIndexing(NamedTuple):
     """An observation whose place in the vector index is to be brought up to date."""
 
     sequence: int
@@ -126,7 +124,7 @@ class ObservationsStore:
         inserted = []
         with self._db.transaction(owner):
             for one, vector in observations:
-                sealed = (owner, *_row_of(one))
+                sealed = _row_of(owner, one)
                 blob = np.asarray(vector, np.float32).tobytes()
                 written = self._db.execute(_INSERT, (*sealed, one.rating, blob, checksum(sealed))).fetchone()
                 if written:
@@ -229,8 +227,10 @@ class ObservationsStore:
 
     def pending(self) -> list[PendingIndexing]:
         """Return what the vector index does not know yet, oldest first."""
-        rows = self._db.execute("SELECT sequence, owner, id FROM outbox ORDER BY sequence")
-        return [PendingIndexing(sequence=sequence, owner=owner, id=identifier) for sequence, owner, identifier in rows]
+        return [
+            PendingIndexing(*row)
+            for row in self._db.execute("SELECT sequence, owner, id FROM outbox ORDER BY sequence")
+        ]
 
     def strike_off(self, pending: Sequence[PendingIndexing]) -> None:
         """Strike off what the vector index has taken."""
@@ -263,11 +263,6 @@ def observations_in_file(file: Path, *, model: str) -> ObservationsStore:
     return ObservationsStore(database, words)
 
 
-def observations_in_postgres(database: SqlDatabase) -> ObservationsStore:
-    """Return the store in a schema that `migrations` have made."""
-    return ObservationsStore(database, PostgresWords(database))
-
-
 def _index_all(database: Database, words: WordIndex) -> None:
     # A file of schema 1 has lost its words. As bytes, for a row that is damaged must not keep it from being opened.
     if database.execute("SELECT EXISTS (SELECT 1 FROM words)").fetchone()[0]:
@@ -293,19 +288,12 @@ def _checksum(row: SqlRow) -> str:
     return checksum([row[name] for name in SEALED])
 
 
-def _row_of(observation: Observation) -> tuple[str | float | None, ...]:
-    """Return the values of `SEALED` but for the owner."""
-    return (
-        observation.id,
-        observation.title,
-        observation.narrative,
-        json.dumps(list(observation.facts), ensure_ascii=False),
-        observation.task,
-        observation.task_type,
-        observation.final_score,
-        observation.timestamp.isoformat(timespec="microseconds"),
-        json.dumps(list(observation.sources), ensure_ascii=False),
-    )
+def _row_of(owner: str, observation: Observation) -> list[str | float | None]:
+    """Return the values of `SEALED`."""
+    row = {name: getattr(observation, name) for name in SEALED if name != "owner"}
+    lists = {name: json.dumps(list(row[name]), ensure_ascii=False) for name in _LISTS}
+    timestamp = observation.timestamp.isoformat(timespec="microseconds")
+    return list({"owner": owner, **row, **lists, "timestamp": timestamp}.values())
 
 
 def _vector_of(row: SqlRow) -> NDArray[np.float32] | None:
@@ -322,15 +310,6 @@ def _observation_of(row: SqlRow) -> Observation:
         raise TypeError("a text is none")
     if not all(isinstance(row[name], (int, float, type(None))) for name in ("final_score", "rating")):
         raise TypeError("a number is none")
-    return Observation(
-        id=row["id"],
-        title=row["title"],
-        narrative=row["narrative"],
-        facts=texts_of(row["facts"]),
-        task=row["task"],
-        task_type=row["task_type"],
-        final_score=row["final_score"],
-        rating=row["rating"],
-        timestamp=datetime.fromisoformat(row["timestamp"]),
-        sources=texts_of(row["sources"]),
-    )
+    fields = {name: row[name] for name in (*SEALED, "rating") if name != "owner"}
+    lists = {name: texts_of(row[name]) for name in _LISTS}
+    return Observation(**{**fields, **lists, "timestamp": datetime.fromisoformat(row["timestamp"])})

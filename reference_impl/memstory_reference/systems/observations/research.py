@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from memstory.contract.models import ChatModel, ChatRequest, Message
+from memstory.contract.values import Tree
 from memstory_reference.systems.observations.compression import json_objects
 from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import Observation
@@ -27,33 +27,21 @@ class Passage:
     text: str
 
 
-class Corpus(Protocol):
-    """Where research looks."""
-
-    def find(self, query: str, limit: int) -> Sequence[str]:
-        """Return the ids of the passages about `query`, best first."""
-        ...
-
-    def fetch(self, passage_id: str) -> Passage:
-        """Read one passage: the dear part."""
-        ...
-
-
 class LocalCorpus:
-    """Passages held in memory, found by the words they share with a query; `fetched` lists every read."""
+    """Passages held in memory, found by the words they share with a query."""
 
     def __init__(self, passages: Iterable[Passage]) -> None:
         self._passages = {passage.id: passage for passage in passages}
-        self.fetched: list[str] = []
 
     def find(self, query: str, limit: int) -> Sequence[str]:
+        """Return the ids of the passages about `query`, best first."""
         keywords = extract_keywords(query)
         counts = {one.id: len(matching_keywords(keywords, one.text)) for one in self._passages.values()}
         best = sorted((one for one in counts if counts[one]), key=lambda one: (-counts[one], one))
         return best[:limit]
 
     def fetch(self, passage_id: str) -> Passage:
-        self.fetched.append(passage_id)
+        """Read one passage: the dear part."""
         return self._passages[passage_id]
 
 
@@ -82,23 +70,16 @@ class ResearchRun:
 class ResearchLoop:
     """Runs one task at a time; without a `chat` model it plans and writes by rules."""
 
-    def __init__(self, service: ObservationService, corpus: Corpus, chat: ChatModel | None) -> None:
+    def __init__(self, service: ObservationService, corpus: LocalCorpus, chat: ChatModel | None) -> None:
         self._service = service
         self._corpus = corpus
         self._chat = chat
 
-    async def run(
-        self,
-        task: str,
-        owner: str,
-        *,
-        run_id: str | None = None,
-        task_type: str = "research",
-        final_score: float | None = None,
-    ) -> ResearchRun:
-        """Carry out `task` and store what it found; `final_score` comes from a reviewer, never from the text.
+    async def run(self, task: str, owner: str, **given: Tree) -> ResearchRun:
+        """Carry out `task` and store what it found, with what is `given` to `compress_and_store`.
 
-        A run that read nothing and knew nothing is not stored: it would be prior work that teaches nothing.
+        A `final_score` comes from a reviewer, never from the text. A run that read nothing and knew nothing is not
+        stored: it would be prior work that teaches nothing.
         """
         related = [entry.observation for entry in await self._service.find_related(task, owner)]
         told = best_of_each_task(related)
@@ -113,11 +94,9 @@ class ResearchLoop:
                 task=task,
                 output=output,
                 owner=owner,
-                task_type=task_type,
-                final_score=final_score,
-                run_id=run_id,
                 # What it spared is what it builds on: the best run of a task speaks for those before it.
                 sources=[*(passage.id for passage in fetched), *spared],
+                **given,
             )
         return ResearchRun(
             plan=plan,

@@ -10,49 +10,39 @@ from memstory_reference.systems.observations.observation import TASK_TYPES
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
-_RUN = {"type": "string", "description": "The id of the run"}
+_FEW = {"type": "integer", "description": "How many runs at most", "default": 3}
+_TYPE = {"type": "string", "description": f"One of {', '.join(TASK_TYPES)}", "default": "research"}
 SEARCH = ReadTool(
     name="search_runs",
     description="Before planning a task: what earlier runs found about it, the better runs first.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "task": {"type": "string", "description": "The task that is about to be planned"},
-            "top_k": {"type": "integer", "description": "How many runs at most", "default": 3},
-        },
-        "required": ["task"],
-    },
+    parameters=parameters("task", task="The task that is about to be planned", top_k=_FEW),
 )
 STORE = AddTool(
     name="store_run",
     description="After a run: keep what it found, so that later runs need not find it again.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "task": {"type": "string", "description": "The task as it was given"},
-            "output": {"type": "string", "description": "What the run wrote"},
-            "task_type": {"type": "string", "description": f"One of {', '.join(TASK_TYPES)}", "default": "research"},
-            "final_score": {"type": "number", "description": "A reviewer's score from 0 to 10, if there was one"},
-            "run_id": {"type": "string", "description": "The id of the run; storing it again changes nothing"},
-        },
-        "required": ["task", "output"],
-    },
+    parameters=parameters(
+        "task",
+        "output",
+        task="The task as it was given",
+        output="What the run wrote",
+        task_type=_TYPE,
+        final_score={"type": "number", "description": "A reviewer's score from 0 to 10, if there was one"},
+        run_id="The id of the run; storing it again changes nothing",
+    ),
 )
 RATE = ChangeTool(
     name="rate_run",
     description="Rate a run by hand: better ones are returned first.",
-    parameters={
-        "type": "object",
-        "properties": {"run_id": _RUN, "rating": {"type": "number", "description": "From -2 to 2"}},
-        "required": ["run_id", "rating"],
-    },
+    parameters=parameters(
+        "run_id", "rating", run_id="The id of the run", rating={"type": "number", "description": "From -2 to 2"}
+    ),
 )
 FORGET = ChangeTool(
     name="forget_run",
     description="Forget a run for good.",
-    parameters={"type": "object", "properties": {"run_id": _RUN}, "required": ["run_id"]},
+    parameters=parameters("run_id", run_id="The id of the run"),
 )
 SPECS = (SEARCH, STORE, RATE, FORGET)
 

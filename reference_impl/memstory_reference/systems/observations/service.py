@@ -71,36 +71,26 @@ class StoredObservation:
     by: str | None = None
 
 
+@dataclass(kw_only=True)
 class ObservationService:
     """One memory for many owners. Writers take turns; a write is acknowledged when the store has its row.
 
     Without a `chat` model, outputs are summarised by rules.
     """
 
-    def __init__(
-        self,
-        *,
-        store: ObservationsStore,
-        vectors: VectorStore,
-        embedder: Embedder,
-        chat: ChatModel | None,
-        clock: Clock,
-        new_id: NewId,
-        config: ObservationsConfig,
-        tombstones: Tombstones | None = None,
-        release: Callable[[], object] = lambda: None,
-    ) -> None:
-        self.config = config
-        self._release = release
-        self._tombstones = tombstones or NoTombstones()
-        self._store = store
-        self._lane = self._store.lane
-        self._vectors = vectors
-        self._outbox = Outbox(self._store, vectors)
-        self._embedder = embedder
-        self._chat = chat
-        self._clock = clock
-        self._new_id = new_id
+    rows: ObservationsStore
+    vectors: VectorStore
+    embedder: Embedder
+    chat: ChatModel | None
+    clock: Clock
+    new_id: NewId
+    config: ObservationsConfig
+    tombstones: Tombstones = field(default_factory=NoTombstones)
+    release: Callable[[], object] = lambda: None
+
+    def __post_init__(self) -> None:
+        self._lane = self.rows.lane
+        self._outbox = Outbox(self.rows, self.vectors)
         self._turn = asyncio.Lock()
 
     async def open(self) -> None:
@@ -112,10 +102,10 @@ class ObservationService:
     async def close(self) -> None:
         """Close both indexes."""
         async with self._turn:
-            await self._store.aclose()
-            await self._vectors.close()
-            self._tombstones.close()
-            self._release()
+            await self.rows.aclose()
+            await self.vectors.close()
+            self.tombstones.close()
+            self.release()
 
     async def store(self, observations: Sequence[Observation], owner: str) -> list[StoredObservation]:
         """Store finished runs, embedding their narratives in one call; storing a run again changes nothing."""
@@ -124,15 +114,15 @@ class ObservationService:
             raise InputError(f"observations must be a list, not {type(observations).__name__}")
         kept = [checked_observation(observation, self.config) for observation in observations]
         for one in kept:
-            self._tombstones.refuse(owner, *observation_text(one))
-        known = await self._lane.run(self._store.tasks, owner, [new.id for new in kept])
+            self.tombstones.refuse(owner, *observation_text(one))
+        known = await self._lane.run(self.rows.tasks, owner, [new.id for new in kept])
         fresh = {new.id: new for new in reversed(kept) if new.id not in known}
         inserted: list[str] = []
         if fresh:
             vectors = await self._embed([observation.narrative for observation in fresh.values()], Purpose.DOCUMENT)
             rows = list(zip(fresh.values(), vectors, strict=True))
             async with self._turn:
-                inserted = await self._lane.run(self._store.insert, owner, rows)
+                inserted = await self._lane.run(self.rows.insert, owner, rows)
                 await self._outbox.catch_up()
         waiting = set(inserted)
         outcomes = []
@@ -163,8 +153,8 @@ class ObservationService:
             raise InputError(f"output has {len(output)} characters; at most {MOST_OUTPUT_CHARACTERS}")
         # Before a model reads it: a secret that is not kept is not sent away either.
         task, output = self.config.admit(task, output)
-        self._tombstones.refuse(owner, task, output)
-        identifier = self._new_id() if run_id is None else run_id
+        self.tombstones.refuse(owner, task, output)
+        identifier = self.new_id() if run_id is None else run_id
 
         def observed(summary: Summary) -> Observation:
             observation = Observation(
@@ -175,14 +165,14 @@ class ObservationService:
                 task=task,
                 task_type=task_type,
                 final_score=final_score,
-                timestamp=self._clock.now(),
+                timestamp=self.clock.now(),
                 sources=sources,
             )
             return checked_observation(observation, self.config)
 
         # What is wrong with the call itself is said before a model is asked.
         observed(summary_by_rules(task, output))
-        for _ in range(ATTEMPTS if self._chat else 0):
+        for _ in range(ATTEMPTS if self.chat else 0):
             summary = await self._summarise(task, output)
             try:
                 observation = None if summary is None else observed(summary)
@@ -191,7 +181,7 @@ class ObservationService:
             if summary and observation:
                 break
         else:
-            summary = summary_by_rules(task, output, *([UNUSABLE] if self._chat else []))
+            summary = summary_by_rules(task, output, *([UNUSABLE] if self.chat else []))
             observation = observed(summary)
         (stored,) = await self.store([observation], owner)
         missing = left_out(f"{task} {output}")
@@ -218,17 +208,17 @@ class ObservationService:
         """Set a person's rating; False where the owner has no such observation."""
         wanted = self._id(identifier), checked_rating(rating, self.config)
         async with self._turn:
-            return await self._lane.run(self._store.rate, checked_owner(owner), *wanted)
+            return await self._lane.run(self.rows.rate, checked_owner(owner), *wanted)
 
     async def get(self, identifier: str, owner: str) -> Observation | None:
         """Return one observation."""
-        found = await self._lane.run(self._store.get, checked_owner(owner), [self._id(identifier)])
+        found = await self._lane.run(self.rows.get, checked_owner(owner), [self._id(identifier)])
         return found[0] if found else None
 
     async def recent(self, owner: str, limit: int | None = None) -> list[Observation]:
         """Return observations, newest first."""
         most = None if limit is None else checked_count(limit, "limit", high=MOST_LISTED)
-        return await self._lane.run(self._store.recent, checked_owner(owner), most)
+        return await self._lane.run(self.rows.recent, checked_owner(owner), most)
 
     async def about(self, things: Sequence[str], owner: str) -> list[Observation]:
         """Return the observations that are about any of these things, newest first."""
@@ -243,15 +233,15 @@ class ObservationService:
         checked_owner(owner)
         async with self._turn:
             if durable:
-                gone = await self._lane.run(self._store.get, owner, wanted)
-                self._tombstones.bury(owner, [text for one in gone for text in (one.narrative, *one.facts)])
-            deleted = await self._lane.run(self._store.delete, owner, wanted)
+                gone = await self._lane.run(self.rows.get, owner, wanted)
+                self.tombstones.bury(owner, [text for one in gone for text in (one.narrative, *one.facts)])
+            deleted = await self._lane.run(self.rows.delete, owner, wanted)
             await self._outbox.catch_up()
             return deleted
 
     async def owners(self) -> Sequence[str]:
         """Return who has observations here."""
-        return await self._lane.run(self._store.owners)
+        return await self._lane.run(self.rows.owners)
 
     async def reindex(self, owner: str | None = None) -> int:
         """Make the vector index again from the store, for one owner or all; return how many observations it holds."""
@@ -261,29 +251,29 @@ class ObservationService:
 
     async def status(self, owner: str) -> Mapping[str, int]:
         """Return the number of rows in each index, and what waits to go from one to the other."""
-        rows = await self._lane.run(self._store.count, checked_owner(owner))
-        whole = await self._lane.run(self._store.recent, owner, None)
+        rows = await self._lane.run(self.rows.count, checked_owner(owner))
+        whole = await self._lane.run(self.rows.recent, owner, None)
         return {
             "observations": len(whole),
             "unreadable": rows - len(whole),
             "vectors": await (await self._outbox.index(owner)).count(),
-            "pending": len(await self._lane.run(self._store.pending)),
+            "pending": len(await self._lane.run(self.rows.pending)),
         }
 
     def _id(self, identifier: object) -> str:
         return checked_text(identifier, "id", self.config.max_query_characters)
 
     async def _summarise(self, task: str, output: str) -> Summary | None:
-        if self._chat is None:
+        if self.chat is None:
             return None
         prompt = Message(role="user", content=compression_prompt(task, output))
-        reply = await self._chat.chat(ChatRequest([prompt], purpose=PURPOSE, temperature=TEMPERATURE))
+        reply = await self.chat.chat(ChatRequest([prompt], purpose=PURPOSE, temperature=TEMPERATURE))
         return parse_summary(reply.content)
 
     async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        answer = await self._embedder.embed(texts, purpose)
-        dimension = await self._lane.run(self._store.dimension)
-        return checked_vectors(answer, count=len(texts), model=self._embedder.model, dimension=dimension)
+        answer = await self.embedder.embed(texts, purpose)
+        dimension = await self._lane.run(self.rows.dimension)
+        return checked_vectors(answer, count=len(texts), model=self.embedder.model, dimension=dimension)
 
     async def _rank(self, task: str, owner: str, pool: int, floor: float) -> list[RankedObservation]:
         checked_owner(owner)
@@ -292,11 +282,11 @@ class ObservationService:
         keywords = extract_keywords(task)
         (query,) = await self._embed([task], Purpose.QUERY)
         similarities = await self._outbox.near(query, owner, pool, floor)
-        named = await self._lane.run(self._store.ids_by_words, owner, keywords, pool)
+        named = await self._lane.run(self.rows.ids_by_words, owner, keywords, pool)
         far = [identifier for identifier in named if identifier not in similarities]
-        for identifier, vector in (await self._lane.run(self._store.vectors, owner, far)).items():
+        for identifier, vector in (await self._lane.run(self.rows.vectors, owner, far)).items():
             similarities[identifier] = cosine(query, vector)
-        found = await self._lane.run(self._store.get, owner, list(similarities))
+        found = await self._lane.run(self.rows.get, owner, list(similarities))
         by_keyword = set(named)
         candidates = (
             ObservationCandidate(observation=one, similarity=similarities[one.id], by_keyword=one.id in by_keyword)

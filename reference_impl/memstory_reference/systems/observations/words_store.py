@@ -86,14 +86,16 @@ class PostgresWords:
 
     def holding(self, owner: str, keyword: Keyword) -> NDArray[np.int64]:
         words = plain_words(keyword.text)
-        marked = "SELECT row FROM words WHERE owner = ? AND marks @> ?::bigint[]"
+        marked = "FROM words WHERE owner = ? AND marks @> ?::bigint[]"
         given = (owner, [_mark(owner, word) for word in words])
         if len(words) == 1:
-            return np.array([number for (number,) in self._db.rows(marked, given)], np.int64)
+            # As one text, as above.
+            (listed,) = self._db.execute(f"SELECT string_agg(CAST(row AS text), ',') {marked}", given).fetchone()
+            return np.fromstring(listed or "", np.int64, sep=",")
         # A row may hold the words of a phrase in other places.
         phrase = f" {' '.join(words)} "
-        texts = f"SELECT row, title, narrative, facts, task FROM observations WHERE owner = ? AND row IN ({marked})"  # noqa: S608
-        rows = self._db.rows(texts, (owner, *given))
+        texts = "SELECT row, title, narrative, facts, task FROM observations WHERE owner = ? AND row IN"
+        rows = self._db.rows(f"{texts} (SELECT row {marked})", (owner, *given))
         return np.array([one["row"] for one in rows if _holds(one, phrase)], np.int64)
 
 

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from hashlib import blake2b
 
-from memstory_reference.systems.pipeline.importance import Signals
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float32]
 
 USER = "user"
 ROLES = (USER, "assistant", "tool", "system")
@@ -80,10 +84,28 @@ class MemoryChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A memory that is to be written; without a vector it is there already, and its text came once more."""
+
+    memory: MemoryChunk
+    vector: Vector = field(default_factory=lambda: np.zeros(0, np.float32))
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is a row of its own."""
+        return len(self.vector) > 0
+
+
+def content_hash(content: str) -> str:
+    """Return what identifies a content: two contents of one hash are the same text."""
+    return blake2b(content.encode("utf-8"), digest_size=20).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkReceipt:
     """What happened to one chunk and why. `memory` is None for one that was discarded.
 
-    `novelty` and `salience` are None for a chunk that was not weighed, because its text is known already.
+    `importance` is None for a chunk that was not weighed, because it must not be kept.
     """
 
     content: str
@@ -92,9 +114,6 @@ class ChunkReceipt:
     memory_type: ChunkType
     memory: MemoryChunk | None = None
     importance: float | None = None
-    novelty: float | None = None
-    salience: float | None = None
-    signals: Signals | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

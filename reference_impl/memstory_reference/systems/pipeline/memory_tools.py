@@ -9,47 +9,32 @@ from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import limits_of
 from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
+from memstory_reference.systems.pipeline.selection import keyword_coverage
 from memstory_reference.systems.pipeline.service import PipelineService
-from memstory_reference.text.keywords import extract_keywords, matching_keywords
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool
+from memstory_reference.text.keywords import extract_keywords
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
+_FIVE = {"type": "integer", "description": "How many results at most", "default": 5, "minimum": 1}
+_FIFTY = {"type": "integer", "description": "How many at most", "default": 50, "minimum": 1}
 RECALL = ReadTool(
     name="recall_memories",
     description="Search memories by meaning; returns preferences, facts and events, best first.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "description": "What to search for"},
-            "limit": {"type": "integer", "description": "How many results at most", "default": 5, "minimum": 1},
-        },
-        "required": ["query"],
-    },
+    parameters=parameters("query", query="What to search for", limit=_FIVE),
 )
 REMEMBER = AddTool(
     name="remember_text",
     description="Remember a preference, a fact or an event, in one sentence.",
-    parameters={
-        "type": "object",
-        "properties": {"text": {"type": "string", "description": "What to remember"}},
-        "required": ["text"],
-    },
+    parameters=parameters("text", text="What to remember"),
 )
 LIST = ReadTool(
     name="list_memories",
     description="List memories, the newest first.",
-    parameters={
-        "type": "object",
-        "properties": {"limit": {"type": "integer", "description": "How many at most", "default": 50, "minimum": 1}},
-    },
+    parameters=parameters(limit=_FIFTY),
 )
 FORGET = ChangeTool(
     name="forget_memory",
     description="Forget a memory for good, with what says the same and what it had replaced.",
-    parameters={
-        "type": "object",
-        "properties": {"memory_id": {"type": "string", "description": "Id of the memory, as recall_memories gives it"}},
-        "required": ["memory_id"],
-    },
+    parameters=parameters("memory_id", memory_id="Id of the memory, as recall_memories gives it"),
 )
 SPECS = (RECALL, REMEMBER, LIST, FORGET)
 LISTED = 50
@@ -122,8 +107,7 @@ def states_all(text: str, told: str) -> bool:
     >>> states_all("Well, my cat is Tom, you know", "My cat is Tom"), states_all("Tom sleeps", "My cat is Tom")
     (True, False)
     """
-    keywords = extract_keywords(told)
-    return text == told or (len(keywords) >= LEAST_WORDS and len(matching_keywords(keywords, text)) == len(keywords))
+    return text == told or (len(extract_keywords(told)) >= LEAST_WORDS and keyword_coverage(told, text) == 1.0)
 
 
 def memory_view(memory: MemoryChunk) -> dict[str, Tree]:

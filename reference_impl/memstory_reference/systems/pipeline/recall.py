@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
 
-from memstory.contract.clock import Clock
-from memstory_reference.ports import Embedder, Purpose
-from memstory_reference.storage.lane import SerialThread
-from memstory_reference.systems.pipeline.chunk import BY_VECTOR, ChunkType, MemoryChunk, RecalledMemory, RecallResult
-from memstory_reference.systems.pipeline.ingest.planning import Vector
+from memstory_reference.ports import Purpose
+from memstory_reference.systems.pipeline.chunk import (
+    BY_VECTOR,
+    ChunkType,
+    MemoryChunk,
+    RecalledMemory,
+    RecallResult,
+    Vector,
+)
+from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
-from memstory_reference.systems.pipeline.selection import OFF, Reranker, fit_budget, rerank
+from memstory_reference.systems.pipeline.selection import OFF, fit_budget, rerank
 from memstory_reference.systems.pipeline.settings import PipelineConfig
-from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
-from memstory_reference.systems.pipeline.stores.rows_store import Admission
-from memstory_reference.text.tokens import TokenCounter
+from memstory_reference.systems.pipeline.stores.pipeline_store import Admission, PipelineStore
+from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,51 +41,15 @@ class RecallRequest:
     rerank: bool
 
 
-class NearestMemories(Protocol):
-    """The vectors of each user's memories, archived ones aside."""
-
-    async def nearest(self, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
-        """Return the cosines of the k nearest memories by id."""
-        ...
-
-    async def set_aside(self, owner: str) -> int:
-        """Count the memories whose vectors cannot be compared."""
-        ...
-
-    async def count(self, owner: str) -> int:
-        """Count the memories that can be found."""
-        ...
-
-    async def rebuild(self, owner: str) -> int:
-        """Read a user's vectors again; return how many there are."""
-        ...
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recaller:
     """Finds memories; reads only."""
 
-    def __init__(
-        self,
-        *,
-        store: PipelineStore,
-        vectors: NearestMemories,
-        preferences: NearestMemories,
-        lane: SerialThread,
-        embedder: Embedder,
-        reranker: Reranker | None,
-        clock: Clock,
-        config: PipelineConfig,
-        counter: TokenCounter,
-    ) -> None:
-        self._store = store
-        self._vectors = vectors
-        self._preferences = preferences
-        self._lane = lane
-        self._embedder = embedder
-        self._reranker = reranker
-        self._clock = clock
-        self._config = config
-        self._counter = counter
+    store: PipelineStore
+    vectors: MemoryVectors
+    preferences: MemoryVectors
+    parts: PipelineParts
+    config: PipelineConfig
 
     async def recall(self, ask: RecallRequest) -> RecallResult:
         """Return preferences, newest first, then the others by score, as far as they fit.
@@ -92,13 +59,13 @@ class Recaller:
         """
         if ask.top_k == 0 or ask.token_budget == 0:
             return self._result([], ask.token_budget, OFF)
-        newest, has_more, has_others = await self._lane.run(
-            self._store.overview, ask.user_id, self._config.max_procedural
+        newest, has_more, has_others = await self.store.lane.run(
+            self.store.overview, ask.user_id, self.config.max_procedural
         )
         wants_stated = ChunkType.PROCEDURAL in ask.kinds
         stated = [self._measure(memory) for memory in newest if wants_stated]
         sizes = [one.tokens for one in stated]
-        places = fit_budget(sizes, int(ask.token_budget * self._config.procedural_share), len(stated))
+        places = fit_budget(sizes, int(ask.token_budget * self.config.procedural_share), len(stated))
         left = ask.token_budget - sum(sizes[place] for place in places)
         # Nothing to search, nothing to embed: preferences are recalled while the embedder is down (P-12).
         told = {stated[place].memory.id for place in places}
@@ -127,7 +94,7 @@ class Recaller:
 
     async def _find(self, ask: RecallRequest, told: Collection[str] | None = ()) -> tuple[list[RecalledMemory], str]:
         """Return what the query finds except for preferences `told` already, or all of them; and what scored it."""
-        (vector,) = await self._embedder.embed([ask.query], Purpose.QUERY)
+        (vector,) = await self.parts.embedder.embed([ask.query], Purpose.QUERY)
         kinds = [kind for kind in BY_VECTOR if kind in ask.kinds]
         candidates = await self._candidates(ask, vector, kinds) if kinds else []
         if ChunkType.PROCEDURAL in ask.kinds and told is not None:
@@ -135,34 +102,34 @@ class Recaller:
             candidates.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.id))
         if not ask.rerank:
             return candidates, OFF
-        return await rerank(ask.query, candidates, self._reranker)
+        return await rerank(ask.query, candidates, self.parts.reranker)
 
     async def _search_preferences(
         self, ask: RecallRequest, vector: Vector, told: Collection[str]
     ) -> list[RecalledMemory]:
-        wanted = ask.top_k * self._config.candidates_factor + len(told)
-        similarities = await self._preferences.nearest(ask.user_id, vector, wanted)
+        wanted = ask.top_k * self.config.candidates_factor + len(told)
+        similarities = await self.preferences.nearest(ask.user_id, vector, wanted)
         ids = [one for one in similarities if one not in told]
-        found = await self._lane.run(self._store.get, ask.user_id, ids) if ids else []
+        found = await self.store.lane.run(self.store.get, ask.user_id, ids) if ids else []
         return [self._measure(memory, similarities[memory.id]) for memory in found]
 
     async def _candidates(self, ask: RecallRequest, vector: Vector, kinds: Sequence[ChunkType]) -> list[RecalledMemory]:
-        wanted = ask.top_k * self._config.candidates_factor
+        wanted = ask.top_k * self.config.candidates_factor
         admission = Admission(
             kinds=kinds,
-            least_importance=self._config.recall_threshold,
-            working_since=self._clock.now() - timedelta(hours=self._config.working_hours),
+            least_importance=self.config.recall_threshold,
+            working_since=self.parts.clock.now() - timedelta(hours=self.config.working_hours),
             include_compressed=ask.include_compressed,
             session=ask.session_id,
         )
         if not ask.include_compressed:
-            similarities = await self._vectors.nearest(ask.user_id, vector, wanted)
-            admitted = await self._lane.run(self._store.admit, ask.user_id, list(similarities), admission)
+            similarities = await self.vectors.nearest(ask.user_id, vector, wanted)
+            admitted = await self.store.lane.run(self.store.admit, ask.user_id, list(similarities), admission)
             if len(similarities) < wanted or len(admitted) >= wanted:
                 return self._rank(admitted, similarities)
         # No archive is among them, or what is near is not wanted: look at every row that is, so that nothing starves.
-        similarities = await self._lane.run(self._store.nearest, ask.user_id, vector, wanted, admission)
-        admitted = await self._lane.run(self._store.admit, ask.user_id, list(similarities), admission)
+        similarities = await self.store.lane.run(self.store.nearest, ask.user_id, vector, wanted, admission)
+        admitted = await self.store.lane.run(self.store.admit, ask.user_id, list(similarities), admission)
         return self._rank(admitted, similarities)
 
     def _rank(self, admitted: dict[str, MemoryChunk], similarities: Mapping[str, float]) -> list[RecalledMemory]:
@@ -171,17 +138,17 @@ class Recaller:
         return [self._measure(admitted[one], similarities[one]) for one in order]
 
     def _measure(self, memory: MemoryChunk, similarity: float | None = None) -> RecalledMemory:
-        tokens = self._counter.count(memory.content)
+        tokens = self.parts.counter.count(memory.content)
         return RecalledMemory(memory=memory, tokens=tokens, score=similarity, similarity=similarity)
 
     def _result(self, memories: Sequence[RecalledMemory], budget: int, by: str) -> RecallResult:
         total = sum(one.tokens for one in memories)
-        block = prompt_block([one.memory for one in memories], episodic_date_prefix=self._config.episodic_date_prefix)
+        block = prompt_block([one.memory for one in memories], episodic_date_prefix=self.config.episodic_date_prefix)
         return RecallResult(
             memories=tuple(memories),
             total_tokens=total,
             budget_used=total / budget if budget else 0.0,
-            assembled_tokens=self._counter.count(block),
+            assembled_tokens=self.parts.counter.count(block),
             rerank=by,
-            token_counter=self._counter.name,
+            token_counter=self.parts.counter.name,
         )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import MemstoryError
-from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
@@ -21,10 +19,9 @@ from memstory_reference.input_checks import (
     checked_text,
     checked_texts,
 )
-from memstory_reference.ports import Embedder, NewId, Purpose
+from memstory_reference.ports import Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.sql_database import SqlDatabase
-from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.chunk import (
     ChunkReceipt,
     ChunkType,
@@ -32,18 +29,14 @@ from memstory_reference.systems.pipeline.chunk import (
     MemoryChunk,
     RecallResult,
     Utterance,
-)
-from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
-from memstory_reference.systems.pipeline.ingest.chunking import Chunk, chunks_of, content_hash
-from memstory_reference.systems.pipeline.ingest.importing import export_row, import_rows
-from memstory_reference.systems.pipeline.ingest.planning import (
-    NO_VECTOR,
-    Insertion,
-    Planner,
-    UserMemories,
     Vector,
     Write,
+    content_hash,
 )
+from memstory_reference.systems.pipeline.compression import Compressor
+from memstory_reference.systems.pipeline.ingest.chunking import Piece, pieces_of
+from memstory_reference.systems.pipeline.ingest.importing import export_row, import_rows
+from memstory_reference.systems.pipeline.ingest.planning import Planner, UserMemories
 from memstory_reference.systems.pipeline.ingest.validation import (
     MAX_IDS,
     MAX_LISTED,
@@ -54,77 +47,36 @@ from memstory_reference.systems.pipeline.ingest.validation import (
     checked_types,
     checked_utterances,
 )
+from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.reading.cleaning import clean
-from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
-from memstory_reference.systems.pipeline.recall import NearestMemories, Recaller, RecallRequest
-from memstory_reference.systems.pipeline.selection import Reranker
+from memstory_reference.systems.pipeline.recall import Recaller, RecallRequest
 from memstory_reference.systems.pipeline.settings import PipelineConfig
-from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
-from memstory_reference.systems.pipeline.stores.changes_store import TableWriter
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore, Plan
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 from memstory_reference.text.secret_guard import SecretAction
 from memstory_reference.text.stems import is_about
-from memstory_reference.text.tokens import WORDS, TokenCounter
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineParts:
-    """What the pipeline runs on. `chat` of None summarises by rules, `reranker` of None blends scores.
-
-    `release` is called when the store is closed: its folder may be opened again.
-    """
-
-    embedder: Embedder
-    clock: Clock
-    new_id: NewId
-    chat: ChatModel | None = None
-    reranker: Reranker | None = None
-    detectors: Detectors = field(default_factory=Detectors)
-    counter: TokenCounter = WORDS
-    around_vectors: Callable[[NearestMemories], NearestMemories] = lambda vectors: vectors
-    release: Callable[[], None] = lambda: None
-    tombstones: Tombstones = field(default_factory=NoTombstones)
 
 
 class PipelineService:
     """One memory for many users. Writers take turns; a write is acknowledged when the database has it."""
 
     def __init__(self, database: SqlDatabase, parts: PipelineParts, config: PipelineConfig) -> None:
-        self._parts = parts
+        self._parts = parts = replace(parts, embedder=CheckedEmbedder(parts.embedder))
         self.config = self._config = config
         self._database = database
-        self._embedder = CheckedEmbedder(parts.embedder)
+        self._embedder = parts.embedder
         vectors = MemoryVectors(database, "memories")
         self._preferences = MemoryVectors(database, "preferences")
         self._vectors = parts.around_vectors(vectors)
-        rows = TableWriter(database, vectors, self._preferences)
-        self._store = PipelineStore(database, rows)
+        self._store = PipelineStore(database, vectors, self._preferences)
         self._lane = database.lane
-        self._compressor = Compressor(
-            archive=ArchiveStore(database, rows),
-            lane=self._lane,
-            embedder=self._embedder,
-            chat=parts.chat,
-            clock=parts.clock,
-            new_id=parts.new_id,
-            config=config,
-            counter=parts.counter,
-        )
+        self._compressor = Compressor(store=self._store, parts=parts, config=config)
         self._recaller = Recaller(
-            store=self._store,
-            vectors=self._vectors,
-            preferences=self._preferences,
-            lane=self._lane,
-            embedder=self._embedder,
-            reranker=parts.reranker,
-            clock=parts.clock,
-            config=config,
-            counter=parts.counter,
+            store=self._store, vectors=self._vectors, preferences=self._preferences, parts=parts, config=config
         )
         self._background: set[asyncio.Task[None]] = set()
         self._is_closed = False
@@ -169,28 +121,28 @@ class PipelineService:
         checked = checked_utterances(utterances, self._config.max_text_characters)
         if self._config.secrets != SecretAction.REFUSE:  # then each chunk is judged alone
             checked = [replace(one, text=self._config.admit(one.text)[0]) for one in checked]
-        texts = await asyncio.to_thread(lambda: [chunks_of(one, self._config, self._parts.counter) for one in checked])
-        chunks = list(chain.from_iterable(texts))
-        if not chunks:
+        texts = await asyncio.to_thread(lambda: [pieces_of(one, self._config, self._parts.counter) for one in checked])
+        pieces = list(chain.from_iterable(texts))
+        if not pieces:
             return [[] for _ in texts]
         guard = self._parts.tombstones.guard(user, self._config.refusal)
         # What must not be kept is not embedded either: a vector would be sent to a server, and cached.
-        vectors, fresh = await self._embed(user, [one for one in chunks if not guard(one.content)])
+        vectors, fresh = await self._embed(user, [one for one in pieces if not guard(one.content)])
 
         def plan(known: UserMemories) -> Plan:
             planner = Planner(
                 user_id=user,
                 now=self._parts.clock.now(),
+                vectors=vectors,
                 new_id=self._parts.new_id,
                 config=replace(self._config, store_threshold=0.0) if is_asked_for else self._config,
                 detectors=self._parts.detectors,
                 guard=guard,
             )
-            pieces = [[one.with_vector(vectors.get(one.content_hash, NO_VECTOR)) for one in row] for row in texts]
-            return planner.plan(pieces, known)
+            return planner.plan(texts, known)
 
         receipts, writes = await self._lane.run(
-            self._store.ingest, user, chunks, plan, fresh, self._config.cached_embeddings
+            self._store.ingest, user, pieces, plan, fresh, self._config.cached_embeddings
         )
         self._compress_later(user, writes)
         return receipts
@@ -232,12 +184,9 @@ class PipelineService:
             [one.memory for one in result.memories], episodic_date_prefix=self._config.episodic_date_prefix
         )
 
-    async def compress(
-        self, user_id: str, *, until_quiet: bool = False, on_progress: OnProgress | None = None
-    ) -> CompressionReport:
+    async def compress(self, user_id: str, *, until_quiet: bool = False) -> CompressionReport:
         """Compress the oldest sessions if the user has more than the threshold; errors of the model are raised."""
-        user = checked_owner(user_id, "user_id")
-        return await self._compressor.run(user, until_quiet=until_quiet, on_progress=on_progress)
+        return await self._compressor.run(checked_owner(user_id, "user_id"), until_quiet=until_quiet)
 
     async def get(self, identifier: str, user_id: str) -> MemoryChunk | None:
         """Return one memory of a user."""
@@ -280,10 +229,9 @@ class PipelineService:
                 "Delete the memory, or ingest the text as a new one"
             )
         (vector,) = await self._embedder.embed([content], Purpose.DOCUMENT)
-        identity = content_hash(content)
 
         def reword(old: MemoryChunk) -> MemoryChunk:
-            key = None if old.key is None else preference_key(content, identity)
+            key = None if old.key is None else preference_key(content, content_hash(content))
             return replace(
                 old,
                 content=content,
@@ -294,7 +242,7 @@ class PipelineService:
                 replaced_by=old.replaced_by if key == old.key else None,
             )
 
-        return await self._lane.run(self._store.change, user, identifier, reword, identity, vector)
+        return await self._lane.run(self._store.change, user, identifier, reword, vector)
 
     async def about(self, things: Sequence[str], user_id: str) -> list[MemoryChunk]:
         """Return memories of all sorts that are about any of these things, newest first."""
@@ -323,13 +271,10 @@ class PipelineService:
         user = checked_owner(user_id, "user_id")
         ready = import_rows(rows, user, now=self._parts.clock.now(), new_id=self._parts.new_id, config=self._config)
         ready = [one for one in ready if not self._parts.tombstones.reason(user, one.memory.content)]
-        bare = [one for one in ready if one.vector is None]
-        texts = {one.content_hash: one.memory.content for one in bare}
-        vectors: dict[str, Vector] = {}
-        if texts:
-            embedded = await self._embedder.embed(list(texts.values()), Purpose.DOCUMENT)
-            vectors = dict(zip(texts, embedded, strict=True))
-        writes = [one.write(vectors.get(one.content_hash), self._parts.embedder) for one in ready]
+        texts = list(dict.fromkeys(one.memory.content for one in ready if one.vector is None))
+        embedded: Sequence[Vector] = list(await self._embedder.embed(texts, Purpose.DOCUMENT)) if texts else []
+        vectors = dict(zip(texts, embedded, strict=True))
+        writes = [one.write(vectors.get(one.memory.content), self._embedder) for one in ready]
         return await self._lane.run(self._store.put, user, writes)
 
     async def export_rows(self, user_id: str) -> list[dict[str, Json]]:
@@ -371,9 +316,9 @@ class PipelineService:
         """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
         return await self._lane.run(self._store.drift, checked_owner(user_id, "user_id"))
 
-    async def _embed(self, user: str, chunks: Sequence[Chunk]) -> tuple[dict[str, Vector], dict[str, Vector]]:
+    async def _embed(self, user: str, pieces: Sequence[Piece]) -> tuple[dict[str, Vector], dict[str, Vector]]:
         """Return the vector of each hash, and those that had to be computed: each distinct text once, in one call."""
-        contents = {one.content_hash: one.content for one in chunks}
+        contents = {one.content_hash: one.content for one in pieces}
         vectors = await self._lane.run(self._store.embeddings, user, list(contents))
         missing = [one for one in contents if one not in vectors]
         if not missing:
@@ -383,7 +328,7 @@ class PipelineService:
         return vectors | fresh, fresh
 
     def _compress_later(self, user: str, writes: Sequence[Write]) -> None:
-        grown = any(isinstance(one, Insertion) and one.memory.memory_type is ChunkType.EPISODIC for one in writes)
+        grown = any(one.is_new and one.memory.memory_type is ChunkType.EPISODIC for one in writes)
         if grown and self._config.auto_compress:
             task = asyncio.create_task(self._compress_now(user))
             self._background.add(task)

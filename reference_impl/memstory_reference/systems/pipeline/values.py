@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Hit, ReceiptItem, Tree
 from memstory_reference.systems.pipeline import importance as weighing
 from memstory_reference.systems.pipeline.chunk import (
     ChunkReceipt,
-    ChunkType,
     MemoryChunk,
     RecalledMemory,
     RecallResult,
 )
+from memstory_reference.systems.pipeline.ingest.importing import export_row
 from memstory_reference.systems.pipeline.reading.cleaning import clean
-from memstory_reference.systems.pipeline.reading.detectors import Detectors
+from memstory_reference.systems.pipeline.reading.detectors import Detectors, memory_type_of
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
-from memstory_reference.systems.pipeline.reading.routing import memory_type_of
 from memstory_reference.systems.pipeline.selection import blend, fit_budget
 from memstory_reference.text.chunks import split_chunks
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.tokens import count_tokens
+
+_OF_HITS = frozenset({"id", "text", "kind", "key", "created_at", "updated_at"})
+"""What a hit has beside its metadata, or has not."""
 
 
 def receipt_item(receipt: ChunkReceipt) -> ReceiptItem:
@@ -38,40 +40,17 @@ def receipt_item(receipt: ChunkReceipt) -> ReceiptItem:
     )
 
 
-def stored_item(memory: MemoryChunk, outcome: str) -> ReceiptItem:
-    """Return a memory that was written as it is."""
-    return ReceiptItem(
-        id=memory.id,
-        text=memory.content,
-        outcome=outcome,
-        reason=left_out(memory.content),
-        kind=str(memory.memory_type),
-        key=memory.key,
-        importance=memory.importance,
-    )
-
-
 def hit(memory: MemoryChunk, score: float | None = None, explain: Mapping[str, Tree] | None = None) -> Hit:
     """Return a memory as a hit."""
+    row = export_row(memory)
     return Hit(
         id=memory.id,
         text=memory.content,
         score=score,
-        kind=str(memory.memory_type),
+        kind=row["kind"],
         key=memory.key,
-        created_at=memory.created_at.isoformat(),
-        metadata={
-            "session": memory.session_id,
-            "importance": memory.importance,
-            "times_seen": memory.times_seen,
-            "role": memory.role,
-            "source": memory.source,
-            "compressed": memory.compressed,
-            "summary_id": memory.summary_id,
-            "source_session_id": memory.source_session_id,
-            "compression_source": memory.compression_source,
-            "replaced_by": memory.replaced_by,
-        },
+        created_at=row["created_at"],
+        metadata={name: value for name, value in row.items() if name not in _OF_HITS},
         explain=explain,
     )
 
@@ -90,23 +69,17 @@ def recalled_hit(one: RecalledMemory, rerank: str) -> Hit:
 
 def result_data(result: RecallResult) -> dict[str, Tree]:
     """Return a whole result, with its totals."""
-    return {
-        "memories": [
-            {
-                "id": one.memory.id,
-                "text": one.memory.content,
-                "kind": str(one.memory.memory_type),
-                "score": one.score,
-                "tokens": one.tokens,
-            }
-            for one in result.memories
-        ],
-        "total_tokens": result.total_tokens,
-        "budget_used": result.budget_used,
-        "assembled_tokens": result.assembled_tokens,
-        "rerank": result.rerank,
-        "token_counter": result.token_counter,
-    }
+    rows = [
+        {
+            "id": one.memory.id,
+            "text": one.memory.content,
+            "kind": str(one.memory.memory_type),
+            "score": one.score,
+            "tokens": one.tokens,
+        }
+        for one in result.memories
+    ]
+    return {**asdict(replace(result, memories=())), "memories": rows}
 
 
 def formula(args: Mapping[str, Tree]) -> Tree:
@@ -162,5 +135,3 @@ _FORMULAS: Mapping[str, Callable[..., Tree]] = {
     "blend": lambda row: blend(*row),
     "picked": _picks,
 }
-
-KINDS = tuple(str(kind) for kind in ChunkType)

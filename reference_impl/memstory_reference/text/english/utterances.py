@@ -128,9 +128,13 @@ _ALWAYS = pattern(
 _NO_WISH = pattern(rf"^{phrase_pattern('no_wish')}\b")
 _UNMARKED = pattern(r"save|store|record|log|write")
 _FORGET = pattern(
-    rf"^{_WANT}(?:forget|delete|remove|erase|wipe|unlearn|stop remembering)\s+(?:{phrase_pattern('forgotten')}\s+)*"
-    r"(?P<rest>(?!(?:it|that|about it)[.!]*$).+?)(?: from (?:your |the )?memory)?[.!?]*$"
+    rf"^(?:(?:then|actually)[,\s]+)*{_WANT}(?P<verb>forget|unlearn|stop remembering|delete|remove|erase|wipe)\s+"
+    r"(?P<told>(?!(?:it|that|about it)[.!]*$).+?)(?P<memory>,? from (?:your |the )?memory)?"
+    r"(?:,? (?:please|thanks))?[.!?]*$"
 )
+_DELETES = ("delete", "remove", "erase", "wipe")
+_OF_MEMORY = pattern(rf"^{phrase_pattern('of_memory')}")
+_FORGOTTEN = pattern(rf"^(?:{phrase_pattern('forgotten')}\s+)+(?=\S)")
 _RULE = pattern(rf"^(?:please )?{phrase_pattern('rules')}")
 _MARK = pattern(rf"^(?:{phrase_pattern('corrections')}\b\s*[,:;.!–—-]*\s*)+")
 _MEANT = pattern(rf"^{phrase_pattern('meant_is')} (?P<v>.+?)(?: (?:instead|now))?$|^(?P<first>[^,]+), not [^,]+$")
@@ -188,6 +192,24 @@ def correction_in(sentence: str) -> str:
     return sentence[mark.end() :] if mark and is_one else ""
 
 
+def what_to_forget(sentence: str) -> str:
+    """Return what somebody wishes forgotten, in their words; empty where a sentence is no such wish.
+
+    What is to be deleted or removed must be called something that is remembered, for most of it is elsewhere.
+
+    >>> what_to_forget("Please forget my job."), what_to_forget("Remove Bob's ladder from your memory, please.")
+    ('my job', "Bob's ladder")
+    >>> what_to_forget("Remove Bob's ladder from the garage.")
+    ''
+    """
+    found = _FORGET.match(_OPENING.sub("", sentence).strip())
+    if found is None:
+        return ""
+    told = _tagless(found["told"]).rstrip(".,!? ")
+    is_elsewhere = found["verb"].casefold() in _DELETES and not (found["memory"] or _OF_MEMORY.match(told))
+    return "" if is_elsewhere else told
+
+
 def is_lasting(sentence: str) -> bool:
     """Say whether a statement holds for longer than a moment: `I play the cello`, not `I am tired`."""
     text = expand_contractions(sentence)
@@ -205,9 +227,9 @@ def is_lasting(sentence: str) -> bool:
 def _read_sentence(sentence: str, context: Context) -> Reading:
     bare = _OPENING.sub("", sentence).strip()
     text, said = expand_contractions(bare), _tagless(bare)
-    forgotten = _FORGET.match(text)
-    if forgotten and re.search(r"\b(?:my|our|I|me|we|note)\b|(?!^)[A-Z]|^forget", text, re.IGNORECASE):
-        return Reading(forget=_tagless(forgotten["rest"]).rstrip(".!? "))
+    forgotten = what_to_forget(text)
+    if forgotten:
+        return Reading(forget=_FORGOTTEN.sub("", forgotten))
     wish = _wish(bare)
     if wish is not None:
         return _read_wish(wish, context)

@@ -22,6 +22,8 @@ from memstory_reference.systems.layers.recall.prompting import asks_what_is_know
         ("Forget where I live.", "where I live"),
         ("Forget the rule about emojis", "emojis"),
         ("Forget 1f2e3d4c", "1f2e3d4c"),
+        ("Delete my job, please.", "my job"),
+        ("Erase what you know about Ann.", "Ann"),
     ],
 )
 def test_it_is_a_wish_to_forget(said, what):
@@ -39,6 +41,8 @@ def test_it_is_a_wish_to_forget(said, what):
         "I forgot my keys.",
         "I often forget names.",
         "Remove the intro from the letter.",
+        "Remove Bob's ladder from the garage.",
+        "Delete that file.",
         "What should I forget?",
         "",
         "forget",

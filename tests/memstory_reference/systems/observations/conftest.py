@@ -66,7 +66,7 @@ def open_words(tmp_path, words):
     async def opened(vectors=None, *, chat=None, **config):
         numbers = count()
         service = ObservationService(
-            store=observations_in_file(tmp_path / "observations.sqlite3", model=words.model),
+            rows=observations_in_file(tmp_path / "observations.sqlite3", model=words.model),
             vectors=vectors or ExactStore(tmp_path / "vectors.sqlite3", model="words"),
             embedder=words,
             chat=chat,

@@ -7,8 +7,8 @@ async def test_a_row_that_an_earlier_version_wrote_badly_is_set_aside_and_report
     service = await open_words()
     await service.store([run_of("good", "Covered caching.")], "ann")
     # What an earlier version did: the row was in SQLite before any index had seen its vector.
-    service._store.insert("ann", [(run_of("bad", "Covered bees."), np.zeros(256, np.float32))])
-    service._store.insert("", [(run_of("nobody", "Covered bees."), np.ones(256, np.float32))])
+    service.rows.insert("ann", [(run_of("bad", "Covered bees."), np.zeros(256, np.float32))])
+    service.rows.insert("", [(run_of("nobody", "Covered bees."), np.ones(256, np.float32))])
     await service.close()
     service = await open_words()
     await service.store([run_of("next", "Covered cheese.")], "bob")

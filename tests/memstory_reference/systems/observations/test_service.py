@@ -54,7 +54,7 @@ def make_service(tmp_path, embedder):
     def make(vectors=None, **config):
         numbers = count()
         return ObservationService(
-            store=observations_in_file(tmp_path / "observations.sqlite3", model=embedder.model),
+            rows=observations_in_file(tmp_path / "observations.sqlite3", model=embedder.model),
             vectors=vectors or ExactStore(model=embedder.model),
             embedder=embedder,
             chat=None,
@@ -130,7 +130,7 @@ async def test_reindex_fills_an_empty_vector_index_and_drops_strays(make_service
     await service.store([observation("run", "Near and poor."), observation("old", "Far.")], "ann")
     index = await store.index("observations", "ann")
     await index.delete(["run"])
-    service._store.delete("ann", ["old"])
+    service.rows.delete("ann", ["old"])
     assert await service.reindex("ann") == 1
     assert await ids(service) == ["run"]
     assert await index.count() == 1

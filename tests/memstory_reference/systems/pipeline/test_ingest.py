@@ -89,10 +89,10 @@ async def test_a_receipt_says_why(make_service):
     ((stored,),) = await service.ingest_all([said("the east")], "ann")
     ((bumped,),) = await service.ingest_all([said("the east")], "ann")
     ((discarded,),) = await service.ingest_all([said("eastward again")], "ann")
-    assert (stored.reason, stored.novelty, stored.salience) == ("importance 0.600 reaches 0.3", 1.0, 0.0)
+    assert (stored.reason, stored.importance) == ("importance 0.600 reaches 0.3", 0.6)
     assert bumped.reason == "the same text is stored already and was now seen 2 times"
     assert (discarded.reason, discarded.memory) == ("importance 0.000 is below 0.3", None)
-    assert discarded.novelty == pytest.approx(0.0, abs=1e-7)
+    assert discarded.importance == pytest.approx(0.0, abs=1e-7)
 
 
 async def test_texts_taken_together_end_as_if_they_had_come_one_by_one(make_service):

@@ -282,7 +282,7 @@ async def test_write_that_fails_is_not_found(make_service, monkeypatch):
         raise RuntimeError
 
     with monkeypatch.context() as patched:
-        patched.setattr("memstory_reference.systems.pipeline.stores.changes_store.TableWriter.release", broken)
+        patched.setattr("memstory_reference.systems.pipeline.stores.pipeline_store.PipelineStore.release", broken)
         with pytest.raises(RuntimeError):
             await service.delete(["1"], "ann")
     assert await texts(service) == ["near", "far"]

@@ -3,9 +3,10 @@
 import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
-from memstory_reference.systems.pipeline.system import NOTHING_FORGOTTEN, PipelineSystem, without_wishes
+from memstory.contract.target import Scope
+from memstory_reference.systems.pipeline.memory import NOTHING_FORGOTTEN, PipelineMemory, without_wishes
 
-ANN = {"owner": "ann", "session": "s"}
+ANN = Scope(user="ann", session="s")
 DOWN = ChatModelUnavailableError("The model is down.")
 
 
@@ -32,6 +33,10 @@ class Written:
         ("Could you forget that I live in Graz? My sister is a pilot.", "My sister is a pilot."),
         ("Don't forget my shoe size, it is 44.", "Don't forget my shoe size, it is 44."),
         ("I always forget my car keys.", "I always forget my car keys."),
+        ("Remove Bob's ladder from the garage.", "Remove Bob's ladder from the garage."),
+        ("Delete my old drafts on Friday. I am a nurse.", "Delete my old drafts on Friday. I am a nurse."),
+        ("Remove Bob's ladder from your memory, please. I am a nurse.", "I am a nurse."),
+        ("Please delete what you know about Bob.", ""),
     ],
 )
 def test_a_wish_to_forget_is_left_out_and_all_else_stays_as_it_was_said(said, told):
@@ -40,25 +45,25 @@ def test_a_wish_to_forget_is_left_out_and_all_else_stays_as_it_was_said(said, to
 
 async def test_a_wish_to_forget_that_no_model_hears_is_no_memory_and_the_error_says_that_it_is_open(make_service):
     service = make_service(store_threshold=0)
-    system = PipelineSystem(memory=service, chat=Written(DOWN))
+    memory = PipelineMemory(service, chat=Written(DOWN))
     with pytest.raises(ChatModelUnavailableError) as failure:
-        await system.say("Please forget my allergy.", **ANN)
+        await memory.say("Please forget my allergy.", ANN)
     assert str(failure.value) == f"{DOWN} {NOTHING_FORGOTTEN}"
     assert await service.memories("ann") == []
 
 
 async def test_a_wish_to_forget_on_which_the_model_does_not_act_is_no_memory(make_service):
     service = make_service(store_threshold=0)
-    system = PipelineSystem(memory=service, chat=Written("I cannot do that."))
-    await system.say("Please forget my allergy.", **ANN)
+    memory = PipelineMemory(service, chat=Written("I cannot do that."))
+    await memory.say("Please forget my allergy.", ANN)
     assert await service.memories("ann") == []
 
 
 async def test_what_was_told_beside_a_wish_to_forget_is_kept_while_the_model_is_down(make_service):
     service = make_service(store_threshold=0)
-    system = PipelineSystem(memory=service, chat=Written(DOWN))
+    memory = PipelineMemory(service, chat=Written(DOWN))
     with pytest.raises(ChatModelUnavailableError, match=f"What you said is kept. {DOWN} {NOTHING_FORGOTTEN}"):
-        await system.say("Forget my allergy. My sister Ilse is a pilot.", **ANN)
+        await memory.say("Forget my allergy. My sister Ilse is a pilot.", ANN)
     assert [one.content for one in await service.memories("ann")] == ["My sister Ilse is a pilot."]
 
 
@@ -67,12 +72,12 @@ async def test_what_was_forgotten_before_the_model_failed_is_out_of_its_sight(ma
     (kept,) = await service.ingest("I am allergic to nuts.", "ann", "s")
     forget = ToolRequest(name="forget_memory", arguments={"memory_id": kept.id})
     chat = Written("You are allergic to nuts.", Reply(content="", tool_requests=[forget]), DOWN, "Hello.")
-    system = PipelineSystem(memory=service, chat=chat)
-    await system.say("What am I allergic to?", **ANN)
+    memory = PipelineMemory(service, chat=chat)
+    await memory.say("What am I allergic to?", ANN)
     with pytest.raises(ChatModelUnavailableError) as failure:
-        await system.say("Please forget my allergy.", **ANN)
+        await memory.say("Please forget my allergy.", ANN)
     assert str(failure.value) == str(DOWN)
-    await system.say("Hello?", **ANN)
+    await memory.say("Hello?", ANN)
     assert "nuts" in chat.prompts[1]
     assert "nuts" not in chat.prompts[-1]
     assert await service.memories("ann") == []

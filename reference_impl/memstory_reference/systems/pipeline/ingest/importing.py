@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -22,9 +22,7 @@ from memstory_reference.input_checks import (
     short_repr,
 )
 from memstory_reference.ports import Embedder, NewId
-from memstory_reference.systems.pipeline.chunk import USER, ChunkType, MemoryChunk
-from memstory_reference.systems.pipeline.ingest.chunking import content_hash
-from memstory_reference.systems.pipeline.ingest.planning import Insertion, PreferenceChange, Vector
+from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, Vector, Write, content_hash
 from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
@@ -35,6 +33,9 @@ _GREATEST, _LEAST = 1e30, 1e-30
 
 _MOST_TIMES = 10**9
 
+_RENAMED = {"text": "content", "kind": "memory_type", "session": "session_id"}
+"""What a memory calls otherwise than a row."""
+
 _Check = Callable[[Tree, str], Tree]
 
 
@@ -43,38 +44,21 @@ class Import:
     """A memory to be written as it is, and its vector if the row brought one."""
 
     memory: MemoryChunk
-    content_hash: str
     vector: Sequence[float] | None
 
-    def write(self, computed: Vector | None, embedder: Embedder) -> Insertion | PreferenceChange:
+    def write(self, computed: Vector | None, embedder: Embedder) -> Write:
         """Return what is written, with its own vector or the one that was `computed`; InputError for a wrong length."""
         vector = computed if computed is not None and self.vector is None else np.asarray(self.vector, np.float32)
         if embedder.dimension is not None and len(vector) != embedder.dimension:
             raise InputError(f"vector: {len(vector)} numbers; the model {embedder.model} has {embedder.dimension}")
-        kind = Insertion if self.memory.key is None else PreferenceChange
-        return kind(memory=self.memory, content_hash=self.content_hash, vector=vector)
+        return Write(memory=self.memory, vector=vector)
 
 
 def export_row(memory: MemoryChunk) -> dict[str, Tree]:
     """Return the row of a memory, from which `import_rows` makes the same one."""
-    return {
-        "id": memory.id,
-        "text": memory.content,
-        "kind": str(memory.memory_type),
-        "session": memory.session_id,
-        "importance": memory.importance,
-        "created_at": memory.created_at.isoformat(),
-        "updated_at": memory.updated_at.isoformat(),
-        "key": memory.key,
-        "role": memory.role,
-        "source": memory.source,
-        "times_seen": memory.times_seen,
-        "compressed": memory.compressed,
-        "summary_id": memory.summary_id,
-        "source_session_id": memory.source_session_id,
-        "compression_source": memory.compression_source,
-        "replaced_by": memory.replaced_by,
-    }
+    row = {name: getattr(memory, _RENAMED.get(name, name)) for name in _CHECKS if name != "vector"}
+    times = {name: row[name].isoformat() for name in ("created_at", "updated_at")}
+    return {**row, **times, "kind": str(memory.memory_type)}
 
 
 def import_rows(
@@ -111,31 +95,20 @@ def _import_row(where: str, row: Tree, user_id: str, *, now: datetime, new_id: N
     if unknown:
         raise InputError(f"{where}: unknown field {short_repr(unknown[0])}; known: {', '.join(_CHECKS)}")
     given = {name: _CHECKS[name](value, f"{where}.{name}") for name, value in row.items() if value is not None}
-    content = clean(given["text"])
-    identity = content_hash(content)
-    kind = given.get("kind", ChunkType.EPISODIC)
-    key = given.get("key") or preference_key(content, identity)
-    created = given.get("created_at", now)
-    memory = MemoryChunk(
-        id=given.get("id") or new_id(),
-        user_id=user_id,
-        session_id=given.get("session", "imported"),
-        memory_type=kind,
-        content=content,
-        importance=given.get("importance", 1.0),
-        created_at=created,
-        updated_at=given.get("updated_at", created),
-        key=key if kind is ChunkType.PROCEDURAL else None,
-        role=given.get("role", USER),
-        source=given.get("source"),
-        times_seen=given.get("times_seen", 1),
-        compressed=given.get("compressed", False),
-        summary_id=given.get("summary_id"),
-        source_session_id=given.get("source_session_id"),
-        compression_source=given.get("compression_source", False),
-        replaced_by=given.get("replaced_by") if kind is ChunkType.PROCEDURAL else None,
-    )
-    return Import(memory=memory, content_hash=identity, vector=given.get("vector"))
+    usual = {
+        "kind": ChunkType.EPISODIC,
+        "session": "imported",
+        "importance": 1.0,
+        "created_at": now,
+        "updated_at": given.get("created_at", now),
+    }
+    fields = {**usual, **given, "text": clean(given["text"]), "id": given.get("id") or new_id()}
+    vector = fields.pop("vector", None)
+    memory = MemoryChunk(user_id=user_id, **{_RENAMED.get(name, name): value for name, value in fields.items()})
+    if memory.memory_type is not ChunkType.PROCEDURAL:
+        return Import(memory=replace(memory, key=None, replaced_by=None), vector=vector)
+    key = memory.key or preference_key(memory.content, content_hash(memory.content))
+    return Import(memory=replace(memory, key=key), vector=vector)
 
 
 def _moment(value: Tree, where: str) -> datetime:

@@ -6,7 +6,7 @@ by one. The chunks of one text are all weighed against the memory as it was befo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -20,107 +20,64 @@ from memstory_reference.systems.pipeline.chunk import (
     ChunkReceipt,
     ChunkType,
     MemoryChunk,
-    Utterance,
+    Vector,
+    Write,
 )
 from memstory_reference.systems.pipeline.importance import importance, novelty, salience
-from memstory_reference.systems.pipeline.reading.detectors import Detectors
-from memstory_reference.systems.pipeline.reading.routing import memory_type_of
+from memstory_reference.systems.pipeline.ingest.chunking import Piece
+from memstory_reference.systems.pipeline.reading.detectors import Detectors, memory_type_of
 from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.text.secret_guard import Guard
-
-Vector = NDArray[np.float32]
-NO_VECTOR: Vector = np.zeros(0, np.float32)
-"""Of a piece that a guard refuses."""
 
 _ROUNDING = 1e-6  # vectors are float32: what is 0.3 by arithmetic may come out a little below
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """One chunk of a text, with the hash of its content, the key that it would have as a preference, and its vector."""
-
-    content: str
-    content_hash: str
-    key: str
-    vector: Vector
-    utterance: Utterance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Insertion:
-    """A new memory that is found by its vector."""
-
-    memory: MemoryChunk
-    content_hash: str
-    vector: Vector
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceChange:
-    """A procedural memory; what its key held becomes history."""
-
-    memory: MemoryChunk
-    content_hash: str
-    vector: Vector
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bump:
-    """A memory whose text came once more."""
-
-    memory: MemoryChunk
-    content_hash: str
-
-
-Write = Insertion | PreferenceChange | Bump
 Twin = tuple[str, ChunkType, str | None]
-"""Hash, type, and session for working memories: what makes two memories the same (PF-6)."""
+"""Content, type, and session for working memories: what makes two memories the same (PF-6)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class UserMemories:
     """What a user's memory holds that matters to new texts. `total` is the sum of `count` unit vectors."""
 
-    total: NDArray[np.float64] | None = None
+    total: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     count: int = 0
     twins: dict[Twin, MemoryChunk] = field(default_factory=dict)
-    preferences: dict[str, tuple[MemoryChunk, str]] = field(default_factory=dict)
+    preferences: dict[str, MemoryChunk] = field(default_factory=dict)
 
     @property
     def centroid(self) -> NDArray[np.float64] | None:
         """The mean of the stored vectors; None where there are none."""
-        return None if self.total is None or self.count == 0 else self.total / self.count
+        return self.total / self.count if self.count else None
 
     def learn(self, write: Write) -> None:
         """Take in what is going to be stored."""
         memory = write.memory
-        if isinstance(write, Insertion):
-            vector = np.asarray(write.vector, np.float64)
-            self.total = vector if self.total is None else self.total + vector
+        if memory.key is not None:
+            self.preferences[memory.key] = memory
+            return
+        self.twins[twin_of(memory.content, memory.memory_type, memory.session_id)] = memory
+        if write.is_new:
+            self.total = self.total + write.vector if self.count else np.asarray(write.vector, np.float64)
             self.count += 1
-            self.twins[twin_of(memory, write.content_hash)] = memory
-        elif memory.key is not None:
-            self.preferences[memory.key] = (memory, write.content_hash)
-        else:
-            self.twins[twin_of(memory, write.content_hash)] = memory
 
 
-def twin_of(memory: MemoryChunk, content_hash: str) -> Twin:
-    """Return what another memory would have to share with this one to be the same."""
-    return _twin(content_hash, memory.memory_type, memory.session_id)
-
-
-def _twin(content_hash: str, kind: ChunkType, session: str) -> Twin:
+def twin_of(content: str, kind: ChunkType, session: str) -> Twin:
+    """Return what another memory would have to share to be the same."""
     # What is going on in one session is not what is going on in another.
-    return content_hash, kind, session if kind is ChunkType.WORKING else None
+    return content, kind, session if kind is ChunkType.WORKING else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Decides for one user; `now` is the moment of all new memories."""
+    """Decides for one user; `now` is the moment of all new memories, `vectors` has that of each hash.
+
+    A piece that the guard refuses needs no vector.
+    """
 
     user_id: str
     now: datetime
+    vectors: Mapping[str, Vector]
     new_id: NewId
     config: PipelineConfig
     detectors: Detectors
@@ -157,9 +114,7 @@ class Planner:
             again = replace(old, times_seen=old.times_seen + 1, updated_at=self.now)
             reason = f"the same text is stored already and was now seen {again.times_seen} times"
             bumped = _receipt(piece, kind, ChunkOutcome.BUMPED, reason)
-            return replace(bumped, memory=again, importance=again.importance), Bump(
-                memory=again, content_hash=piece.content_hash
-            )
+            return replace(bumped, memory=again, importance=again.importance), Write(memory=again)
         return self._weigh(piece, kind, key, known, before)
 
     def _kind(self, piece: Piece) -> ChunkType:
@@ -170,26 +125,18 @@ class Planner:
 
     def _same(self, piece: Piece, kind: ChunkType, key: str | None, known: UserMemories) -> MemoryChunk | None:
         if key is None:
-            return known.twins.get(_twin(piece.content_hash, kind, piece.utterance.session_id))
+            return known.twins.get(twin_of(piece.content, kind, piece.utterance.session_id))
         held = known.preferences.get(key)
-        return held[0] if held and held[1] == piece.content_hash else None
+        return held if held and held.content == piece.content else None
 
     def _weigh(
         self, piece: Piece, kind: ChunkType, key: str | None, known: UserMemories, before: NDArray[np.float64] | None
     ) -> tuple[ChunkReceipt, Write | None]:
         signals = self.detectors.signals(piece.content, is_from_user=piece.utterance.role == USER)
-        new, salient = novelty(piece.vector, before), salience(signals)
-        weight = importance(new, salient)
-        weighed = ChunkReceipt(
-            content=piece.content,
-            outcome=ChunkOutcome.DISCARDED,
-            reason=f"importance {weight:.3f} is below {self.config.store_threshold:g}",
-            memory_type=kind,
-            importance=weight,
-            novelty=new,
-            salience=salient,
-            signals=signals,
-        )
+        vector = self.vectors[piece.content_hash]
+        weight = importance(novelty(vector, before), salience(signals))
+        reason = f"importance {weight:.3f} is below {self.config.store_threshold:g}"
+        weighed = replace(_receipt(piece, kind, ChunkOutcome.DISCARDED, reason), importance=weight)
         held = known.preferences.get(key) if key else None
         is_kept = weight >= self.config.store_threshold - _ROUNDING
         if not is_kept and held is None:
@@ -201,9 +148,7 @@ class Planner:
         receipt = replace(
             weighed, outcome=ChunkOutcome.UPDATED if held else ChunkOutcome.STORED, reason=reason, memory=memory
         )
-        if key is not None:
-            return receipt, PreferenceChange(memory=memory, content_hash=piece.content_hash, vector=piece.vector)
-        return receipt, Insertion(memory=memory, content_hash=piece.content_hash, vector=piece.vector)
+        return receipt, Write(memory=memory, vector=vector)
 
     def _memory(self, piece: Piece, kind: ChunkType, key: str | None, weight: float) -> MemoryChunk:
         return MemoryChunk(

@@ -1,3 +1,3 @@
-"""What a text says, by rules: cleaned, its signals, the type of memory that it is, the key of a preference."""
+"""What a text holds: preferences, facts, names, numbers; and which type of memory that makes it."""
 
-__all__ = ["cleaning", "detectors", "forget_wishes", "preference_keys", "routing"]
+__all__ = ["cleaning", "detectors", "preference_keys", "preference_statements", "stated_facts"]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from memstory_reference.systems.pipeline.chunk import ChunkType
 from memstory_reference.systems.pipeline.importance import Signals
 from memstory_reference.systems.pipeline.reading.preference_statements import PREFERENCE, states_preference
 from memstory_reference.systems.pipeline.reading.stated_facts import FACT_VERBS, holds_facts
@@ -132,6 +133,22 @@ class Detectors:
             has_preference=is_from_user and self.preference(said),
             is_technical=self.technical(text),
         )
+
+
+def memory_type_of(text: str, detectors: Detectors, *, is_from_user: bool = True) -> ChunkType:
+    """Return the type of a chunk that came without a hint (P-11); only a statement of a preference is procedural.
+
+    >>> [memory_type_of(text, Detectors()).value for text in ("I prefer tabs right now", "We talked about the trip")]
+    ['procedural', 'episodic']
+    """
+    said = prose(text)
+    if is_from_user and detectors.statement(said):
+        return ChunkType.PROCEDURAL
+    if detectors.present(said):
+        return ChunkType.WORKING
+    if detectors.fact(said):
+        return ChunkType.SEMANTIC
+    return ChunkType.EPISODIC
 
 
 def _is_capitalised(word: str) -> bool:

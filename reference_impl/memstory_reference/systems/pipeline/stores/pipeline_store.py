@@ -1,59 +1,133 @@
 """The pipeline's memory in SQLite or Postgres: the truth of rows, preferences, cached embeddings and centroids.
 
-Each write is one transaction that also moves the centroid, so a process that is killed leaves no half-known memory.
+Each write is one transaction that also moves the centroid and notes which vectors are to be read again, so a process
+that is killed leaves no half-known memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import batches_of_values
 from memstory_reference.storage.sql_database import EVERY, SqlDatabase
-from memstory_reference.storage.vector_matrix import products
-from memstory_reference.systems.pipeline.chunk import ChunkReceipt, ChunkType, MemoryChunk
-from memstory_reference.systems.pipeline.importance import centroid
-from memstory_reference.systems.pipeline.ingest.chunking import Chunk
-from memstory_reference.systems.pipeline.ingest.planning import (
-    Bump,
-    Insertion,
-    PreferenceChange,
-    UserMemories,
+from memstory_reference.storage.vector_matrix import normalized_or_none, products
+from memstory_reference.systems.pipeline.chunk import (
+    ChunkReceipt,
+    ChunkType,
+    MemoryChunk,
     Vector,
     Write,
-    twin_of,
+    content_hash,
 )
-from memstory_reference.systems.pipeline.stores.changes_store import Broken, TableWriter
-from memstory_reference.systems.pipeline.stores.rows_store import (
-    Admission,
+from memstory_reference.systems.pipeline.ingest.chunking import Piece
+from memstory_reference.systems.pipeline.ingest.planning import UserMemories, twin_of
+from memstory_reference.systems.pipeline.stores.tables_store import (
+    MEMORIES,
+    PREFERENCES,
+    TABLES,
+    MemoryTable,
+    stamp,
+)
+from memstory_reference.systems.pipeline.stores.vectors_store import (
+    MemoryVectors,
     check_dimension,
     dimension_of,
     is_countable,
-    sound_memories,
-    sql_condition,
-    total_of,
     vector_of,
 )
-from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS
-
-TABLES = ((MEMORY_COLUMNS, "memories"), ("*", "preferences"))
 
 Plan = tuple[list[list[ChunkReceipt]], list[Write]]
 """What happens to each chunk of each text, and what is to be written."""
 
+Broken = tuple[str, str, str]
+"""Table, id and content of a row whose vector cannot be compared."""
+
 SCANNED_ROWS = 2_000
 """Vectors held at once while rows are compared one by one: 3 MB at 384 numbers."""
 
+_SHOWN = "(compressed = 0 OR summary IS NULL)"
+_EPISODES = "owner = ? AND kind = 'episodic' AND compressed = 0"
+_HOLDS = "AND replaced_by IS NULL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """Which memories a recall may return (P-16, PF-8, PF-15).
+
+    Of working memories: those of `session`, or without one those made since `working_since`.
+    """
+
+    kinds: Sequence[ChunkType]
+    least_importance: float
+    working_since: datetime
+    include_compressed: bool = False
+    session: str | None = None
+
+
+def sql_condition(admission: Admission, *, is_by_id: bool = False) -> tuple[str, list[object]]:
+    """Return the SQL condition on a row of `memories`, and its parameters; `is_by_id` says that ids are named too."""
+    marks = ", ".join("?" for _ in admission.kinds)
+    # What is computed keeps SQLite from walking through all rows of a type where a few ids are named.
+    kind = "kind || ''" if is_by_id else "kind"
+    # A rounded number stands for what was reached by it: 0.2 typed and 0.2 computed are the same.
+    sql = f"{kind} IN ({marks}) AND importance >= ? - 1e-9"
+    parameters: list[object] = [*map(str, admission.kinds), admission.least_importance]
+    if not admission.include_compressed:
+        sql += f" AND {_SHOWN}"
+    if admission.session is not None:
+        sql += " AND (kind <> 'working' OR session = ?)"
+        parameters.append(admission.session)
+    else:
+        sql += " AND (kind <> 'working' OR created_at >= ?)"
+        parameters.append(stamp(admission.working_since))
+    return sql, parameters
+
 
 class PipelineStore:
-    """Blocking; one connection, used by one thread at a time."""
+    """Blocking; one connection, used by one thread at a time. The vectors of both tables hear of what is written."""
 
-    def __init__(self, database: SqlDatabase, rows: TableWriter) -> None:
+    def __init__(self, database: SqlDatabase, memories: MemoryVectors, preferences: MemoryVectors) -> None:
         self._db = database
-        self._rows = rows
+        self._memories = memories
+        self._preferences = preferences
+        self.lane = database.lane
+
+    @contextmanager
+    def _alone(self, owner: str) -> Iterator[None]:
+        """Read and write, all or nothing, while nobody else writes for this user, in any process."""
+        with self._db.transaction(owner), self._memories.new_version(owner), self._preferences.new_version(owner):
+            yield
+
+    def _read(
+        self, table: MemoryTable, owner: str, where: str = "", values: Sequence[object] = ()
+    ) -> Iterator[MemoryChunk]:
+        """Yield a user's memories in a table; damaged ones are left out."""
+        for row in self._db.rows(f"{table.select} {where}", (owner, *values)):
+            try:
+                yield table.memory(row)
+            except (ValueError, TypeError, AttributeError) as damage:
+                advice = "Restore a backup, or delete it by its id"
+                self._db.leave_out(f"memory {row['id']}", damage, advice, (row["owner"], row["id"]))
+
+    def _read_in(
+        self,
+        table: MemoryTable,
+        owner: str,
+        column: str,
+        wanted: Sequence[str],
+        *,
+        where: str = "",
+        values: Sequence[object] = (),
+    ) -> Iterator[MemoryChunk]:
+        """Yield those in which a column has one of the values that are `wanted`."""
+        for marks, part in batches_of_values(wanted):
+            yield from self._read(table, owner, f"AND {column} IN ({marks}) {where}", (*part, *values))
 
     def embeddings(self, owner: str, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors that are known of these contents, stored or cached."""
@@ -72,76 +146,59 @@ class PipelineStore:
 
         The caller is alone with the user.
         """
-        known = UserMemories()
-        sums = "SELECT total, count FROM centroids WHERE owner = ?"
-        held = dimension_of(self._db)
-        row = self._db.execute(sums, (owner,)).fetchone()
-        if row and total_of(row, held) is None:
-            self._rows.recount(owner)
-            row = self._db.execute(sums, (owner,)).fetchone()
-        if row and (total := total_of(row, held)) is not None:
-            known.total, known.count = total, row["count"]
-        for marks, part in batches_of_values(hashes):
-            sql = (
-                f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND hash IN ({marks}) "  # noqa: S608
-                "AND (compressed = 0 OR summary IS NULL) AND compression_source = 0"
-            )
-            for memory, content_hash in sound_memories(self._db, sql, (owner, *part)):
-                known.twins[twin_of(memory, content_hash)] = memory
-        for marks, part in batches_of_values(keys):
-            sql = f"SELECT * FROM preferences WHERE owner = ? AND replaced_by IS NULL AND key IN ({marks})"  # noqa: S608
-            for memory, content_hash in sound_memories(self._db, sql, (owner, *part)):
-                known.preferences[str(memory.key)] = (memory, content_hash)
-        return known
+        total, count = self._sum(owner) or self.recount(owner)
+        twins = self._read_in(MEMORIES, owner, "hash", hashes, where=f"AND {_SHOWN} AND compression_source = 0")
+        stated = self._read_in(PREFERENCES, owner, "key", keys, where=_HOLDS)
+        return UserMemories(
+            total=total,
+            count=count,
+            twins={twin_of(one.content, one.memory_type, one.session_id): one for one in twins},
+            preferences={str(one.key): one for one in stated},
+        )
 
     def ingest(
         self,
         owner: str,
-        chunks: Sequence[Chunk],
+        pieces: Sequence[Piece],
         plan: Callable[[UserMemories], Plan],
         cached: Mapping[str, Vector],
         keep: int,
     ) -> Plan:
-        """Plan what becomes of `chunks` and carry it out; cache the vectors that are not stored, the latest `keep`.
+        """Plan what becomes of `pieces` and carry it out; cache the vectors that are not stored, the latest `keep`.
 
         What the plan is made of is still true when it is carried out: a text that two processes take in is one memory.
         """
-        with self._rows.alone(owner):
-            hashes, keys = [one.content_hash for one in chunks], [one.key for one in chunks]
+        with self._alone(owner):
+            hashes, keys = [one.content_hash for one in pieces], [one.key for one in pieces]
             receipts, writes = plan(self.read_for_ingest(owner, hashes, keys))
-            self._write(owner, writes, cached, keep)
+            new = [one for one in writes if one.is_new]
+            self._insert(owner, [one for one in new if one.memory.key is None])
+            for one in writes:
+                if not one.is_new:
+                    self._bump(one.memory)
+                elif one.memory.key is not None:
+                    self.set(one)
+            stored = {content_hash(one.memory.content) for one in new}
+            self._cache(owner, {one: vector for one, vector in cached.items() if one not in stored}, keep)
         return receipts, writes
 
-    def _write(self, owner: str, writes: Sequence[Write], cached: Mapping[str, Vector], keep: int) -> None:
-        self._rows.insert(owner, [one for one in writes if isinstance(one, Insertion)])
-        for write in writes:
-            if isinstance(write, PreferenceChange):
-                self._rows.set(write.memory, write.content_hash, write.vector)
-            elif isinstance(write, Bump):
-                self._rows.bump(write.memory)
-        stored = {one.content_hash for one in writes if not isinstance(one, Bump)}
-        unstored = {one: vector for one, vector in cached.items() if one not in stored}
-        if unstored:
-            self._rows.cache(owner, unstored, keep)
-
-    def put(self, owner: str, rows: Sequence[Insertion | PreferenceChange]) -> list[MemoryChunk]:
+    def put(self, owner: str, rows: Sequence[Write]) -> list[MemoryChunk]:
         """Write rows as they are; one of an id or key that exists is replaced. Return them as they are stored.
 
         Summaries are tied to their sessions.
 
         A row that names a summary or a later preference that does not exist is shown as if it named none (PF-8).
         """
-        with self._rows.alone(owner):
-            keys = self._keys(owner) | {row.memory.id: row.memory.key for row in rows}
-            for row in rows:
-                if isinstance(row, PreferenceChange):
-                    is_history = keys.get(row.memory.replaced_by or "") == row.memory.key
-                    memory = row.memory if is_history else replace(row.memory, replaced_by=None)
-                    self._rows.set(memory, row.content_hash, row.vector)
-            by_id = {row.memory.id: row for row in rows if isinstance(row, Insertion)}
+        with self._alone(owner):
+            known = self._db.execute("SELECT id, key FROM preferences WHERE owner = ?", (owner,))
+            keys = {row["id"]: row["key"] for row in known} | {row.memory.id: row.memory.key for row in rows}
+            for row in (one for one in rows if one.memory.key is not None):
+                is_history = keys.get(row.memory.replaced_by or "") == row.memory.key
+                self.set(row if is_history else replace(row, memory=replace(row.memory, replaced_by=None)))
+            by_id = {row.memory.id: row for row in rows if row.memory.key is None}
             for one in by_id:
-                self._rows.remove(owner, one)
-            self._rows.insert(owner, list(by_id.values()))
+                self._remove(owner, one)
+            self._insert(owner, list(by_id.values()))
             shown = self._db.execute(
                 "UPDATE memories SET summary = NULL WHERE owner = ? AND summary IS NOT NULL AND NOT EXISTS (SELECT 1 "
                 "FROM memories AS s WHERE s.owner = memories.owner AND s.id = memories.summary AND "
@@ -155,42 +212,31 @@ class PipelineStore:
                 "WHERE owner = ? AND compressed = 1 AND summary IS NULL RETURNING id",
                 (owner,),
             ).fetchall()
-            self._rows.memories.note_changes(row["id"] for row in (*shown, *tied))
+            self._memories.note_changes(row["id"] for row in (*shown, *tied))
             return self.get(owner, [row.memory.id for row in rows])
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryChunk]:
         """Return the memories that exist, in the order of `ids`."""
-        found: dict[str, MemoryChunk] = {}
-        for marks, part in batches_of_values(ids):
-            for columns, table in TABLES:
-                sql = f"SELECT {columns} FROM {table} WHERE owner = ? AND id IN ({marks})"  # noqa: S608
-                found |= {one.id: one for one, _ in sound_memories(self._db, sql, (owner, *part))}
+        found = {one.id: one for table in TABLES for one in self._read_in(table, owner, "id", ids)}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def preference(self, owner: str, key: str) -> MemoryChunk | None:
         """Return the procedural memory that holds under a key."""
-        sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? AND replaced_by IS NULL"
-        return next((one for one, _ in sound_memories(self._db, sql, (owner, key))), None)
+        return next(self._read(PREFERENCES, owner, f"AND key = ? {_HOLDS}", (key,)), None)
 
     def history(self, owner: str, key: str) -> list[MemoryChunk]:
         """Return all that was ever said under a key, the newest first."""
-        sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? ORDER BY updated_at DESC, row DESC"
-        return [one for one, _ in sound_memories(self._db, sql, (owner, key))]
+        return list(self._read(PREFERENCES, owner, "AND key = ? ORDER BY updated_at DESC, row DESC", (key,)))
 
     def preferences(self, owner: str, limit: int | None = None, *, include_replaced: bool = False) -> list[MemoryChunk]:
         """Return procedural memories, the newest first."""
-        those = "" if include_replaced else "AND replaced_by IS NULL "
-        sql = f"SELECT * FROM preferences WHERE owner = ? {those}ORDER BY updated_at DESC, row DESC LIMIT ?"  # noqa: S608
-        return [one for one, _ in sound_memories(self._db, sql, (owner, EVERY if limit is None else limit))]
+        those = f"{'' if include_replaced else _HOLDS} ORDER BY updated_at DESC, row DESC LIMIT ?"
+        return list(self._read(PREFERENCES, owner, those, (EVERY if limit is None else limit,)))
 
     def admit(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
         """Return, by id, those of these memories that a recall may return."""
         sql, parameters = sql_condition(admission, is_by_id=True)
-        found: dict[str, MemoryChunk] = {}
-        for marks, part in batches_of_values(ids):
-            query = f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks}) AND {sql}"  # noqa: S608
-            found |= {one.id: one for one, _ in sound_memories(self._db, query, (owner, *part, *parameters))}
-        return found
+        return {one.id: one for one in self._read_in(MEMORIES, owner, "id", ids, where=f"AND {sql}", values=parameters)}
 
     def nearest(self, owner: str, vector: Vector, k: int, admission: Admission) -> dict[str, float]:
         """Return the k nearest of all memories that a recall may return, by cosine; exact, row by row."""
@@ -214,43 +260,40 @@ class PipelineStore:
     ) -> list[MemoryChunk]:
         """Return memories of all sorts, archived ones too, newest first."""
         marks = ", ".join("?" for _ in kinds)
-        sql = (
-            f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND kind IN ({marks}) "  # noqa: S608
-            "ORDER BY created_at DESC, row DESC LIMIT ?"
-        )
-        values = (owner, *map(str, kinds), EVERY if limit is None else limit)
-        found = [one for one, _ in sound_memories(self._db, sql, values)]
+        those = f"AND kind IN ({marks}) ORDER BY created_at DESC, row DESC LIMIT ?"
+        found = list(self._read(MEMORIES, owner, those, (*map(str, kinds), EVERY if limit is None else limit)))
         if ChunkType.PROCEDURAL in kinds:
             found += self.preferences(owner, limit, include_replaced=include_replaced)
             found.sort(key=lambda memory: memory.created_at, reverse=True)
         return found if limit is None else found[:limit]
 
+    def overview(self, owner: str, limit: int) -> tuple[list[MemoryChunk], bool, bool]:
+        """Return the newest procedural memories, whether there are more of them, and whether there is any other."""
+        newest = self.preferences(owner, limit + 1)
+        other = self._db.execute("SELECT 1 FROM memories WHERE owner = ? LIMIT 1", (owner,)).fetchone()
+        return newest[:limit], len(newest) > limit, other is not None
+
     def change(
-        self,
-        owner: str,
-        identifier: str,
-        reword: Callable[[MemoryChunk], MemoryChunk],
-        content_hash: str,
-        vector: Vector,
+        self, owner: str, identifier: str, reword: Callable[[MemoryChunk], MemoryChunk], vector: Vector
     ) -> MemoryChunk | None:
         """Reword a memory and return it, None if there is no such one; a summary made of its old words goes.
 
         A summary stays that of its session. A preference that is about something else now has left its old key.
         """
-        with self._rows.alone(owner):
+        with self._alone(owner):
             found = self.get(owner, [identifier])
             if not found:
                 return None
             old, new = found[0], reword(found[0])
             if not old.compression_source:
-                self._rows.release(owner, old.summary_id)
+                self.release(owner, old.summary_id)
             if old.key is not None:
                 if new.key != old.key:
-                    self._rows.unset(owner, old.id)
-                self._rows.set(new, content_hash, vector)
+                    self._unset(owner, old.id)
+                self.set(Write(memory=new, vector=vector))
             else:
-                self._rows.remove(owner, old.id)
-                self._rows.insert(owner, [Insertion(memory=new, content_hash=content_hash, vector=vector)])
+                self._remove(owner, old.id)
+                self._insert(owner, [Write(memory=new, vector=vector)])
             return new
 
     def delete(
@@ -264,82 +307,75 @@ class PipelineStore:
         summary = (
             "SELECT CASE compression_source WHEN 0 THEN summary ELSE id END FROM memories WHERE owner = ? AND id = ?"
         )
-        with self._rows.alone(owner):
+        uncache = (
+            "DELETE FROM embeddings WHERE owner = ? AND hash IN (SELECT hash FROM memories WHERE owner = ? AND id = ? "
+            "UNION ALL SELECT hash FROM preferences WHERE owner = ? AND id = ?)"
+        )
+        with self._alone(owner):
             if bury is not None:
                 bury([one.content for one in self.get(owner, ids)])
             for one in dict.fromkeys(ids):
                 stands_for = self._db.execute(summary, (owner, one)).fetchone()
-                self._rows.uncache(owner, one)
+                self._db.execute(uncache, (owner, *(owner, one) * 2))
                 if stands_for is not None:
-                    self._rows.release(owner, stands_for[0])
-                    self._rows.remove(owner, one)
-                if stands_for is not None or self._rows.unset(owner, one):
+                    self.release(owner, stands_for[0])
+                    self._remove(owner, one)
+                if stands_for is not None or self._unset(owner, one):
                     deleted.append(one)
         return deleted
+
+    def forget(self, owner: str) -> int:
+        """Forget a user, with everything that was learnt from the user's texts; return how many memories that were."""
+        with self._alone(owner):
+            ids = [row["id"] for row in self._db.execute("SELECT id FROM memories WHERE owner = ?", (owner,))]
+            stated = [one.id for one in self.preferences(owner, include_replaced=True)]
+            for table in ("memories", "preferences", "embeddings", "centroids"):
+                self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
+            self._memories.note_changes(ids)
+            self._preferences.note_changes(stated)
+        self._db.forget_log()
+        return len(ids) + len(stated)
+
+    def sessions(self, owner: str) -> list[str]:
+        """Return the sessions that have uncompressed episodic memories, the oldest first."""
+        sql = f"SELECT session FROM memories WHERE {_EPISODES} GROUP BY session ORDER BY min(created_at), session"  # noqa: S608
+        return [row["session"] for row in self._db.execute(sql, (owner,))]
+
+    def episodes(self, owner: str, session: str) -> list[MemoryChunk]:
+        """Return the uncompressed episodic memories of a session in the order of time."""
+        those = f"AND {_EPISODES} AND session = ? ORDER BY created_at, row"
+        return list(self._read(MEMORIES, owner, those, (owner, session)))
+
+    def archive(self, summary: Write, originals: Sequence[MemoryChunk]) -> bool:
+        """Store a summary and flag what it was made of, at once; False if any of that has changed meanwhile."""
+        owner = summary.memory.user_id
+        with self._alone(owner):
+            found = {one.id: one for one in self.get(owner, [memory.id for memory in originals])}
+            for one in originals:
+                now = found.get(one.id)
+                if now is None or now.content != one.content or now.compressed:
+                    return False
+            self._insert(owner, [summary])
+            flagged = [(summary.memory.id, owner, one.id) for one in originals]
+            self._db.executemany("UPDATE memories SET compressed = 1, summary = ? WHERE owner = ? AND id = ?", flagged)
+            self._memories.note_changes(found)
+        return True
+
+    def release(self, owner: str, summary: str | None) -> None:
+        """Undo a compression, if there is one: its summary goes, the other originals are shown again."""
+        if summary is None:
+            return
+        released = self._db.execute(
+            "UPDATE memories SET compressed = 0, summary = NULL WHERE owner = ? AND summary = ? RETURNING id",
+            (owner, summary),
+        ).fetchall()
+        self._memories.note_changes(row["id"] for row in released)
+        self._remove(owner, summary)
 
     def owners(self) -> list[str]:
         """Return who has memories here, by name."""
         rows = self._db.execute("SELECT owner FROM memories UNION SELECT owner FROM preferences ORDER BY owner")
         return [row["owner"] for row in rows]
-
-    def forget(self, owner: str) -> int:
-        """Forget a user, with everything that was learnt from the user's texts; return how many memories that were."""
-        with self._rows.alone(owner):
-            ids = [row["id"] for row in self._db.execute("SELECT id FROM memories WHERE owner = ?", (owner,))]
-            stated = [one.id for one in self.preferences(owner, include_replaced=True)]
-            for table in ("memories", "preferences", "embeddings", "centroids"):
-                self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
-            self._rows.memories.note_changes(ids)
-            self._rows.preferences.note_changes(stated)
-        self._db.forget_log()
-        return len(ids) + len(stated)
-
-    def drift(self, owner: str) -> float:
-        """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
-        with self._rows.alone(owner):
-            kept, fresh = self.read_for_ingest(owner).centroid, centroid(self._vectors(owner))
-        if kept is None or fresh is None:
-            return 0.0 if kept is fresh else float("inf")
-        return float(np.abs(kept - fresh).max())
-
-    def _vectors(self, owner: str) -> NDArray[np.float32]:
-        held = dimension_of(self._db)
-        rows = self._db.execute("SELECT vector FROM memories WHERE owner = ? ORDER BY row", (owner,))
-        return np.array([one for (blob,) in rows if is_countable(one := vector_of(blob), held)], np.float32)
-
-    def broken(self, owner: str) -> list[Broken]:
-        """Return the rows whose vectors cannot be compared."""
-        held = dimension_of(self._db)
-        found = []
-        for table in ("memories", "preferences"):
-            rows = self._db.rows(f"SELECT id, content, vector FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
-            found += [(table, row[0], row[1]) for row in rows if not is_countable(vector_of(row[2]), held)]
-        return found
-
-    def mend(self, owner: str, broken: Sequence[Broken], vectors: Sequence[Vector]) -> None:
-        """Give rows the vectors that they lack, and count the centroid again."""
-        with self._rows.alone(owner):
-            for row, vector in zip(broken, vectors, strict=True):
-                self._rows.mend(owner, row, vector)
-            self._rows.recount(owner)
-
-    def overview(self, owner: str, limit: int) -> tuple[list[MemoryChunk], bool, bool]:
-        """Return the newest procedural memories, whether there are more of them, and whether there is any other."""
-        newest = self.preferences(owner, limit + 1)
-        other = self._db.execute("SELECT 1 FROM memories WHERE owner = ? LIMIT 1", (owner,)).fetchone()
-        return newest[:limit], len(newest) > limit, other is not None
-
-    def _count_damaged(self, owner: str) -> int:
-        damaged = 0
-        for columns, table in TABLES:
-            rows = f"FROM {table} WHERE owner = ?"
-            (stored,) = self._db.execute(f"SELECT count(*) {rows}", (owner,)).fetchone()
-            damaged += stored - sum(1 for _ in sound_memories(self._db, f"SELECT {columns} {rows}", (owner,)))
-        return damaged
-
-    def _keys(self, owner: str) -> dict[str, str | None]:
-        rows = self._db.execute("SELECT id, key FROM preferences WHERE owner = ?", (owner,))
-        return {row["id"]: row["key"] for row in rows}
 
     def count(self, owner: str) -> dict[str, int]:
         """Count a user's rows."""
@@ -347,20 +383,179 @@ class PipelineStore:
         sql = "SELECT kind, count(*) FROM memories WHERE owner = ? GROUP BY kind"
         kinds |= {row[0]: row[1] for row in self._db.execute(sql, (owner,))}
 
-        def number(sql: str) -> int:
-            return int(self._db.execute(sql, (owner,)).fetchone()[0])
+        def number(rows: str) -> int:
+            return int(self._db.execute(f"SELECT count(*) FROM {rows}", (owner,)).fetchone()[0])  # noqa: S608
 
-        compressed = "SELECT count(*) FROM memories WHERE owner = ? AND compressed = 1"
-        sessions = (
-            "SELECT count(DISTINCT session) FROM memories WHERE owner = ? AND kind = 'episodic' AND compressed = 0"
-        )
+        stored = sum(number(f"{table.name} WHERE owner = ?") for table in TABLES)
         return {
             **kinds,
-            "procedural": number("SELECT count(*) FROM preferences WHERE owner = ? AND replaced_by IS NULL"),
-            "replaced": number("SELECT count(*) FROM preferences WHERE owner = ? AND replaced_by IS NOT NULL"),
-            "compressed": number(compressed),
-            "sessions": number(sessions),
-            "damaged": self._count_damaged(owner),
+            "procedural": number(f"preferences WHERE owner = ? {_HOLDS}"),
+            "replaced": number("preferences WHERE owner = ? AND replaced_by IS NOT NULL"),
+            "compressed": number("memories WHERE owner = ? AND compressed = 1"),
+            "sessions": len(self.sessions(owner)),
+            "damaged": stored - sum(1 for table in TABLES for _ in self._read(table, owner)),
             "unreadable": self._db.count_lost("memories", "preferences"),
-            "cached": number("SELECT count(*) FROM embeddings WHERE owner = ?"),
+            "cached": number("embeddings WHERE owner = ?"),
         }
+
+    def drift(self, owner: str) -> float:
+        """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
+        with self._alone(owner):
+            total, number = self._sum(owner) or self.recount(owner)
+            fresh, rows = self._sum_of_rows(owner)
+        if not (number and rows):
+            return 0.0 if number == rows else float("inf")
+        return float(np.abs(total / number - fresh / rows).max())
+
+    def broken(self, owner: str) -> list[Broken]:
+        """Return the rows whose vectors cannot be compared."""
+        held = dimension_of(self._db)
+        found = []
+        for table in TABLES:
+            rows = self._db.rows(f"SELECT id, content, vector FROM {table.name} WHERE owner = ?", (owner,))  # noqa: S608
+            found += [(table.name, row[0], row[1]) for row in rows if not is_countable(vector_of(row[2]), held)]
+        return found
+
+    def mend(self, owner: str, broken: Sequence[Broken], vectors: Sequence[Vector]) -> None:
+        """Give rows the vectors that they lack, and count the centroid again.
+
+        A row that has another content by now stays as it is.
+        """
+        with self._alone(owner):
+            for (table, identifier, content), vector in zip(broken, vectors, strict=True):
+                (ready,) = self._fitting([vector])
+                self._db.execute(
+                    f"UPDATE {table} SET vector = ? WHERE owner = ? AND id = ? AND content = ?",  # noqa: S608
+                    (ready.tobytes(), owner, identifier, content),
+                )
+                (self._memories if table == MEMORIES.name else self._preferences).note_changes([identifier])
+            self.recount(owner)
+
+    def _insert(self, owner: str, new: Sequence[Write]) -> None:
+        """Write memories that are found by their vectors; StoreConflictError for one of another dimension."""
+        if not new:
+            return
+        vectors = self._fitting([one.vector for one in new])
+        rows = [(*MEMORIES.values(one.memory), vector.tobytes()) for one, vector in zip(new, vectors, strict=True)]
+        self._db.executemany(MEMORIES.insert, rows)
+        self.shift(owner, np.sum(vectors, axis=0, dtype=np.float64), len(new))
+        self._memories.note_changes(one.memory.id for one in new)
+
+    def set(self, new: Write) -> None:
+        """Write a procedural memory; what its key held is history from now on, unless the memory is history itself."""
+        memory, (ready,) = new.memory, self._fitting([new.vector])
+        replaced = []
+        if memory.replaced_by is None:
+            replaced = self._db.execute(
+                "UPDATE preferences SET replaced_by = ? "
+                "WHERE owner = ? AND key = ? AND replaced_by IS NULL AND id <> ? RETURNING id",
+                (memory.id, memory.user_id, memory.key, memory.id),
+            ).fetchall()
+        self._db.execute("DELETE FROM preferences WHERE owner = ? AND id = ?", (memory.user_id, memory.id))
+        self._db.execute(PREFERENCES.insert, (*PREFERENCES.values(memory), ready.tobytes()))
+        self._preferences.note_changes([memory.id, *(row["id"] for row in replaced)])
+
+    def _remove(self, owner: str, identifier: str) -> None:
+        """Delete a memory that is found by its vector, if it exists."""
+        row = self._db.execute(
+            "DELETE FROM memories WHERE owner = ? AND id = ? RETURNING vector", (owner, identifier)
+        ).fetchone()
+        if row:
+            self.shift(owner, -vector_of(row["vector"]), -1)
+            self._memories.note_changes([identifier])
+
+    def _unset(self, owner: str, identifier: str) -> bool:
+        """Delete a procedural memory, False for none; what it replaced holds again, or is history of its successor."""
+        row = self._db.execute(
+            "DELETE FROM preferences WHERE owner = ? AND id = ? RETURNING replaced_by", (owner, identifier)
+        ).fetchone()
+        if row is None:
+            return False
+        replaced = self._db.execute(
+            "SELECT id FROM preferences WHERE owner = ? AND replaced_by = ? ORDER BY updated_at DESC, row DESC",
+            (owner, identifier),
+        ).fetchall()
+        heir = row["replaced_by"]
+        for (one,) in replaced:
+            self._db.execute("UPDATE preferences SET replaced_by = ? WHERE owner = ? AND id = ?", (heir, owner, one))
+            heir = heir or one
+        self._preferences.note_changes([identifier, *(one for (one,) in replaced)])
+        return True
+
+    def _bump(self, memory: MemoryChunk) -> None:
+        """Note that a memory's text came once more."""
+        table = MEMORIES if memory.key is None else PREFERENCES
+        self._db.execute(
+            f"UPDATE {table.name} SET times_seen = ?, updated_at = ? WHERE owner = ? AND id = ?",  # noqa: S608
+            (memory.times_seen, stamp(memory.updated_at), memory.user_id, memory.id),
+        )
+
+    def _cache(self, owner: str, vectors: Mapping[str, Vector], keep: int) -> None:
+        """Keep vectors of texts that are not stored, the latest `keep` of a user."""
+        if not vectors:
+            return
+        ready = self._fitting(list(vectors.values()))
+        self._db.executemany(
+            "INSERT INTO embeddings (owner, hash, vector) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(owner, one, vector.tobytes()) for one, vector in zip(vectors, ready, strict=True)],
+        )
+        self._db.execute(
+            "DELETE FROM embeddings WHERE owner = ? AND row <= "
+            "(SELECT row FROM embeddings WHERE owner = ? ORDER BY row DESC LIMIT 1 OFFSET ?)",
+            (owner, owner, keep),
+        )
+
+    def shift(self, owner: str, vector: NDArray[np.floating], step: int) -> None:
+        """Move the sum behind the centroid, and its count by `step`; with the last vector it goes, rounding and all."""
+        kept = self._sum(owner)
+        if kept is None or len(kept[0]) != len(vector) or normalized_or_none(vector) is None:
+            self.recount(owner)
+        else:
+            self._keep_sum(owner, kept[0] + vector, kept[1] + step)
+
+    def recount(self, owner: str) -> tuple[NDArray[np.float64], int]:
+        """Make the sum behind the centroid again, of the vectors that can be compared; return it and their number."""
+        total, count = self._sum_of_rows(owner)
+        self._keep_sum(owner, total, count)
+        return total, count
+
+    def _sum(self, owner: str) -> tuple[NDArray[np.float64], int] | None:
+        """Return the sum behind the centroid and how many vectors it is of; None of a damaged one."""
+        row = self._db.execute("SELECT total, count FROM centroids WHERE owner = ?", (owner,)).fetchone()
+        held = dimension_of(self._db) or 0
+        if row is None:
+            return np.zeros(held), 0
+        blob, count = row["total"], row["count"]
+        if not isinstance(count, int) or not isinstance(blob, bytes) or len(blob) != 8 * held:
+            return None
+        total: NDArray[np.float64] = np.frombuffer(blob, np.float64)
+        # No sum of so many vectors of length 1 is as long; false of NaN too.
+        return (total, count) if count > 0 and (np.abs(total) <= 2 * count).all() else None
+
+    def _sum_of_rows(self, owner: str) -> tuple[NDArray[np.float64], int]:
+        held = dimension_of(self._db)
+        total, count = np.zeros(held or 0), 0
+        for (blob,) in self._db.execute("SELECT vector FROM memories WHERE owner = ?", (owner,)):
+            if is_countable(vector := vector_of(blob), held):
+                total += vector
+                count += 1
+        return total, count
+
+    def _keep_sum(self, owner: str, total: NDArray[np.float64], count: int) -> None:
+        if count == 0:
+            self._db.execute("DELETE FROM centroids WHERE owner = ?", (owner,))
+        else:
+            self._db.execute(
+                "INSERT INTO centroids VALUES (?, ?, ?) "
+                "ON CONFLICT (owner) DO UPDATE SET total = excluded.total, count = excluded.count",
+                (owner, total.tobytes(), count),
+            )
+
+    def _fitting(self, vectors: Sequence[Vector]) -> list[Vector]:
+        """Return vectors as they are stored; the first one says how many numbers all have."""
+        ready = [np.asarray(vector, np.float32) for vector in vectors]
+        self._db.execute("INSERT INTO about VALUES ('dimension', ?) ON CONFLICT DO NOTHING", (str(len(ready[0])),))
+        held = dimension_of(self._db)
+        for vector in ready:
+            check_dimension(held, vector)
+        return ready

@@ -1,18 +1,23 @@
-"""The tables of the pipeline."""
+"""The tables of the pipeline, and how their rows become memories."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
+from memstory_reference.storage.sql_database import SqlRow
+from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, content_hash
 
 SCHEMA_VERSION = "2"
 
-_MEMORIES = """
-CREATE TABLE IF NOT EXISTS memories (
+_COMMON = """
     row INTEGER PRIMARY KEY,
     owner TEXT NOT NULL,
     id TEXT NOT NULL,
-    kind TEXT NOT NULL,
     content TEXT NOT NULL,
     hash TEXT NOT NULL,
     session TEXT NOT NULL,
@@ -22,6 +27,10 @@ CREATE TABLE IF NOT EXISTS memories (
     role TEXT NOT NULL,
     source TEXT,
     times_seen INTEGER NOT NULL,
+"""
+_MEMORIES = f"""
+CREATE TABLE IF NOT EXISTS memories ({_COMMON}
+    kind TEXT NOT NULL,
     compressed INTEGER NOT NULL,
     summary TEXT,
     source_session TEXT,
@@ -34,22 +43,9 @@ CREATE INDEX IF NOT EXISTS by_session ON memories (owner, kind, compressed, sess
 CREATE INDEX IF NOT EXISTS by_summary ON memories (owner, summary) WHERE summary IS NOT NULL;
 CREATE INDEX IF NOT EXISTS by_source ON memories (owner, source_session) WHERE compression_source = 1;
 """
-
-_PREFERENCES = """
-CREATE TABLE IF NOT EXISTS preferences (
-    row INTEGER PRIMARY KEY,
-    owner TEXT NOT NULL,
-    id TEXT NOT NULL,
+_PREFERENCES = f"""
+CREATE TABLE IF NOT EXISTS preferences ({_COMMON}
     key TEXT NOT NULL,
-    content TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    session TEXT NOT NULL,
-    importance REAL NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    role TEXT NOT NULL,
-    source TEXT,
-    times_seen INTEGER NOT NULL,
     replaced_by TEXT,
     vector BLOB,
     UNIQUE (owner, id)
@@ -57,7 +53,6 @@ CREATE TABLE IF NOT EXISTS preferences (
 CREATE UNIQUE INDEX IF NOT EXISTS by_key ON preferences (owner, key) WHERE replaced_by IS NULL;
 CREATE INDEX IF NOT EXISTS by_successor ON preferences (owner, replaced_by) WHERE replaced_by IS NOT NULL;
 """
-
 _CACHES = """
 CREATE TABLE IF NOT EXISTS embeddings (
     row INTEGER PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL, UNIQUE (owner, hash)
@@ -72,13 +67,92 @@ SCHEMA = f"{_MEMORIES}{_PREFERENCES}{_CACHES}"
 MIGRATIONS = (postgres_tables(SCHEMA),)
 """What makes the tables in Postgres."""
 
-MEMORY_COLUMNS = (
-    "owner, id, kind, content, hash, session, importance, created_at, updated_at, role, source, times_seen, "
-    "compressed, summary, source_session, compression_source"
+_RENAMED = {
+    "owner": "user_id",
+    "kind": "memory_type",
+    "session": "session_id",
+    "summary": "summary_id",
+    "source_session": "source_session_id",
+}
+"""Columns that a memory has under another name."""
+_READ: Mapping[str, Callable[[Any], object]] = {
+    "kind": ChunkType,
+    "created_at": datetime.fromisoformat,
+    "updated_at": datetime.fromisoformat,
+    "compressed": bool,
+    "compression_source": bool,
+}
+_SHARED = (
+    "owner",
+    "id",
+    "content",
+    "session",
+    "importance",
+    "created_at",
+    "updated_at",
+    "role",
+    "source",
+    "times_seen",
 )
-PREFERENCE_COLUMNS = (
-    "owner, id, key, content, hash, session, importance, created_at, updated_at, role, source, times_seen, replaced_by"
-)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTable:
+    """A table of memories, with the columns that it has beside those of both."""
+
+    name: str
+    own: Sequence[str]
+
+    @property
+    def select(self) -> str:
+        """The query of a user's rows, to which conditions may be added."""
+        return f"SELECT {', '.join(self._columns)}, hash FROM {self.name} WHERE owner = ?"  # noqa: S608  (constants)
+
+    @property
+    def insert(self) -> str:
+        """The statement that takes what `values` returns, and a vector."""
+        columns = (*self._columns, "hash", "vector")
+        return f"INSERT INTO {self.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+
+    def values(self, memory: MemoryChunk) -> tuple[object, ...]:
+        """Return a memory as a row of this table, without its vector."""
+        given = (_plain(getattr(memory, _RENAMED.get(column, column))) for column in self._columns)
+        return (*given, content_hash(memory.content))
+
+    def memory(self, row: SqlRow) -> MemoryChunk:
+        """Return the memory in a row; ValueError, TypeError or AttributeError where the row is damaged."""
+        if content_hash(row["content"]) != row["hash"]:
+            raise ValueError("its text was changed outside memstory")
+        if not isinstance(row["importance"], (int, float)) or isinstance(row["session"], bytes):
+            raise TypeError("its session or its importance is none")
+        fields: dict[str, Any] = {"memory_type": ChunkType.PROCEDURAL}
+        for column in self._columns:
+            value = row[column]
+            fields[_RENAMED.get(column, column)] = _READ[column](value) if column in _READ else value
+        return MemoryChunk(**fields)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (*_SHARED, *self.own)
+
+
+MEMORIES = MemoryTable("memories", ("kind", "compressed", "summary", "source_session", "compression_source"))
+PREFERENCES = MemoryTable("preferences", ("key", "replaced_by"))
+TABLES = (MEMORIES, PREFERENCES)
+
+
+def stamp(moment: datetime) -> str:
+    """Return a moment as texts that sort by time."""
+    return moment.isoformat(timespec="microseconds")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return stamp(value)
+    if isinstance(value, bool):
+        return int(value)
+    return str(value) if isinstance(value, ChunkType) else value
+
 
 EMBEDDED_FILE = EmbeddedFile(
     name="pipeline.sqlite3",
@@ -86,11 +160,11 @@ EMBEDDED_FILE = EmbeddedFile(
     version=SCHEMA_VERSION,
     tables=[
         EmbeddedTable(
-            select=f"SELECT row, content FROM {table} ORDER BY row",  # noqa: S608
-            update=f"UPDATE {table} SET vector = ? WHERE row = ?",  # noqa: S608
+            select=f"SELECT row, content FROM {table.name} ORDER BY row",  # noqa: S608
+            update=f"UPDATE {table.name} SET vector = ? WHERE row = ?",  # noqa: S608
             text=text_in("content"),
         )
-        for table in ("memories", "preferences")
+        for table in TABLES
     ],
     # A sum that cannot be read is counted again.
     afterwards=("DELETE FROM embeddings", "UPDATE centroids SET total = x''"),

@@ -16,11 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 
+import numpy as np
+
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.database_store import batches_of_values
 from memstory_reference.storage.sql_database import SqlDatabase
 from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix, normalized_or_none
-from memstory_reference.systems.pipeline.ingest.planning import Vector
-from memstory_reference.systems.pipeline.stores.rows_store import check_dimension, dimension_of, vector_of
+from memstory_reference.systems.pipeline.chunk import Vector
 
 _log = logging.getLogger(__name__)
 
@@ -136,3 +139,33 @@ class MemoryVectors:
                 held.matrix.put(identifier, vector)
             else:
                 held.aside.add(identifier)
+
+
+def dimension_of(database: SqlDatabase) -> int | None:
+    """Return how many numbers each vector of the store has; None before the first."""
+    row = database.execute("SELECT value FROM about WHERE name = 'dimension'").fetchone()
+    if row and not row["value"].isdecimal():
+        raise UnavailableError(
+            f"{database.place} is damaged: its vectors have {row['value']!r:.40} numbers; restore a backup, "
+            "or use another folder"
+        )
+    return int(row["value"]) if row else None
+
+
+def check_dimension(held: int | None, vector: Vector) -> None:
+    """Raise StoreConflictError for a vector that cannot be compared with those of the store."""
+    if held not in (None, len(vector)):
+        raise StoreConflictError(
+            f"the store holds vectors of {held} numbers, not {len(vector)}: another model answers under the same name. "
+            "Use the model that the store was made with, or another folder"
+        )
+
+
+def vector_of(blob: bytes | None) -> Vector:
+    """Return a stored vector; one of no numbers where there is none, or the file was damaged."""
+    return np.frombuffer(blob if blob and len(blob) % 4 == 0 else b"", np.float32)
+
+
+def is_countable(vector: Vector, held: int | None) -> bool:
+    """Say whether a stored vector can be compared with the others."""
+    return len(vector) == held and normalized_or_none(vector) is not None

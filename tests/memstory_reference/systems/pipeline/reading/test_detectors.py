@@ -10,8 +10,8 @@ from memstory_reference.systems.pipeline.reading.detectors import (
     has_preference,
     is_about_now,
     is_technical,
+    memory_type_of,
 )
-from memstory_reference.systems.pipeline.reading.routing import memory_type_of
 from memstory_reference.systems.pipeline.reading.stated_facts import holds_facts
 
 DETECTORS = Detectors()
