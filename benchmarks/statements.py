@@ -26,12 +26,14 @@ from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import OfflineChat
 from memstory_reference.composition.layers import open_layers
 from memstory_reference.ports import Purpose, Vectors
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.pipeline.chunk import ChunkType
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.stores.tables_store import SCHEMA, SCHEMA_VERSION
 from memstory_reference.text.stems import stems
 
 SENTENCES = Path(__file__).parents[1] / "tests/memstory_reference/text"
@@ -119,7 +121,9 @@ async def by_the_pipeline(said: Sequence[str]) -> list[Entry]:
     ids = count()
     with TemporaryDirectory() as folder:
         parts = PipelineParts(embedder=RandomVectors(), clock=Noon(), new_id=lambda: f"id-{next(ids)}")
-        service = PipelineService(Path(folder, "pipeline.sqlite3"), parts, PipelineConfig())
+        about = {"schema": SCHEMA_VERSION, "model": RandomVectors.model}
+        database = Database(Path(folder, "pipeline.sqlite3"), schema=SCHEMA, about=about)
+        service = PipelineService(database, parts, PipelineConfig())
         for text in said:
             await service.ingest(text, "user", "session")
         found = await service.memories("user", [ChunkType.PROCEDURAL, ChunkType.SEMANTIC])

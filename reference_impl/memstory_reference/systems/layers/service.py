@@ -30,8 +30,8 @@ from memstory_reference.systems.layers.log_entries import (
     SessionFeedbackRecord,
     checked_feedback,
 )
-from memstory_reference.systems.layers.policy.crisis_signals import CrisisNotice, crisis_notice
 from memstory_reference.systems.layers.policy.guards import check_said
+from memstory_reference.systems.layers.policy.signals import CrisisNotice, crisis_notice
 from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.prompting import (
     WINDOW_TURNS,

@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Tree
-from memstory_reference.systems.layers.policy.safety import words_of
 from memstory_reference.systems.layers.policy.write import candidate_text
 from memstory_reference.systems.layers.records.record import (
     DENIED,
@@ -25,11 +24,11 @@ from memstory_reference.systems.layers.structured import ask_for_json, inside_ma
 from memstory_reference.text.token_sets import jaccard, token_list, token_set
 
 # What turns a statement around. Two texts may be as like as 15 of 16 tokens and differ in just one of these.
-NEGATIONS = words_of(
-    "no not never none neither nor without cannot can't don't doesn't didn't isn't aren't wasn't weren't won't "
-    "wouldn't shouldn't couldn't haven't hasn't hadn't ain't dont doesnt cant wont hardly barely stop stopped "
-    "quit"
-)
+_NEGATIONS = """
+no not never none neither nor without cannot can't don't doesn't didn't isn't aren't wasn't weren't won't wouldn't
+shouldn't couldn't haven't hasn't hadn't ain't dont doesnt cant wont hardly barely stop stopped quit
+"""
+NEGATIONS = frozenset(_NEGATIONS.split())
 _POLES = (
     ("always", "usually", "often", "sometimes", "rarely", "seldom"),
     ("like", "likes", "love", "loves", "enjoy", "enjoys", "hate", "hates", "dislike", "dislikes"),

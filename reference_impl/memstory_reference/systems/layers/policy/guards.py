@@ -10,8 +10,12 @@ from typing import Any
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_texts, is_storable
 from memstory_reference.systems.layers.log_entries import CrisisLevel
-from memstory_reference.systems.layers.policy.crisis_signals import crisis_notice
-from memstory_reference.systems.layers.policy.safety import is_against_its_owner, is_unsafe_among, is_vague_weakening
+from memstory_reference.systems.layers.policy.signals import (
+    crisis_notice,
+    is_against_its_owner,
+    is_unsafe_among,
+    is_vague_weakening,
+)
 from memstory_reference.systems.layers.records.record import (
     Arc,
     Content,

@@ -16,7 +16,6 @@ from memstory_reference.ports import NewId
 from memstory_reference.systems.layers.log_entries import CrisisLevel
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import is_same, is_single_valued, share_a_slot
-from memstory_reference.systems.layers.policy.crisis_signals import CrisisNotice
 from memstory_reference.systems.layers.policy.guards import (
     CRISIS,
     MALFORMED,
@@ -25,6 +24,7 @@ from memstory_reference.systems.layers.policy.guards import (
     normal_content,
     refusal_reason,
 )
+from memstory_reference.systems.layers.policy.signals import CrisisNotice
 from memstory_reference.systems.layers.policy.write import decide
 from memstory_reference.systems.layers.records.candidates import (
     Candidate,
