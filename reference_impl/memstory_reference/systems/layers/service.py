@@ -35,7 +35,6 @@ from memstory_reference.systems.layers.policy.signals import CrisisNotice, crisi
 from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.prompting import (
     WINDOW_TURNS,
-    asks_what_is_known,
     memory_block,
     reply_by_rules,
     turn_prompt,
@@ -48,6 +47,7 @@ from memstory_reference.systems.layers.sessions.lanes import Lanes
 from memstory_reference.systems.layers.sessions.session_end import EndReason, EndReport, SessionEnds
 from memstory_reference.systems.layers.sessions.writing import Writer
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
+from memstory_reference.text.english.statements import wants_list
 
 LOG = logging.getLogger(__name__)
 PURGE_EVERY = timedelta(days=1)
@@ -179,7 +179,7 @@ class LayersService:
         if wish is not None:
             # Not kept: the wish itself would tell what is to be forgotten.
             return TurnAnswer(answer=await self.answer_wish(who.owner, wish), memory=TurnMemory(), diagnostics=trouble)
-        if self._ports.model is None or asks_what_is_known(said):
+        if self._ports.model is None or wants_list(said):
             # Rules take a moment, and who asks at once after a correction means the new value.
             await self._background.settle(_key(who))
         buffer = await self._buffer(who, trouble)
@@ -208,7 +208,7 @@ class LayersService:
         if is_first_turn is None:
             buffer = await self._store.aload(who.owner, who.session, last=0)
             is_first_turn = buffer is None or not buffer.turn_count
-        if asks_what_is_known(query):
+        if wants_list(query):
             return await self._retrieval.load_everything(who.owner)
         return await self._retrieval.load_memory_for_turn(
             who.owner, query, now=self._ports.clock.now(), is_first_turn=is_first_turn

@@ -15,7 +15,7 @@ from memstory_reference.system_memory import unstored_note
 from memstory_reference.systems.pipeline.memory_tools import FORGET, REMEMBER, SPECS, PipelineTools
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.asking import tells_nothing
-from memstory_reference.text.english.utterances import Context, read_message
+from memstory_reference.text.english.statements import Context, read_message
 from memstory_reference.text.sentences import sentences
 
 KEPT_CONVERSATIONS = 1_000

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from memstory_reference.systems.layers.records.record import DENIED, ONE_VALUE, Fact, Rule
 from memstory_reference.text.english import lexicon
-from memstory_reference.text.english.statements import StatedFact
+from memstory_reference.text.english.lexicon import expand_contractions, is_name, singular_form
+from memstory_reference.text.english.statements import Context, StatedFact, correction_in, next_context, read_message
 from memstory_reference.text.english.topic_naming import CONSTRAINT, WE, Holder, attribute_words, parse_holder
-from memstory_reference.text.english.utterances import Context, correction_in, next_context, read_message
-from memstory_reference.text.english.wording import expand_contractions, is_name, singular_form
 from memstory_reference.text.sentences import sentences
 
 USER = "User"
