@@ -16,7 +16,6 @@ from memstory_reference.input_checks import checked_owner, checked_text, short_r
 from memstory_reference.storage.recurring import Recurring
 from memstory_reference.systems.layers.forgetting import (
     FORGOTTEN,
-    Forgetting,
     ForgettingReport,
     ForgetWish,
     answer_to_wish,
@@ -121,7 +120,6 @@ class LayersService:
             secrets=config,
             model=ports.model,
         )
-        self._forgetting = Forgetting(store=self._store, desk=self.records, embeddings=self._embeddings)
 
     async def open(self) -> None:
         """Take up the sessions that a former process left active; those silent for too long end now.
@@ -232,12 +230,12 @@ class LayersService:
         checked_text(what, "what to forget", most, "max_query_characters")
         checked_owner(owner)
         await self._background.settle()
-        return await self._forgetting.forget(owner, what)
+        return await self.records.forget(owner, what)
 
     async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
         """Forget records and what summaries and open sessions hold of them; `durable` for good."""
         await self._background.settle()
-        return await self._forgetting.forget_records(owner, ids, durable=durable)
+        return await self.records.forget_records(owner, ids, durable=durable)
 
     async def end_session(self, who: OwnerSession, reason: EndReason) -> EndReport | None:
         """End a session by the one path that all triggers share; None if it had ended before."""

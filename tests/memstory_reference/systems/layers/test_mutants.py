@@ -10,7 +10,7 @@ import pytest
 
 from memstory.running.stage import owner_of
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers import forgetting, records_desk, service, values
+from memstory_reference.systems.layers import records_desk, service, values
 from memstory_reference.systems.layers.operations import episodic, reconciliation
 from memstory_reference.systems.layers.policy import guards, write
 from memstory_reference.systems.layers.recall import prompting, retrieval
@@ -284,8 +284,8 @@ MUTANTS = [
         "I have no memory",
         (SqliteStore, "aset_recall", None),
     ),
-    ("C22-sqlite: summaries still tell it", "Quimperline", (forgetting, "values_of", lambda _: lambda _rows: [])),
-    ("C22-sqlite: nothing is named", "Forgotten", (forgetting, "matching_records", lambda _: lambda *_: [])),
+    ("C22-sqlite: summaries still tell it", "Quimperline", (records_desk, "values_of", lambda _: lambda _rows: [])),
+    ("C22-sqlite: nothing is named", "Forgotten", (records_desk, "matching_records", lambda _: lambda *_: [])),
     ("C19: edits pass no guard", "was not refused", (records_desk, "refusal_reason", None)),
 ]
 

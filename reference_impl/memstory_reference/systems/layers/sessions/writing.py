@@ -15,7 +15,7 @@ from memstory_reference.systems.layers.operations.reconciliation import (
     note_key,
     reconcile,
 )
-from memstory_reference.systems.layers.recall.retrieval import Embeddings, Vector
+from memstory_reference.systems.layers.recall.retrieval import Embeddings
 from memstory_reference.systems.layers.records.record import (
     Content,
     Fact,
@@ -25,7 +25,6 @@ from memstory_reference.systems.layers.records.record import (
     Standing,
     is_note,
     layer_of,
-    text_of,
 )
 from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.store import MemoryStore
@@ -38,12 +37,11 @@ POOL = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOutcome:
-    """What happened to it: `stored`, `bumped` or `superseded` (it is stored, and another made way)."""
+    """What happened to a content: `stored`, `bumped`, `superseded` (another made way) or `dropped`, and the reason."""
 
-    id: str
     outcome: str
-    by: str = "local"
-    replaced: str | None = None
+    id: str | None = None
+    reason: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,10 +134,8 @@ class Writer:
 
     async def with_vectors(self, plan: WritePlan) -> list[MemoryRecord]:
         """Return the plan's rows, new texts embedded in one call."""
-        fresh = [plan.rows[identifier] for identifier in plan.rows if identifier in plan.fresh]
-        vectors = await self.embeddings.of_documents([text_of(row.content) for row in fresh])
-        embedded: dict[str, Vector] = {row.id: vector for row, vector in zip(fresh, vectors, strict=True)}
-        return [replace(row, vector=embedded.get(row.id)) for row in plan.rows.values()]
+        fresh = await self.embeddings.embedded([row for row in plan.rows.values() if row.id in plan.fresh])
+        return [*({**plan.rows, **{row.id: row for row in fresh}}).values()]
 
     async def _comparable(self, owner: str, content: Fact | Rule) -> list[MemoryRecord]:
         if isinstance(content, Rule):
@@ -174,12 +170,12 @@ class Writer:
 
 def _bump(plan: WritePlan, old: MemoryRecord, count: int, by: str) -> WriteOutcome:
     plan.change(replace(old, count=old.count + count, updated_at=max(plan.now, old.updated_at)))
-    return WriteOutcome(id=old.id, outcome="bumped", by=by)
+    return WriteOutcome(id=old.id, outcome="bumped", reason=f"by {by}")
 
 
 def _insert(plan: WritePlan, new: MemoryRecord, decision: ReconciliationDecision) -> WriteOutcome:
     old = decision.target if decision.action is Action.SUPERSEDE else None
     if old is None:
-        return WriteOutcome(id=new.id, outcome="stored", by=decision.by)
+        return WriteOutcome(id=new.id, outcome="stored", reason=f"by {decision.by}")
     plan.change(replace(old, standing=Standing.SUPERSEDED, superseded_by=new.id, updated_at=plan.now))
-    return WriteOutcome(id=new.id, outcome="superseded", by=decision.by, replaced=old.id)
+    return WriteOutcome(id=new.id, outcome="superseded", reason=f"by {decision.by}, replaces {old.id}")
