@@ -112,6 +112,7 @@ def _frames(block: str) -> list[Frame]:
     return [Frame(line) for line in re.sub(r"\n\s+", " ", block.strip()).splitlines()]
 
 
+@lru_cache(maxsize=64)
 def clauses(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """Return the clauses of a text: words apart by a space, short forms written out, misspelt `known` words right.
 
@@ -198,7 +199,6 @@ class CrisisNotice:
     signals: Sequence[str]
 
 
-@lru_cache(maxsize=64)
 def crisis_notice(text: str) -> CrisisNotice | None:
     """Return what must be logged of a message, None for nothing.
 
