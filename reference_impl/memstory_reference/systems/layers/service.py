@@ -42,9 +42,8 @@ from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retri
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records_desk import RecordsDesk
 from memstory_reference.systems.layers.sessions.background import Background, IdleWatch, TurnDiagnostics
-from memstory_reference.systems.layers.sessions.lanes import Lanes
 from memstory_reference.systems.layers.sessions.session_end import EndReason, EndReport, SessionEnds
-from memstory_reference.systems.layers.sessions.writing import Writer
+from memstory_reference.systems.layers.sessions.writing import Lanes, Writer
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.text.english.statements import wants_list
 

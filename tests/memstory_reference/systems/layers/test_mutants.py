@@ -19,7 +19,7 @@ from memstory_reference.systems.layers.records import record
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Standing
 from memstory_reference.systems.layers.service import LayersService
-from memstory_reference.systems.layers.sessions import lanes, session_end, writing
+from memstory_reference.systems.layers.sessions import session_end, writing
 from memstory_reference.systems.layers.sessions.session_end import SessionEnds
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores import sqlite_rows_store
@@ -133,14 +133,14 @@ MUTANTS = [
             lambda _: lambda all_: "\n".join(one["evidence_quote"] for one in all_),
         ),
     ),
-    ("C2: the model's word is final", "hits count 3", (lanes, "refusal_reason", None)),
-    ("C2: any quote is believed", "User OWNS a bank", (lanes, "is_quoted", True)),
+    ("C2: the model's word is final", "hits count 3", (writing, "refusal_reason", None)),
+    ("C2: any quote is believed", "User OWNS a bank", (writing, "is_quoted", True)),
     ("C2: repetition is not counted", "hits count 1", (Candidate, "add_turn", lambda _: lambda self, _turn: self)),
     (
         "C2: hold means commit",
         "data 'held' has a length that is 0",
-        (lanes, "decide", decided(lambda verdict: replace(verdict, decision=Decision.COMMIT))),
-        (lanes, "hold_reason", None),
+        (writing, "decide", decided(lambda verdict: replace(verdict, decision=Decision.COMMIT))),
+        (writing, "hold_reason", None),
     ),
     ("C3: all that is held is promoted", "hits count 4", (session_end, "token_coverage", 1.0)),
     ("C3: nothing supports anything", "hits count 0", (session_end, "token_coverage", 0.0)),
@@ -168,7 +168,7 @@ MUTANTS = [
         "C8: a failing policy loses the candidate",
         "'semantic' has no 'undecided'",
         (
-            lanes,
+            writing,
             "decide",
             decided(lambda verdict: replace(verdict, decision=Decision.DROP) if verdict.by == "fallback" else verdict),
         ),
@@ -224,7 +224,7 @@ MUTANTS = [
     (
         "C12: no guard at writing nor at promotion",
         "hits count 7",
-        (lanes, "refusal_reason", None),
+        (writing, "refusal_reason", None),
         (session_end, "refusal_reason", None),
     ),
     (
@@ -236,7 +236,7 @@ MUTANTS = [
     (
         "C12b: the guard reads one turn at a time",
         "It means the safety check",
-        (lanes, "refusal_reason", alone),
+        (writing, "refusal_reason", alone),
         (session_end, "refusal_reason", alone),
     ),
     ("C12b: a conflict that the model sees is ignored", "Be gentle", (write, "ask_for_json", without_conflicts)),
