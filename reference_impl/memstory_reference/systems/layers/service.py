@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModelUnavailableError
@@ -129,7 +130,7 @@ class LayersService:
         await self._watch.settle()
         missed = [(one.owner, one.session, number) for one in await self._store.aactive() for number in one.missed]
         if missed:
-            self._background.schedule(NO_SESSION, lambda: self._lanes.look_again(missed))
+            self._background.schedule(NO_SESSION, partial(self._lanes.look_again, missed))
         if self._ports.stores.shared:
             await self._watch.keep_looking()
         await self._purge()
@@ -414,11 +415,7 @@ class LayersService:
             return
         if trouble:
             self._diagnostics.report(who.owner, who.session, number, trouble)
-
-        async def extract() -> None:
-            await self._lanes.extract(who.owner, who.session, number)
-
-        self._background.schedule(_key(who), extract)
+        self._background.schedule(_key(who), partial(self._lanes.extract, who.owner, who.session, number))
 
     async def _save_turn(self, who: OwnerSession, said: str, answer: str, *, is_talk: bool = False) -> int:
         now = self._ports.clock.now()
