@@ -1,4 +1,4 @@
-"""Forgets what a person asks for, in whose words: the records, and what summaries and open sessions still hold of them.
+"""What a person asks to forget, in whose words: which records it names, and what of a text still tells it.
 
 English, by form: "forget my name, please", "can you forget that I live in Oslo?", "delete my job from your memory".
 """
