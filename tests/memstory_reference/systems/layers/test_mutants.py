@@ -259,7 +259,7 @@ MUTANTS = [
     ("C14c: what has no vector is never embedded", "'embedded' is 0", (records_desk.RecordsDesk, "embed_missing", 0)),
     ("C15: incognito is local", "'embedder' is", (MemoryMode, "is_durable", property(lambda _: True))),
     ("C15b: synced pretends", "'sync' is 'on'", (MemoryMode, "sync", property(lambda _: "on"))),
-    ("C15b: crisis words become memory", "hits count 2", (guards, "crisis_notice", None)),
+    ("C15b: crisis words become memory", "hits count 2", (guards, "any_acute", False)),
     ("C16: users and threads share names", "'owner' does not", (service, "resolve_owner_id", owned_without_namespaces)),
     ("C16: nobody is a local default", "was not refused", (service, "resolve_owner_id", owned_by_somebody)),
     (

@@ -220,6 +220,11 @@ def crisis_notice(text: str) -> CrisisNotice | None:
     return CrisisNotice(level=found[names[0]], signals=tuple(names))
 
 
+def any_acute(texts: Iterable[str]) -> bool:
+    """Say whether one of the texts belongs to the crisis log alone."""
+    return any(notice.level is CrisisLevel.ACUTE for notice in map(crisis_notice, texts) if notice is not None)
+
+
 _AGAINST: Final = [frame for block in _TABLE["against"].values() for frame in _frames(block)]
 _NOT_THIS, _GRAVE = Words("NOT_THIS"), Words("GRAVE")
 _UNTOLD: Final = Frame("4: not never no no_need without nobody no_one instead_of > TELLING")
@@ -316,9 +321,9 @@ def is_unsafe_with(text: str, others: Sequence[str]) -> bool:
     return any(map(is_vague_weakening, others)) and names_safety(text)
 
 
-def is_unsafe_among(text: str, others: Sequence[str]) -> bool:
-    """Say whether a text must not be told again beside others: it asks for less care, alone or with one of them."""
-    return is_unsafe(text) or is_unsafe_with(text, others)
+def any_unsafe(texts: Iterable[str], others: Sequence[str]) -> bool:
+    """Say whether one of the texts must not be told again beside others: it asks for less care, alone or with them."""
+    return any(is_unsafe(text) or is_unsafe_with(text, others) for text in texts)
 
 
 def _obeys_regardless(words: Sequence[str]) -> bool:
