@@ -3,16 +3,18 @@
 import asyncio
 import contextlib
 import socket
+from dataclasses import dataclass
 from itertools import count
 
 import pytest
 from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
+from memstory.contract.target import Scope
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.bus.calls import Caller
-from memstory_reference.systems.layers.process import PART, START_BY, RemoteLayers
+from memstory_reference.systems.layers.process import PART, START_BY, RemoteLayersMemory
 
 pytestmark = pytest.mark.slow
 SOON = 20.0
@@ -20,11 +22,28 @@ NUMBERS = count()
 FACTS = ("I live in Vienna.", "My sister is Ana.", "I take fluoxetine daily.", "I work at Acme.")
 
 
+@dataclass(frozen=True)
+class Talk:
+    """One person's conversation with layers in other processes."""
+
+    memory: RemoteLayersMemory
+    scope: Scope
+
+    async def turn(self, said):
+        return await self.memory.say(said, self.scope)
+
+    async def end(self, reason):
+        return await self.memory.run("end", {"reason": reason}, self.scope)
+
+    async def status(self):
+        return await self.memory.inspect("status", {}, self.scope)
+
+
 def talk_on(bus, thread, user="ann"):
     caller = Caller(
         bus=bus, part=PART, new_id=lambda: f"l{next(NUMBERS)}", name="test", start_by=START_BY, timeout_seconds=SOON
     )
-    return RemoteLayers(caller=caller, user_id=user, thread_id=thread)
+    return Talk(RemoteLayersMemory(caller), Scope(user=user, session=thread))
 
 
 async def facts_are(talk, number):
@@ -57,13 +76,15 @@ def silent_model():
 async def test_what_one_process_heard_the_other_recalls_and_one_ends_the_session(processes, serve, bus):
     for one in [serve(), serve()]:
         processes.ready(one)
-    talk = talk_on(bus, "t1")
-    answers = [await talk.turn(said) for said in FACTS]
-    await facts_are(talk, len(FACTS))
-    asked = [await talk.turn("Where do I live?") for _ in range(12)]
-    assert len({one.process for one in (*answers, *asked)}) == 2
-    assert {one.answer for one in asked} == {'You told me: "I live in Vienna."'}
-    assert not any(one.trouble for one in (*answers, *asked))
+    talk, answers, answered_by = talk_on(bus, "t1"), [], set()
+    for said in (*FACTS, *["Where do I live?"] * 12):
+        answers.append(await talk.turn(said))
+        answered_by.add(talk.memory.answered_by)
+        if said == FACTS[-1]:
+            await facts_are(talk, len(FACTS))
+    assert len(answered_by) == 2
+    assert {one.answer for one in answers[len(FACTS) :]} == {'You told me: "I live in Vienna."'}
+    assert not any(one.notes for one in answers)
 
     reports = await asyncio.gather(*(talk.end("explicit") for _ in range(6)))
     assert sum(report["ended"] for report in reports) == 1

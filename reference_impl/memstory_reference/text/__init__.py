@@ -13,5 +13,4 @@ __all__ = [
     "stems",
     "token_sets",
     "tokens",
-    "word_frames",
 ]

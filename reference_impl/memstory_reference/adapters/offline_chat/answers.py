@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memstory_reference.adapters.offline_chat.announced_tools import FoundMemory
-from memstory_reference.text.english import lexicon, wording
-from memstory_reference.text.english.lexicon import pattern, phrase_pattern
-from memstory_reference.text.english.statements import facts_in
-from memstory_reference.text.english.topic_naming import CONSTRAINT, ME, WE, key_in_words, parse_holder
-from memstory_reference.text.english.utterances import Context, ParsedQuestion, is_lasting, read_message
-from memstory_reference.text.english.wording import (
+from memstory_reference.text.english import lexicon
+from memstory_reference.text.english.lexicon import (
     content_words,
     expand_contractions,
     is_name,
+    pattern,
+    phrase_pattern,
     regular_stem,
     split_sentences,
     words,
 )
+from memstory_reference.text.english.statements import Context, ParsedQuestion, facts_in, is_lasting, read_message
+from memstory_reference.text.english.topic_naming import CONSTRAINT, ME, WE, key_in_words, parse_holder
 
 UNKNOWN = "I don't know: I have no memory of that."
 FORGOTTEN = "(forgotten on request)"
@@ -93,7 +93,7 @@ def answer_score(question: ParsedQuestion, text: str, near: float | None) -> flo
     other words half. The cosine decides where words alone would not.
     """
     asked, near = question.query, near or 0.0 if near is not None else None
-    wanted, common = content_words(asked), wording.common_stems(content_words(asked), content_words(text))
+    wanted, common = content_words(asked), lexicon.common_stems(content_words(asked), content_words(text))
     meaning = [word for word in common if word not in lexicon.PLAIN_WORDS]
     if not question.open and _is_doubtful(question, text):
         return 0.0
@@ -172,9 +172,9 @@ def _is_of_another(asked: str, text: str, wanted: Sequence[str]) -> bool:
         regular_stem(word.casefold()) for word in re.findall(r"[\w-]+", text)[:3] if is_name(word) or word == first[1]
     ]
     owner = (first[1] or "").casefold()
-    is_relative = wording.plain_form(owner) in lexicon.LIVING
+    is_relative = lexicon.plain_form(owner) in lexicon.LIVING
     is_named = not first[1] and parse_holder(first[2]) not in {None, ME, WE} and not re.search(r"\b(?:I|my|me)\b", text)
-    return (is_relative or is_named) and not wording.common_stems(about, wanted)
+    return (is_relative or is_named) and not lexicon.common_stems(about, wanted)
 
 
 def _is_doubtful(question: ParsedQuestion, text: str) -> bool:

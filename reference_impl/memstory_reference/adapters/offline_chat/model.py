@@ -13,17 +13,19 @@ from memstory_reference.adapters.offline_chat import announced_tools as tools
 from memstory_reference.adapters.offline_chat import answers
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.text.english import lexicon
-from memstory_reference.text.english.statements import StatedFact, facts_in, whole_statement
-from memstory_reference.text.english.topic_naming import Holder
-from memstory_reference.text.english.utterances import (
+from memstory_reference.text.english.lexicon import split_sentences
+from memstory_reference.text.english.statements import (
     Context,
     ParsedQuestion,
     Reading,
+    StatedFact,
+    facts_in,
     next_context,
     parse_question,
     read_message,
+    whole_statement,
 )
-from memstory_reference.text.english.wording import split_sentences
+from memstory_reference.text.english.topic_naming import Holder
 
 _COMMON, _BROAD = lexicon.alternatives("common"), lexicon.alternatives("broad")
 _MOST_FORGOTTEN = 10

@@ -1,4 +1,4 @@
-"""Forgets what a person asks for, in whose words: the records, and what summaries and open sessions still hold of them.
+"""What a person asks to forget, in whose words: which records it names, and what of a text still tells it.
 
 English, by form: "forget my name, please", "can you forget that I live in Oslo?", "delete my job from your memory".
 """
@@ -10,21 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from memstory_reference.systems.layers.recall.retrieval import Embeddings
-from memstory_reference.systems.layers.records.candidates import Candidate, SpokenTurn
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records.record import (
     DENIED,
     IS_NAMED,
     Arc,
     Fact,
-    Layer,
     MemoryRecord,
-    Standing,
     text_of,
 )
-from memstory_reference.systems.layers.records_desk import RecordsDesk, texts_of
-from memstory_reference.systems.layers.stores.store import LayersStore
-from memstory_reference.text.english.utterances import what_to_forget
+from memstory_reference.text.english.statements import what_to_forget
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.stems import roots
@@ -159,78 +154,6 @@ class ForgettingReport:
         return not (self.records or self.summaries or self.turns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgetting:
-    """Removes; what it has removed no search, prompt, summary or transcript tells again."""
-
-    store: LayersStore
-    desk: RecordsDesk
-    embeddings: Embeddings
-
-    async def forget(self, owner: str, what: str) -> ForgettingReport:
-        """Forget what words, an id, or the first 8 or more characters of an id name."""
-        every = await self.store.alist(owner, None, tuple(Standing))
-        by_id = [one for one in every if one.id == what or (len(what) >= SHORT_ID and one.id.startswith(what))]
-        if by_id:
-            return await self.forget_records(owner, [one.id for one in by_id])
-        records = _with_namesakes(with_replaced(matching_records(what, every), every), every)
-        return await self._forget(owner, records, [telling_words(what)] if len(telling_words(what)) > 1 else [])
-
-    async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
-        """Forget records by their ids, and what still holds them; `durable` for good."""
-        records = await self.store.aget(owner, ids)
-        if durable:
-            self.desk.tombstones.bury(owner, [text for one in records for text in texts_of(one.content)])
-        return await self._forget(owner, records, [])
-
-    async def _forget(
-        self, owner: str, records: Sequence[MemoryRecord], named: Sequence[frozenset[str]]
-    ) -> ForgettingReport:
-        values = [*values_of(one for one in records if not isinstance(one.content, Arc)), *named]
-        ids = [one.id for one in records]
-        async with self.store.lock(f"memory/{owner}"):
-            # First what could bring it back: after a crash in between, the request can be repeated.
-            turns = 0
-            for active in await self.store.aactive(owner):
-                async with self.store.lock(f"session/{owner}/{active.session}"):
-                    turns += await self._cut_session(owner, active.session, values)
-            summaries = await self._cut_arcs(owner, values, ids)
-            await self.desk.delete_under_lock(owner, ids)
-        return ForgettingReport(records=records, summaries=summaries, turns=turns)
-
-    async def _cut_session(self, owner: str, session: str, values: Sequence[frozenset[str]]) -> int:
-        buffer = await self.store.aload(owner, session)
-        if buffer is None or not values:
-            return 0
-        cut = replace(
-            buffer,
-            turns=tuple(_cut_turn(turn, values) for turn in buffer.turns),
-            held=tuple(one for one in buffer.held if not holds_value(_told_by(one), values)),
-        )
-        if cut != buffer:
-            await self.store.asave(cut, rewrite=True)
-        return sum(one != other for one, other in zip(cut.turns, buffer.turns, strict=True))
-
-    async def _cut_arcs(self, owner: str, values: Sequence[frozenset[str]], spared: Sequence[str]) -> int:
-        arcs = [one for one in await self.store.alist(owner, Layer.EPISODIC, tuple(Standing)) if one.id not in spared]
-        changed, gone = list[MemoryRecord](), list[str]()
-        for one in arcs:
-            if not isinstance(one.content, Arc) or not holds_value(text_of(one.content), values):
-                continue
-            summary = drop_values(one.content.summary.removeprefix(_OPENING), values).strip()
-            if not summary:
-                gone.append(one.id)
-                continue
-            opening = f"{_OPENING} " if one.content.summary.startswith(_OPENING) else ""
-            topics = tuple(topic for topic in one.content.topics if not holds_value(topic, values))
-            changed.append(replace(one, content=replace(one.content, summary=opening + summary, topics=topics)))
-        if changed:
-            vectors = await self.embeddings.of_documents([text_of(one.content) for one in changed])
-            await self.store.aput_batch([replace(one, vector=v) for one, v in zip(changed, vectors, strict=True)])
-        await self.store.adelete(owner, gone)
-        return len(changed) + len(gone)
-
-
 def with_replaced(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     """Return the records and all that they have replaced, which would be the answer again."""
     found = {one.id: one for one in records}
@@ -239,7 +162,7 @@ def with_replaced(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord]
     return list(found.values())
 
 
-def _with_namesakes(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+def with_namesakes(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     """Return the records, and where a name is forgotten all facts and rules that tell it."""
     names = values_of(one for one in records if isinstance(one.content, Fact) and one.content.predicate == IS_NAMED)
     told = (one for one in every if not isinstance(one.content, Arc) and holds_value(text_of(one.content), names))
@@ -271,11 +194,22 @@ def _label(record: MemoryRecord) -> str:
     return content.summary if isinstance(content, Arc) else content.evidence_quote or text_of(content)
 
 
+def cut_buffer(buffer: SessionMemoryBuffer, values: Sequence[frozenset[str]]) -> SessionMemoryBuffer:
+    """Return an open session without what tells one of the values."""
+    turns = tuple(_cut_turn(turn, values) for turn in buffer.turns)
+    held = tuple(one for one in buffer.held if not holds_value(text_of(one.content), values))
+    return replace(buffer, turns=turns, held=held)
+
+
+def cut_arc(arc: Arc, values: Sequence[frozenset[str]]) -> Arc | None:
+    """Return a summary without what tells one of the values; None if nothing is left of it."""
+    summary = drop_values(arc.summary.removeprefix(_OPENING), values).strip()
+    opening = f"{_OPENING} " if arc.summary.startswith(_OPENING) else ""
+    topics = tuple(topic for topic in arc.topics if not holds_value(topic, values))
+    return replace(arc, summary=opening + summary, topics=topics) if summary else None
+
+
 def _cut_turn(turn: SpokenTurn, values: Sequence[frozenset[str]]) -> SpokenTurn:
     # Where the model was down there is no answer, and none that is forgotten.
     user, assistant = ((drop_values(one, values) or FORGOTTEN) if one else "" for one in (turn.user, turn.assistant))
     return replace(turn, user=user, assistant=assistant)
-
-
-def _told_by(candidate: Candidate) -> str:
-    return text_of(candidate.content)

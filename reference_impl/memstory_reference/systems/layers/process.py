@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
 
 from memstory.contract.target import Scope, Turn
 from memstory.contract.values import Tree
@@ -14,7 +14,7 @@ from memstory_reference.ports import NewId
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.systems.layers.service import LayersService, trouble_notes
+from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.values import status_line
 
@@ -61,13 +61,9 @@ class LayersPart:
         return act
 
     async def _turn(self, args: Mapping[str, Tree], owner: str) -> Tree:
-        said = args.get("said")
-        if not isinstance(said, str):
-            raise InputError(f"said must be text, not {type(said).__name__}")
-        answer = await self._service.turn(said, await self._memory.who(_scope(args, owner)))
+        turn = await self._memory.say(args.get("said", ""), _scope(args, owner))
         process = "" if self._server is None else self._server.process
-        trouble = dict(answer.diagnostics)
-        return asdict(LayersAnswer(answer=answer.answer, context=answer.context, trouble=trouble, process=process))
+        return {"answer": turn.answer, "context": turn.context, "notes": list(turn.notes), "process": process}
 
     async def _status(self, args: Mapping[str, Tree], owner: str) -> Tree:
         return await self._memory.inspect("status", {}, _scope(args, owner))
@@ -75,72 +71,6 @@ class LayersPart:
     async def _settle(self, _: Mapping[str, Tree], __: str) -> Tree:
         await self._service.settle()
         return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayersAnswer:
-    """A turn that was taken somewhere: `trouble` is what went wrong on the way to the reply."""
-
-    answer: str
-    context: str = ""
-    trouble: Mapping[str, Tree] = field(default_factory=dict)
-    process: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteLayers:
-    """One owner's conversation with layers in other processes."""
-
-    caller: Caller
-    user_id: str | None
-    thread_id: str
-
-    async def turn(self, said: str) -> LayersAnswer:
-        """Take one turn; UnavailableError if no process answers."""
-        return LayersAnswer(**await self._long_call("turn", said=said))
-
-    async def settle(self, answer: LayersAnswer) -> None:
-        """Return when what the turn leaves is decided, in the process that answered it."""
-        try:
-            await self._long_call("settle", process=answer.process)
-        except PartMissingError:
-            # It is gone: the turn is looked at again when its session ends, in another process.
-            return
-
-    async def end(self, reason: str) -> Mapping[str, Tree]:
-        """End the session; return what `end_data` does."""
-        report: Mapping[str, Tree] = await self._long_call("end", reason=reason)
-        return report
-
-    async def status(self) -> Mapping[str, Tree]:
-        """Return counts and the state of the memory."""
-        status: Mapping[str, Tree] = await self.caller.call("status", self._owner())
-        return status
-
-    async def forget(self, what: str) -> str:
-        """Forget what words or an id name; return what the person hears."""
-        return str(await self._long_call("forget", what=what))
-
-    async def recall(self, *, on: bool) -> None:
-        """Switch the use of memories on or off, until it is switched again."""
-        await self._long_call("recall", on=on)
-
-    async def feedback(self, label: str, comment: str) -> None:
-        """Keep what the person thinks of the session."""
-        await self._long_call("feedback", label=label, comment=comment)
-
-    async def _long_call(self, act: str, process: str | None = None, **arguments: Tree) -> Tree:
-        return await self.caller.long_call(
-            act,
-            self._owner(),
-            timeout_seconds=TURN_SECONDS,
-            process=process,
-            session_id=self.thread_id,
-            **arguments,
-        )
-
-    def _owner(self) -> str:
-        return f"{USER}:{self.user_id}" if self.user_id is not None else f"{SESSION}:{self.thread_id}"
 
 
 class RemoteLayersMemory(SystemMemory):
@@ -151,7 +81,9 @@ class RemoteLayersMemory(SystemMemory):
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._latest: tuple[RemoteLayers, LayersAnswer] | None = None
+        self._latest = Scope(user="")
+        self.answered_by: str | None = None
+        """The process that answered last."""
 
     async def close(self) -> None:
         """Do nothing: each call has its own connection."""
@@ -160,32 +92,46 @@ class RemoteLayersMemory(SystemMemory):
         return status_line(status)
 
     async def settle(self) -> None:
-        if self._latest is not None:
-            talk, answer = self._latest
-            await talk.settle(answer)
+        """Return when what the latest turn leaves is decided, in the process that answered it."""
+        if self.answered_by is None:
+            return
+        # If it is gone, the turn is looked at again when its session ends, in another process.
+        with suppress(PartMissingError):
+            await self._ask("settle", self._latest, self.answered_by)
 
     async def say(self, text: str, scope: Scope) -> Turn:
-        answer = await self._talk(scope).turn(text)
-        self._latest = (self._talk(scope), answer)
-        return Turn(answer=answer.answer, context=answer.context, notes=trouble_notes(answer.trouble))
+        told = await self._ask("turn", scope, said=text)
+        self._latest, self.answered_by = scope, told["process"]
+        return Turn(answer=told["answer"], context=told["context"], notes=told["notes"])
 
     async def _look_status(self, scope: Scope) -> Tree:
-        return await self._talk(scope).status()
+        return await self._caller.call("status", _owner(scope))
 
     async def _job_end(self, scope: Scope, *, reason: str = EndReason.EXPLICIT) -> Tree:
-        return await self._talk(scope).end(reason)
+        return await self._ask("end", scope, reason=reason)
 
     async def _job_forget(self, scope: Scope, *, what: str) -> Tree:
-        return await self._talk(scope).forget(what)
+        return await self._ask("forget", scope, what=what)
 
     async def _job_recall(self, scope: Scope, *, on: bool) -> Tree:
-        await self._talk(scope).recall(on=on)
+        return await self._ask("recall", scope, on=on)
 
     async def _job_feedback(self, scope: Scope, *, label: str, comment: str = "") -> Tree:
-        await self._talk(scope).feedback(label, comment)
+        return await self._ask("feedback", scope, label=label, comment=comment)
 
-    def _talk(self, scope: Scope) -> RemoteLayers:
-        return RemoteLayers(caller=self._caller, user_id=scope.user or None, thread_id=str(scope.session))
+    async def _ask(self, act: str, scope: Scope, process: str | None = None, **arguments: Tree) -> Tree:
+        return await self._caller.long_call(
+            act,
+            _owner(scope),
+            timeout_seconds=TURN_SECONDS,
+            process=process,
+            session_id=scope.session,
+            **arguments,
+        )
+
+
+def _owner(scope: Scope) -> str:
+    return f"{USER}:{scope.user}" if scope.user else f"{SESSION}:{scope.session}"
 
 
 def _scope(args: Mapping[str, Tree], owner: str) -> Scope:

@@ -1,4 +1,4 @@
-"""An owner's records by hand: look, search, write, edit, archive, delete, export (CF-14)."""
+"""An owner's records by hand: look, search, write, edit, archive, forget, export (CF-14)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_count, checked_owner, is_storable
 from memstory_reference.ports import NewId
 from memstory_reference.storage.tombstones import Tombstones
+from memstory_reference.systems.layers.forgetting import (
+    SHORT_ID,
+    ForgettingReport,
+    cut_arc,
+    cut_buffer,
+    holds_value,
+    matching_records,
+    telling_words,
+    values_of,
+    with_namesakes,
+    with_replaced,
+)
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.operations.reconciliation import records_to_release
 from memstory_reference.systems.layers.policy.guards import (
@@ -38,7 +50,7 @@ from memstory_reference.systems.layers.records.record import (
     is_note,
     text_of,
 )
-from memstory_reference.systems.layers.sessions.writing import WritePlan, Writer
+from memstory_reference.systems.layers.sessions.writing import WriteOutcome, WritePlan, Writer
 from memstory_reference.systems.layers.stores.store import ACTIVE, LayersStore
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.secret_guard import SecretPolicy
@@ -46,16 +58,6 @@ from memstory_reference.text.stems import is_about
 
 EMBED_BATCH = 200
 MOST_LISTED = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RememberReport:
-    """What happened to one content that was given: `stored`, `bumped`, `superseded` or `dropped` with a reason."""
-
-    outcome: str
-    content: Content
-    id: str | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,7 @@ class RecordsDesk:
     clock: Clock
     new_id: NewId
 
-    async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[RememberReport]:
+    async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[WriteOutcome]:
         """Write contents, all or none; what the guards refuse is dropped, with the reason, and the others count."""
         if isinstance(contents, str) or not isinstance(contents, Sequence):
             raise InputError(f"contents must be a list, not {type(contents).__name__}")
@@ -127,11 +129,10 @@ class RecordsDesk:
             if same is not None:
                 # What it says now is stored already: one record is left of the two, the one that was edited.
                 edited = replace(edited, count=edited.count + same.count)
-            (vector,) = await self.embeddings.of_documents([text_of(fit)])
-            edited = replace(edited, vector=vector)
+            (edited,) = await self.embeddings.embedded([edited])
             await self.store.aput(edited)
             if same is not None:
-                await self.delete_under_lock(owner, [same.id], kept=edited.id)
+                await self._delete_under_lock(owner, [same.id], kept=edited.id)
         return edited
 
     async def archive(self, owner: str, identifier: str) -> bool:
@@ -142,12 +143,61 @@ class RecordsDesk:
         """Bring an archived record back; False if it is not archived. A rule over the cap moves another out."""
         return await self._restand(owner, identifier, Standing.ARCHIVED, Standing.ACTIVE)
 
-    async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        """Delete records for good; what they had replaced is used again. Return the ids that existed."""
-        ids = [record_id(one) for one in ids]
-        checked_owner(owner)
+    async def forget(self, owner: str, what: str) -> ForgettingReport:
+        """Forget what words, an id, or the first 8 or more characters of an id name: records, and what still tells it.
+
+        What is removed no search, prompt, summary or transcript tells again.
+        """
+        every = await self.store.alist(owner, None, tuple(Standing))
+        by_id = [one for one in every if one.id == what or (len(what) >= SHORT_ID and one.id.startswith(what))]
+        if by_id:
+            return await self.forget_records(owner, [one.id for one in by_id])
+        records = with_namesakes(with_replaced(matching_records(what, every), every), every)
+        return await self._forget(owner, records, [telling_words(what)] if len(telling_words(what)) > 1 else [])
+
+    async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
+        """Forget records by their ids, and what still holds them; `durable` for good.
+
+        What they had replaced is used again.
+        """
+        records = await self.store.aget(checked_owner(owner), [record_id(one) for one in ids])
+        if durable:
+            self.tombstones.bury(owner, [text for one in records for text in texts_of(one.content)])
+        return await self._forget(owner, records, [])
+
+    async def _forget(
+        self, owner: str, records: Sequence[MemoryRecord], named: Sequence[frozenset[str]]
+    ) -> ForgettingReport:
+        values = [*values_of(one for one in records if not isinstance(one.content, Arc)), *named]
+        ids = [one.id for one in records]
         async with self.store.lock(f"memory/{owner}"):
-            return await self.delete_under_lock(owner, ids)
+            # First what could bring it back: after a crash in between, the request can be repeated.
+            turns = 0
+            for active in await self.store.aactive(owner) if values else ():
+                async with self.store.lock(f"session/{owner}/{active.session}"):
+                    turns += await self._cut_session(owner, active.session, values)
+            summaries = await self._cut_arcs(owner, values, ids)
+            await self._delete_under_lock(owner, ids)
+        return ForgettingReport(records=records, summaries=summaries, turns=turns)
+
+    async def _cut_session(self, owner: str, session: str, values: Sequence[frozenset[str]]) -> int:
+        buffer = await self.store.aload(owner, session)
+        if buffer is None:
+            return 0
+        cut = cut_buffer(buffer, values)
+        if cut != buffer:
+            await self.store.asave(cut, rewrite=True)
+        return sum(one != other for one, other in zip(cut.turns, buffer.turns, strict=True))
+
+    async def _cut_arcs(self, owner: str, values: Sequence[frozenset[str]], spared: Sequence[str]) -> int:
+        arcs = await self.store.alist(owner, Layer.EPISODIC, tuple(Standing))
+        told = [one for one in arcs if one.id not in spared and holds_value(text_of(one.content), values)]
+        left = [(one, cut_arc(one.content, values)) for one in told if isinstance(one.content, Arc)]
+        changed = [replace(one, content=arc) for one, arc in left if arc is not None]
+        if changed:
+            await self.store.aput_batch(await self.embeddings.embedded(changed))
+        await self.store.adelete(owner, [one.id for one, arc in left if arc is None])
+        return len(left)
 
     async def about(self, owner: str, things: Sequence[str]) -> list[MemoryRecord]:
         """Return the records, whatever their standing, that are about any of these things."""
@@ -178,9 +228,7 @@ class RecordsDesk:
         """Embed what was written while the embedder was down; return how many rows have a vector now."""
         done = 0
         while rows := await self.store.awithout_vector(owner, EMBED_BATCH):
-            vectors = await self.embeddings.of_documents([text_of(row.content) for row in rows])
-            embedded = [replace(row, vector=vector) for row, vector in zip(rows, vectors, strict=True)]
-            found = [row for row in embedded if row.vector is not None]
+            found = [row for row in await self.embeddings.embedded(rows) if row.vector is not None]
             if not found:
                 break
             await self.store.aput_batch(found)
@@ -204,17 +252,15 @@ class RecordsDesk:
             "unreadable": await self.count_lost(),
         }
 
-    async def _plan(self, plan: WritePlan, content: Content) -> RememberReport:
+    async def _plan(self, plan: WritePlan, content: Content) -> WriteOutcome:
         fit, why_not = self._guard(plan.owner, content)
         if not why_not and isinstance(fit, Rule):
             why_not = await veto(self.model, fit)
         if why_not:
-            return RememberReport(outcome="dropped", content=fit, reason=why_not)
+            return WriteOutcome(outcome="dropped", reason=why_not)
         if isinstance(fit, Arc):
-            return RememberReport(outcome="stored", content=fit, id=plan.add(self.new_id(), fit).id)
-        outcome = await self.writer.plan(plan, self.new_id(), fit, or_coexist=True)
-        reason = f"by {outcome.by}" + (f", replaces {outcome.replaced}" if outcome.replaced else "")
-        return RememberReport(outcome=outcome.outcome, content=fit, id=outcome.id, reason=reason)
+            return WriteOutcome(outcome="stored", id=plan.add(self.new_id(), fit).id)
+        return await self.writer.plan(plan, self.new_id(), fit, or_coexist=True)
 
     def _guard(self, owner: str, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored for this owner, and why it may not be."""
@@ -240,7 +286,7 @@ class RecordsDesk:
             return given, MALFORMED
         return fit, refusal_reason(fit, ()) or session_only_reason(fit)
 
-    async def delete_under_lock(self, owner: str, ids: Sequence[str], kept: str | None = None) -> list[str]:
+    async def _delete_under_lock(self, owner: str, ids: Sequence[str], kept: str | None = None) -> list[str]:
         """Delete records, the owner's lock being held; what they had replaced is now replaced by `kept`, or nothing."""
         gone = {
             record.id: replace(record, superseded_by=record.superseded_by or kept)

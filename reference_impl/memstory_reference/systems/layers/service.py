@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModelUnavailableError
@@ -16,7 +17,6 @@ from memstory_reference.input_checks import checked_owner, checked_text, short_r
 from memstory_reference.storage.recurring import Recurring
 from memstory_reference.systems.layers.forgetting import (
     FORGOTTEN,
-    Forgetting,
     ForgettingReport,
     ForgetWish,
     answer_to_wish,
@@ -30,12 +30,11 @@ from memstory_reference.systems.layers.log_entries import (
     SessionFeedbackRecord,
     checked_feedback,
 )
-from memstory_reference.systems.layers.policy.crisis_signals import CrisisNotice, crisis_notice
 from memstory_reference.systems.layers.policy.guards import check_said
+from memstory_reference.systems.layers.policy.signals import CrisisNotice, crisis_notice
 from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.prompting import (
     WINDOW_TURNS,
-    asks_what_is_known,
     memory_block,
     reply_by_rules,
     turn_prompt,
@@ -44,10 +43,10 @@ from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retri
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records_desk import RecordsDesk
 from memstory_reference.systems.layers.sessions.background import Background, IdleWatch, TurnDiagnostics
-from memstory_reference.systems.layers.sessions.lanes import Lanes
 from memstory_reference.systems.layers.sessions.session_end import EndReason, EndReport, SessionEnds
-from memstory_reference.systems.layers.sessions.writing import Writer
+from memstory_reference.systems.layers.sessions.writing import Lanes, Writer
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
+from memstory_reference.text.english.statements import wants_list
 
 LOG = logging.getLogger(__name__)
 PURGE_EVERY = timedelta(days=1)
@@ -121,7 +120,6 @@ class LayersService:
             secrets=config,
             model=ports.model,
         )
-        self._forgetting = Forgetting(store=self._store, desk=self.records, embeddings=self._embeddings)
 
     async def open(self) -> None:
         """Take up the sessions that a former process left active; those silent for too long end now.
@@ -132,7 +130,7 @@ class LayersService:
         await self._watch.settle()
         missed = [(one.owner, one.session, number) for one in await self._store.aactive() for number in one.missed]
         if missed:
-            self._background.schedule(NO_SESSION, lambda: self._lanes.look_again(missed))
+            self._background.schedule(NO_SESSION, partial(self._lanes.look_again, missed))
         if self._ports.stores.shared:
             await self._watch.keep_looking()
         await self._purge()
@@ -179,7 +177,7 @@ class LayersService:
         if wish is not None:
             # Not kept: the wish itself would tell what is to be forgotten.
             return TurnAnswer(answer=await self.answer_wish(who.owner, wish), memory=TurnMemory(), diagnostics=trouble)
-        if self._ports.model is None or asks_what_is_known(said):
+        if self._ports.model is None or wants_list(said):
             # Rules take a moment, and who asks at once after a correction means the new value.
             await self._background.settle(_key(who))
         buffer = await self._buffer(who, trouble)
@@ -208,7 +206,7 @@ class LayersService:
         if is_first_turn is None:
             buffer = await self._store.aload(who.owner, who.session, last=0)
             is_first_turn = buffer is None or not buffer.turn_count
-        if asks_what_is_known(query):
+        if wants_list(query):
             return await self._retrieval.load_everything(who.owner)
         return await self._retrieval.load_memory_for_turn(
             who.owner, query, now=self._ports.clock.now(), is_first_turn=is_first_turn
@@ -232,12 +230,12 @@ class LayersService:
         checked_text(what, "what to forget", most, "max_query_characters")
         checked_owner(owner)
         await self._background.settle()
-        return await self._forgetting.forget(owner, what)
+        return await self.records.forget(owner, what)
 
     async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
         """Forget records and what summaries and open sessions hold of them; `durable` for good."""
         await self._background.settle()
-        return await self._forgetting.forget_records(owner, ids, durable=durable)
+        return await self.records.forget_records(owner, ids, durable=durable)
 
     async def end_session(self, who: OwnerSession, reason: EndReason) -> EndReport | None:
         """End a session by the one path that all triggers share; None if it had ended before."""
@@ -417,11 +415,7 @@ class LayersService:
             return
         if trouble:
             self._diagnostics.report(who.owner, who.session, number, trouble)
-
-        async def extract() -> None:
-            await self._lanes.extract(who.owner, who.session, number)
-
-        self._background.schedule(_key(who), extract)
+        self._background.schedule(_key(who), partial(self._lanes.extract, who.owner, who.session, number))
 
     async def _save_turn(self, who: OwnerSession, said: str, answer: str, *, is_talk: bool = False) -> int:
         now = self._ports.clock.now()

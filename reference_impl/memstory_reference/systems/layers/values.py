@@ -26,7 +26,7 @@ from memstory_reference.systems.layers.records.record import (
     entry_of,
     format_working_memory_entries,
 )
-from memstory_reference.systems.layers.records_desk import RememberReport
+from memstory_reference.systems.layers.sessions.writing import WriteOutcome
 from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.token_sets import token_recall, token_set
@@ -87,7 +87,7 @@ def hit_of(record: MemoryRecord, ranked: RankedRecord | None = None) -> Hit:
     )
 
 
-def receipt_item(item: Item, done: RememberReport) -> ReceiptItem:
+def receipt_item(item: Item, done: WriteOutcome) -> ReceiptItem:
     """Return what happened to an item."""
     kind = item.kind or str(Layer.SEMANTIC)
     reason = "; ".join(filter(None, (done.reason, left_out(item.text))))

@@ -40,7 +40,7 @@ from memstory_reference.systems.pipeline.values import (
     result_data,
 )
 from memstory_reference.text.asking import tells_nothing
-from memstory_reference.text.english.utterances import what_to_forget
+from memstory_reference.text.english.statements import what_to_forget
 from memstory_reference.text.sentences import sentences
 
 DEFAULT_SESSION = "default"

@@ -1,8 +1,14 @@
-"""The English of `english.yaml` as the rules use it: words, alternatives, kinds."""
+"""The English of `english.yaml` as the rules use it, and texts taken apart: sentences, words, stems, contractions.
+
+The case and the script of what was said stay.
+"""
 
 from __future__ import annotations
 
 import re
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -44,7 +50,6 @@ KIND_OF: dict[str, str] = {name: kind for kind, names in _ENGLISH["kinds"].items
 SAME_WORDS: dict[str, str] = {word: same for same, words in _ENGLISH["same"].items() for word in words.split()}
 PASTS: dict[str, str] = {past: row.split()[0] for row in _ENGLISH["pasts"].split(" | ") for past in row.split()[1:]}
 REPLIES: dict[str, str] = _ENGLISH["replies"]
-EXPANSIONS: list[tuple[str, str]] = [(pattern, full) for pattern, full in _ENGLISH["expansions"]]
 SINCE = pattern(
     rf"^{phrase_pattern('since')} (?:the |last |this |next )?(?:[\w.]+ ){{0,2}}?"
     rf"(?:\d[\w.:-]*|{phrase_pattern('months')}|{phrase_pattern('weekdays')}|yesterday|today|tomorrow|now|noon|midnight|"
@@ -53,3 +58,98 @@ SINCE = pattern(
 )
 """From when on a statement holds, said before it; no part of what it is about."""
 WHEN = rf"(?:the |every |next )?(?:\d|{phrase_pattern('months')}\b|{phrase_pattern('weekdays')}\b|noon|midnight)"
+
+_EXPANSIONS = [(pattern(text), full) for text, full in _ENGLISH["expansions"]]
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\s*\n+\s*")
+_ABBREVIATION = re.compile(r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|vs|etc|approx|e\.g|i\.e|[A-Z])\.|\b\d+\.)$")
+_WORD = re.compile(r"[\w+#]+(?:[-.:/@][\w+#]+)*")
+_POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s)")
+_LONGEST_TEXT, _LONGEST_SENTENCE = 8_000, 800
+"""Characters that are read of a message, and as one sentence: no pattern shall run for long."""
+
+_SHORTEST_STEM, _SHARED_PREFIX = 4, 6
+
+
+def expand_contractions(text: str) -> str:
+    """Return `text` with its contractions written out."""
+    for short, full in _EXPANSIONS:
+        text = short.sub(full, text)
+    return text
+
+
+def split_sentences(text: str) -> list[str]:
+    """Cut as much of `text` as the rules read into sentences; abbreviations and ordinals do not end one."""
+    found: list[str] = []
+    pieces = (" ".join(piece.split()) for piece in _SENTENCE_END.split(text[:_LONGEST_TEXT]))
+    for part in (part for piece in pieces for part in textwrap.wrap(piece, _LONGEST_SENTENCE)):
+        cut = found and _ABBREVIATION.search(found[-1])
+        if cut and (not cut[0][0].isdigit() or part[0].islower()):
+            found[-1] = f"{found[-1]} {part}"
+        else:
+            found.append(part)
+    return found
+
+
+def words(text: str) -> list[str]:
+    """Return the lower-case words, without the `'s` of owners."""
+    return [word.casefold() for word in _WORD.findall(_POSSESSIVE.sub("", text))]
+
+
+def content_words(text: str) -> list[str]:
+    """Return the stems of the words that carry meaning, in order, each once."""
+    return list(
+        dict.fromkeys(regular_stem(word) for word in words(expand_contractions(text)) if word not in STOP_WORDS)
+    )
+
+
+def is_name(word: str) -> bool:
+    """Say whether a word is written as a name; a script without capitals counts as one."""
+    return word[:1].isalpha() and not word[:1].islower()
+
+
+def key_letters(word: str) -> str:
+    """Return a word in the letters that a key may have; no letter is dropped.
+
+    >>> key_letters("Łukasz"), key_letters("Bjørn"), key_letters("Ólafur"), key_letters("민")
+    ('lukasz', 'bjorn', 'olafur', 'min')
+    """
+    found = []
+    for letter in unicodedata.normalize("NFKC", word).casefold():
+        named = re.search(r"(?:LETTER|SYLLABLE) (?:SHARP )?([A-Z]+)|-([0-9A-F]+)$", unicodedata.name(letter, ""))
+        plain = letter if letter.isascii() else (named[1] or named[2]).lower() if named else "_"
+        found.append(plain if plain.isalnum() else "_")
+    return "".join(found)
+
+
+def singular_form(word: str) -> str:
+    """Return a regular plural without its ending."""
+    if len(word) < _SHORTEST_STEM or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word[:-2] if word.endswith(("ches", "shes", "xes", "sses", "zes")) else word[:-1]
+
+
+def plain_form(word: str) -> str:
+    """Return the singular of a word, and of words of one meaning the same one."""
+    bare = word.casefold()
+    return SAME_WORDS.get(bare, SAME_WORDS.get(singular_form(bare), singular_form(bare)))
+
+
+def regular_stem(word: str) -> str:
+    """Return what regular forms of a word share, and words of the same meaning."""
+    word = plain_form(word)
+    word = PASTS.get(word, word)
+    if word.endswith("ied") and len(word) > _SHORTEST_STEM:
+        return f"{word[:-3]}y"
+    for ending in ("ing", "ed"):
+        if word.endswith(ending) and len(word) > _SHORTEST_STEM + len(ending) - 1 and not word.endswith("thing"):
+            word = word[: -len(ending)]
+            return word[:-1] if word[-1] == word[-2] and word[-1] not in "lsz" else word
+    return word[:-1] if word.endswith("e") and len(word) > _SHORTEST_STEM else word
+
+
+def common_stems(wanted: Iterable[str], there: Sequence[str]) -> list[str]:
+    """Return those stems of `wanted` that are in `there`, be it only with their first six letters."""
+    heads = {other[:_SHARED_PREFIX] for other in there if len(other) >= _SHARED_PREFIX}
+    return [word for word in wanted if word in there or word[:_SHARED_PREFIX] in heads]

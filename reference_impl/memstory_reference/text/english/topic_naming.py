@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from memstory_reference.text.english import lexicon
-from memstory_reference.text.english.wording import (
+from memstory_reference.text.english.lexicon import (
     expand_contractions,
     is_name,
     key_letters,
@@ -175,6 +175,7 @@ def exemplar_fits(table: str, clause: str) -> Iterator[Fit]:
             yield Fit(attribute=attribute, holder=holder, who=said["who"], value=said["value"], kind=kind)
 
 
+@lru_cache(maxsize=64)
 def nearest_exemplar(sentence: str) -> tuple[str, float]:
     """Return what the nearest exemplar of whole messages means, and how much the two share, from 0 to 1."""
     said = _pairs(sentence)

@@ -9,7 +9,7 @@ from memstory.contract.models import ChatModelUnavailableError, ChatRequest, Mes
 from memstory_reference.adapters.offline_chat import OfflineChat, answers
 from memstory_reference.adapters.offline_chat.announced_tools import FoundMemory
 from memstory_reference.ports import EmbedderUnavailableError, Purpose
-from memstory_reference.text.english.utterances import parse_question
+from memstory_reference.text.english.statements import parse_question
 
 
 class PlacedEmbedder:

@@ -6,7 +6,7 @@ from memstory_reference.systems.layers.forgetting import (
     drop_values,
     forget_wish,
 )
-from memstory_reference.systems.layers.recall.prompting import asks_what_is_known
+from memstory_reference.text.english.statements import wants_list
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_everything_is_forgotten_when_it_is_said_twice(said, sure):
 
 @pytest.mark.parametrize("said", ["What do you know about me?", "what do you remember", "List my memories!"])
 def test_it_asks_for_all_that_is_known(said):
-    assert asks_what_is_known(said)
+    assert wants_list(said)
 
 
 @pytest.mark.parametrize("said", ["What do you know about Oslo?", "Do you know Ann?", "What do you remember of Ann?"])
 def test_it_asks_for_something_else(said):
-    assert not asks_what_is_known(said)
+    assert not wants_list(said)
 
 
 def test_only_the_sentences_that_tell_a_value_go():

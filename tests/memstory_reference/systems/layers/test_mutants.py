@@ -10,7 +10,7 @@ import pytest
 
 from memstory.running.stage import owner_of
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers import forgetting, records_desk, service, values
+from memstory_reference.systems.layers import records_desk, service, values
 from memstory_reference.systems.layers.operations import episodic, reconciliation
 from memstory_reference.systems.layers.policy import guards, write
 from memstory_reference.systems.layers.recall import prompting, retrieval
@@ -19,7 +19,7 @@ from memstory_reference.systems.layers.records import record
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Standing
 from memstory_reference.systems.layers.service import LayersService
-from memstory_reference.systems.layers.sessions import lanes, session_end, writing
+from memstory_reference.systems.layers.sessions import session_end, writing
 from memstory_reference.systems.layers.sessions.session_end import SessionEnds
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores import sqlite_rows_store
@@ -133,14 +133,14 @@ MUTANTS = [
             lambda _: lambda all_: "\n".join(one["evidence_quote"] for one in all_),
         ),
     ),
-    ("C2: the model's word is final", "hits count 3", (lanes, "refusal_reason", None)),
-    ("C2: any quote is believed", "User OWNS a bank", (lanes, "is_quoted", True)),
+    ("C2: the model's word is final", "hits count 3", (writing, "refusal_reason", None)),
+    ("C2: any quote is believed", "User OWNS a bank", (writing, "is_quoted", True)),
     ("C2: repetition is not counted", "hits count 1", (Candidate, "add_turn", lambda _: lambda self, _turn: self)),
     (
         "C2: hold means commit",
         "data 'held' has a length that is 0",
-        (lanes, "decide", decided(lambda verdict: replace(verdict, decision=Decision.COMMIT))),
-        (lanes, "hold_reason", None),
+        (writing, "decide", decided(lambda verdict: replace(verdict, decision=Decision.COMMIT))),
+        (writing, "hold_reason", None),
     ),
     ("C3: all that is held is promoted", "hits count 4", (session_end, "token_coverage", 1.0)),
     ("C3: nothing supports anything", "hits count 0", (session_end, "token_coverage", 0.0)),
@@ -168,7 +168,7 @@ MUTANTS = [
         "C8: a failing policy loses the candidate",
         "'semantic' has no 'undecided'",
         (
-            lanes,
+            writing,
             "decide",
             decided(lambda verdict: replace(verdict, decision=Decision.DROP) if verdict.by == "fallback" else verdict),
         ),
@@ -224,7 +224,7 @@ MUTANTS = [
     (
         "C12: no guard at writing nor at promotion",
         "hits count 7",
-        (lanes, "refusal_reason", None),
+        (writing, "refusal_reason", None),
         (session_end, "refusal_reason", None),
     ),
     (
@@ -236,7 +236,7 @@ MUTANTS = [
     (
         "C12b: the guard reads one turn at a time",
         "It means the safety check",
-        (lanes, "refusal_reason", alone),
+        (writing, "refusal_reason", alone),
         (session_end, "refusal_reason", alone),
     ),
     ("C12b: a conflict that the model sees is ignored", "Be gentle", (write, "ask_for_json", without_conflicts)),
@@ -259,7 +259,7 @@ MUTANTS = [
     ("C14c: what has no vector is never embedded", "'embedded' is 0", (records_desk.RecordsDesk, "embed_missing", 0)),
     ("C15: incognito is local", "'embedder' is", (MemoryMode, "is_durable", property(lambda _: True))),
     ("C15b: synced pretends", "'sync' is 'on'", (MemoryMode, "sync", property(lambda _: "on"))),
-    ("C15b: crisis words become memory", "hits count 2", (guards, "crisis_notice", None)),
+    ("C15b: crisis words become memory", "hits count 2", (guards, "any_acute", False)),
     ("C16: users and threads share names", "'owner' does not", (service, "resolve_owner_id", owned_without_namespaces)),
     ("C16: nobody is a local default", "was not refused", (service, "resolve_owner_id", owned_by_somebody)),
     (
@@ -284,8 +284,8 @@ MUTANTS = [
         "I have no memory",
         (SqliteStore, "aset_recall", None),
     ),
-    ("C22-sqlite: summaries still tell it", "Quimperline", (forgetting, "values_of", lambda _: lambda _rows: [])),
-    ("C22-sqlite: nothing is named", "Forgotten", (forgetting, "matching_records", lambda _: lambda *_: [])),
+    ("C22-sqlite: summaries still tell it", "Quimperline", (records_desk, "values_of", lambda _: lambda _rows: [])),
+    ("C22-sqlite: nothing is named", "Forgotten", (records_desk, "matching_records", lambda _: lambda *_: [])),
     ("C19: edits pass no guard", "was not refused", (records_desk, "refusal_reason", None)),
 ]
 

@@ -1,20 +1,21 @@
 """Two processes that serve one layers store, as parts on one bus; over real processes it is in tests/e2e."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
 
 from memstory.contract.errors import SetupError, UnavailableError
+from memstory.contract.target import Scope
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller, PartMissingError
 from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
-from memstory_reference.systems.layers.process import PART, LayersAnswer, LayersPart, RemoteLayers
+from memstory_reference.systems.layers.process import PART, LayersPart, RemoteLayersMemory
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
@@ -57,6 +58,23 @@ class SharedStore(SqliteStore):
         return
 
 
+@dataclass(frozen=True)
+class Talk:
+    """One person's conversation with layers in other processes."""
+
+    memory: RemoteLayersMemory
+    scope: Scope
+
+    async def turn(self, said):
+        return await self.memory.say(said, self.scope)
+
+    async def end(self, reason):
+        return await self.memory.run("end", {"reason": reason}, self.scope)
+
+    async def status(self):
+        return await self.memory.inspect("status", {}, self.scope)
+
+
 class Stage:
     def __init__(self):
         self.bus, self.clock, self.store = InProcessBus(), MovableClock(), SharedStore(IN_MEMORY, model="none")
@@ -77,13 +95,15 @@ class Stage:
         await part.start()
         return part, service
 
+    def caller(self):
+        return Caller(bus=self.bus, part=PART, new_id=new_id, name="test", start_by="start", timeout_seconds=5)
+
     def talk(self, user="ann", thread="t1"):
-        caller = Caller(bus=self.bus, part=PART, new_id=new_id, name="test", start_by="start", timeout_seconds=5)
-        return RemoteLayers(caller=caller, user_id=user, thread_id=thread)
+        return Talk(RemoteLayersMemory(self.caller()), Scope(user=user or "", session=thread))
 
     async def said(self, talk, text):
         answer = await talk.turn(text)
-        await talk.settle(answer)
+        await talk.memory.settle()
         return answer
 
 
@@ -100,8 +120,9 @@ async def test_what_one_process_heard_the_other_recalls(stage):
     await stage.process()
     await stage.process()
     talk = stage.talk()
-    first, *rest = [await stage.said(talk, text) for text in (FACT, ASKED, ASKED)]
-    assert len({one.process for one in (first, *rest)}) == 2
+    said = [(await stage.said(talk, text), talk.memory.answered_by) for text in (FACT, ASKED, ASKED)]
+    assert len({process for _, process in said}) == 2
+    rest = [turn for turn, _ in said[1:]]
     assert [one.answer for one in rest] == [TOLD, TOLD]
     assert "LIVES_IN Vienna" in rest[0].context
 
@@ -128,14 +149,14 @@ async def test_without_a_user_the_thread_has_a_memory_of_its_own(stage):
 async def test_a_call_whose_owner_is_no_owner_is_refused(stage, owner):
     await stage.process()
     with pytest.raises(InputError):
-        await stage.talk().caller.call("turn", owner, said="x", session_id="t1")
+        await stage.caller().call("turn", owner, said="x", session_id="t1")
 
 
 @pytest.mark.parametrize("args", [{"said": 1}, {}, {"said": " "}, {"said": "x", "session_id": 7}])
 async def test_a_turn_of_the_wrong_shape_is_refused(stage, args):
     await stage.process()
     with pytest.raises(InputError):
-        await stage.talk().caller.call("turn", "user:ann", **args)
+        await stage.caller().call("turn", "user:ann", **args)
 
 
 async def test_of_many_who_end_a_session_one_ends_it(stage):
@@ -201,7 +222,9 @@ async def test_layers_of_another_store_are_refused_and_of_the_same_are_not(stage
 
 async def test_to_wait_for_a_process_that_is_gone_is_no_error(stage):
     await stage.process()
-    await stage.talk().settle(LayersAnswer(answer="", process="gone"))
+    talk = stage.talk()
+    talk.memory.answered_by = "gone"
+    await talk.memory.settle()
 
 
 async def test_without_a_process_the_caller_is_told_what_to_start(stage):

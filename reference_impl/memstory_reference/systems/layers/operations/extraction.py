@@ -10,7 +10,7 @@ from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.systems.layers.log_entries import CrisisLevel
 from memstory_reference.systems.layers.operations.rule_extraction import facts_by_rules, rules_by_rules
-from memstory_reference.systems.layers.policy.crisis_signals import CrisisNotice
+from memstory_reference.systems.layers.policy.signals import CrisisNotice
 from memstory_reference.systems.layers.records.candidates import SpokenTurn
 from memstory_reference.systems.layers.records.record import SESSION_ONLY, STABLE, Fact, Rule
 from memstory_reference.systems.layers.structured import ask_for_json, inside_marks, text_in

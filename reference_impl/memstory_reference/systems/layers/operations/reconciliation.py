@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
+from itertools import chain
 
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Tree
-from memstory_reference.systems.layers.policy.safety import words_of
 from memstory_reference.systems.layers.policy.write import candidate_text
 from memstory_reference.systems.layers.records.record import (
     DENIED,
@@ -25,11 +26,11 @@ from memstory_reference.systems.layers.structured import ask_for_json, inside_ma
 from memstory_reference.text.token_sets import jaccard, token_list, token_set
 
 # What turns a statement around. Two texts may be as like as 15 of 16 tokens and differ in just one of these.
-NEGATIONS = words_of(
-    "no not never none neither nor without cannot can't don't doesn't didn't isn't aren't wasn't weren't won't "
-    "wouldn't shouldn't couldn't haven't hasn't hadn't ain't dont doesnt cant wont hardly barely stop stopped "
-    "quit"
-)
+_NEGATIONS = """
+no not never none neither nor without cannot can't don't doesn't didn't isn't aren't wasn't weren't won't wouldn't
+shouldn't couldn't haven't hasn't hadn't ain't dont doesnt cant wont hardly barely stop stopped quit
+"""
+NEGATIONS = frozenset(_NEGATIONS.split())
 _POLES = (
     ("always", "usually", "often", "sometimes", "rarely", "seldom"),
     ("like", "likes", "love", "loves", "enjoy", "enjoys", "hate", "hates", "dislike", "dislikes"),
@@ -72,15 +73,19 @@ def compare_texts(left: str, right: str, threshold: float) -> Comparison:
     >>> compare_texts("take 10 mg at night", "take 20 mg at night", 0.6).likeness.value
     'alike'
     """
-    if token_list(left) == token_list(right) and token_list(left):
+    return _compare_tokens(token_list(left), token_list(right), threshold)
+
+
+def _compare_tokens(left: Sequence[str], right: Sequence[str], threshold: float) -> Comparison:
+    if left == right and left:
         return Comparison(likeness=Likeness.SAME, index=1.0)
-    index = jaccard(token_set(left), token_set(right))
+    index = jaccard({*left}, {*right})
     if index < threshold:
         return Comparison(likeness=Likeness.DIFFERENT, index=index)
     return Comparison(likeness=Likeness.NEAR if agree(left, right) else Likeness.ALIKE, index=index)
 
 
-def agree(left: str, right: str) -> bool:
+def agree(left: Sequence[str], right: Sequence[str]) -> bool:
     """Say whether numbers, negations and words of polarity are the same in both, each as often and in this order."""
     return _telling(left) == _telling(right)
 
@@ -92,9 +97,9 @@ def compare(left: Content, right: Content, threshold: float) -> Comparison:
         is_one = is_note(left) and is_note(right) and note_key(left) == note_key(right)
         return Comparison(likeness=Likeness.SAME if is_one else Likeness.DIFFERENT, index=float(is_one))
     if isinstance(left, Fact) and isinstance(right, Fact):
-        if all(token_list(a) == token_list(b) for a, b in zip(_triple(left), _triple(right), strict=True)):
+        if _triple(left) == _triple(right):
             return Comparison(likeness=Likeness.SAME, index=1.0)
-        found = compare_texts(" ".join(_triple(left)), " ".join(_triple(right)), threshold)
+        found = _compare_tokens([*chain(*_triple(left))], [*chain(*_triple(right))], threshold)
         # Owner and relation are not details: only objects may differ a little.
         if found.likeness is not Likeness.DIFFERENT and not share_a_slot(left, right):
             return Comparison(likeness=Likeness.ALIKE, index=found.index)
@@ -116,12 +121,7 @@ def is_same(left: Content, right: Content, threshold: float) -> bool:
 
 def share_a_slot(left: Content, right: Content) -> bool:
     """Say whether two facts speak of one thing's one property."""
-    return (
-        isinstance(left, Fact)
-        and isinstance(right, Fact)
-        and token_list(left.subject) == token_list(right.subject)
-        and token_list(left.predicate) == token_list(right.predicate)
-    )
+    return isinstance(left, Fact) and isinstance(right, Fact) and _triple(left)[:2] == _triple(right)[:2]
 
 
 def is_opposite(left: Content, right: Content) -> bool:
@@ -130,15 +130,16 @@ def is_opposite(left: Content, right: Content) -> bool:
         return False
     bare = [replace(one, predicate=one.predicate.removeprefix(DENIED)) for one in (left, right)]
     is_one_denied = left.predicate.startswith(DENIED) != right.predicate.startswith(DENIED)
-    return is_one_denied and share_a_slot(*bare) and token_list(left.object) == token_list(right.object)
+    return is_one_denied and _triple(bare[0]) == _triple(bare[1])
 
 
-def _triple(fact: Fact) -> tuple[str, str, str]:
-    return fact.subject, fact.predicate.replace("_", " "), fact.object
+@lru_cache(maxsize=1024)
+def _triple(fact: Fact) -> tuple[list[str], list[str], list[str]]:
+    """Return the tokens of each part: a new fact is compared with many, and with each in several ways."""
+    return token_list(fact.subject), token_list(fact.predicate.replace("_", " ")), token_list(fact.object)
 
 
-def _telling(text: str) -> list[str]:
-    words = token_list(text)
+def _telling(words: Sequence[str]) -> list[str]:
     return [word for word in words if word in NEGATIONS or word in POLARITY or any(sign.isdigit() for sign in word)]
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from memstory_reference.systems.layers.records.record import DENIED, ONE_VALUE, Fact, Rule
 from memstory_reference.text.english import lexicon
-from memstory_reference.text.english.statements import StatedFact
+from memstory_reference.text.english.lexicon import expand_contractions, is_name, singular_form, split_sentences
+from memstory_reference.text.english.statements import Context, StatedFact, correction_in, next_context, read_message
 from memstory_reference.text.english.topic_naming import CONSTRAINT, WE, Holder, attribute_words, parse_holder
-from memstory_reference.text.english.utterances import Context, correction_in, next_context, read_message
-from memstory_reference.text.english.wording import expand_contractions, is_name, singular_form
-from memstory_reference.text.sentences import sentences
 
 USER = "User"
 SAYS = "SAYS"
@@ -109,10 +107,14 @@ def facts_by_rules(said: str, before: Sequence[str] = ()) -> list[Fact]:
     >>> [(fact.predicate, fact.object) for fact in facts_by_rules("I live in Oslo. Do I like tea?")]
     [('LIVES_IN', 'Oslo')]
     """
-    listener = _Listener()
-    for turn in before:
-        listener.listen(turn)
-    found = listener.listen(said)
+    context, stated, found = Context(), list[Fact](), list[Fact]()
+    for turn in (*before, said):
+        found = []
+        for sentence in _sentences(turn):
+            if _rule(sentence) is None and not _UNSURE.search(correction_in(sentence) or sentence):
+                facts, context = _facts(sentence, context, stated)
+                found += facts
+        stated += found
     affirmed = {(fact.subject, fact.predicate) for fact in found}
     return [
         one
@@ -127,60 +129,42 @@ def rules_by_rules(said: str) -> list[Rule]:
     >>> [(rule.rule, rule.explicit) for rule in rules_by_rules("From now on, answer briefly.")]
     [('Answer briefly.', True)]
     """
-    found: list[Rule] = []
-    for sentence in _statements(said):
-        explicit = _EXPLICIT.fullmatch(sentence)
-        if explicit:
-            text = next(group for group in explicit.groups() if group)
-            found.append(Rule(rule=_imperative(text), explicit=True, evidence_quote=sentence))
-            continue
-        implied = _IMPLIED.fullmatch(sentence.rstrip(".!"))
-        if implied:
-            found.append(Rule(rule=_rule_of_wish(implied, sentence), explicit=False, evidence_quote=sentence))
-    return found
+    return [rule for sentence in _sentences(said) if (rule := _rule(sentence)) is not None]
 
 
-@dataclass(slots=True)
-class _Listener:
-    """Hears a session sentence by sentence, and knows what was stated in it."""
+def _rule(sentence: str) -> Rule | None:
+    explicit = _EXPLICIT.fullmatch(sentence)
+    if explicit:
+        text = next(group for group in explicit.groups() if group)
+        return Rule(rule=_imperative(text), explicit=True, evidence_quote=sentence)
+    implied = _IMPLIED.fullmatch(sentence.rstrip(".!"))
+    return Rule(rule=_rule_of_wish(implied, sentence), explicit=False, evidence_quote=sentence) if implied else None
 
-    context: Context = field(default_factory=Context)
-    stated: list[Fact] = field(default_factory=list)
 
-    def listen(self, said: str) -> list[Fact]:
-        """Return the facts of one turn."""
-        found = [
-            fact
-            for sentence in _statements(said)
-            if not rules_by_rules(sentence) and not _UNSURE.search(correction_in(sentence) or sentence)
-            for fact in self._facts(sentence)
-        ]
-        self.stated += found
-        return found
+def _facts(sentence: str, context: Context, stated: Sequence[Fact]) -> tuple[list[Fact], Context]:
+    """Return the facts of a sentence, and what is known once it is said; `stated` is what earlier turns told."""
+    correction, found = correction_in(sentence), list[Fact]()
+    for clause, quote in [(correction, sentence)] if correction else _clauses(sentence):
+        reading, last = read_message(sentence if correction else clause, context), context.last
+        context = next_context(context, clause, reading)
+        passing = [_whole(one) for one in reading.unsaved]
+        found += [replace(one, evidence_quote=quote) for one in passing if one and one.category in _OF_THE_MOMENT]
+        has_values = any(not one.is_quote for one in reading.facts)
+        for one in reading.facts:
+            is_rest = has_values and one.is_quote and not one.ends
+            if is_rest or _UNREAL.search(expand_contractions(one.said)):
+                continue
+            fact = _correction(one, last) if one.correction and last else _triple(one, clause)
+            if fact is not None and not one.topic.startswith(f"{CONSTRAINT}."):
+                corrects = fact.corrects or (_old_value(fact, stated) if correction else "")
+                found.append(replace(fact, evidence_quote=quote, corrects=corrects))
+    return found, context
 
-    def _facts(self, sentence: str) -> Iterator[Fact]:
-        correction = correction_in(sentence)
-        for clause, quote in [(correction, sentence)] if correction else _clauses(sentence):
-            reading, last = read_message(sentence if correction else clause, self.context), self.context.last
-            self.context = next_context(self.context, clause, reading)
-            passing = (_whole(one) for one in reading.unsaved)
-            yield from (replace(one, evidence_quote=quote) for one in passing if one and one.category in _OF_THE_MOMENT)
-            has_values = any(not one.is_quote for one in reading.facts)
-            for one in reading.facts:
-                is_rest = has_values and one.is_quote and not one.ends
-                if is_rest or _UNREAL.search(expand_contractions(one.said)):
-                    continue
-                fact = _correction(one, last) if one.correction and last else _triple(one, clause)
-                if fact is not None and not one.topic.startswith(f"{CONSTRAINT}."):
-                    yield replace(
-                        fact, evidence_quote=quote, corrects=fact.corrects or self._old_value(fact, correction)
-                    )
 
-    def _old_value(self, fact: Fact, correction: str) -> str:
-        """Return the value that a corrected fact had before in this session."""
-        slot = (fact.subject, fact.predicate)
-        earlier = (one.object for one in reversed(self.stated) if correction and (one.subject, one.predicate) == slot)
-        return next(earlier, "")
+def _old_value(fact: Fact, stated: Sequence[Fact]) -> str:
+    """Return the value that a corrected fact had before in this session."""
+    slot = (fact.subject, fact.predicate)
+    return next((one.object for one in reversed(stated) if (one.subject, one.predicate) == slot), "")
 
 
 def _rule_of_wish(implied: re.Match[str], sentence: str) -> str:
@@ -189,8 +173,8 @@ def _rule_of_wish(implied: re.Match[str], sentence: str) -> str:
     return f"The user finds answers too {implied['how']}." if implied["how"] else _imperative(sentence)
 
 
-def _statements(said: str) -> list[str]:
-    return sentences(said.replace("’", "'"))
+def _sentences(said: str) -> list[str]:
+    return split_sentences(said.replace("’", "'"))
 
 
 def _clauses(sentence: str) -> list[tuple[str, str]]:

@@ -1,3 +1,3 @@
 """What may be written: candidates, the model's decision about each, and the guards that no model overrides."""
 
-__all__ = ["crisis_signals", "guards", "safety", "write"]
+__all__ = ["guards", "signals", "write"]

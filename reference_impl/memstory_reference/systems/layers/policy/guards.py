@@ -9,9 +9,12 @@ from typing import Any
 
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_texts, is_storable
-from memstory_reference.systems.layers.log_entries import CrisisLevel
-from memstory_reference.systems.layers.policy.crisis_signals import crisis_notice
-from memstory_reference.systems.layers.policy.safety import is_against_its_owner, is_unsafe_among, is_vague_weakening
+from memstory_reference.systems.layers.policy.signals import (
+    any_acute,
+    any_unsafe,
+    is_against_its_owner,
+    is_vague_weakening,
+)
 from memstory_reference.systems.layers.records.record import (
     Arc,
     Content,
@@ -115,14 +118,12 @@ def refusal_reason(content: Fact | Rule, around: Sequence[str]) -> str | None:
     if isinstance(content, Fact) and is_notice(content.object):
         return NOTHING_LEFT
     # What this text only hints at, the turn before or after may have named.
-    if any(is_unsafe_among(text, around) for text in texts):
+    if any_unsafe(texts, around):
         return UNSAFE
     # A fact that tells of such words stays data; a rule would be followed.
     if isinstance(content, Rule) and any(map(is_against_its_owner, texts)):
         return AGAINST
-    if any(_is_acute(text) for text in texts):
-        return CRISIS
-    return None
+    return CRISIS if any_acute(texts) else None
 
 
 def text_refusal_reason(text: str, around: Sequence[str] = ()) -> str | None:
@@ -130,9 +131,10 @@ def text_refusal_reason(text: str, around: Sequence[str] = ()) -> str | None:
 
     A wish to leave out what is not named is refused too: what it means may be named in another session.
     """
-    if any(is_unsafe_among(one, around) or is_vague_weakening(one) for one in (text, *sentences(text))):
+    texts = (text, *sentences(text))
+    if any_unsafe(texts, around) or any(map(is_vague_weakening, texts)):
         return UNSAFE
-    return CRISIS if _is_acute(text) else None
+    return CRISIS if any_acute([text]) else None
 
 
 def without_secrets(content: Content, secrets: SecretPolicy) -> Content:
@@ -171,11 +173,6 @@ def session_only_reason(content: Fact | Rule) -> str | None:
     """Return why this must not outlive its session; None if it may."""
     is_momentary = isinstance(content, Fact) and durability(content.category) is Durability.SESSION_ONLY
     return SESSION_ONLY if is_momentary else None
-
-
-def _is_acute(text: str) -> bool:
-    noticed = crisis_notice(text)
-    return noticed is not None and noticed.level is CrisisLevel.ACUTE
 
 
 def _texts(content: Fact | Rule) -> list[str]:

@@ -17,8 +17,7 @@ from memstory_reference.systems.layers.records.record import (
     Rule,
     format_working_memory_entries,
 )
-from memstory_reference.text.english.utterances import Context, read_message
-from memstory_reference.text.english.wording import split_sentences
+from memstory_reference.text.english.statements import wants_list
 from memstory_reference.text.lines import one_line, shorten
 
 WINDOW_TURNS = 10
@@ -88,20 +87,10 @@ def reply_by_rules(memory: TurnMemory, said: str) -> str:
     asks = said.strip().endswith("?") or said.strip().lower().startswith(_ASKS)
     if not asks:
         return HEARD
-    if asks_what_is_known(said):
+    if wants_list(said):
         return _all_of(memory)
     facts = [record.content for record in memory.recalled if isinstance(record.content, Fact)]
     return f'You told me: "{one_line(facts[0].evidence_quote or facts[0].object)}"' if facts else NO_MEMORY
-
-
-def asks_what_is_known(said: str) -> bool:
-    """Say whether a turn asks for all that is remembered.
-
-    >>> asks_what_is_known("What do you know about me?"), asks_what_is_known("What do you know about Oslo?")
-    (True, False)
-    """
-    asked = split_sentences(said)
-    return len(asked) == 1 and read_message(asked[0], Context()).lists
 
 
 def _all_of(memory: TurnMemory) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 
@@ -21,6 +21,7 @@ from memstory_reference.systems.layers.records.record import (
     MemoryRecord,
     WorkingMemoryEntry,
     entry_of,
+    text_of,
 )
 from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.store import MemoryStore, ScoredRow
@@ -48,6 +49,11 @@ class Embeddings:
     async def of_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Return one vector a text, None for each where there is none to be had."""
         return await self._embed(texts, Purpose.DOCUMENT)
+
+    async def embedded(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+        """Return the records with their vectors, without where there are none to be had."""
+        vectors = await self.of_documents([text_of(one.content) for one in records])
+        return [replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)]
 
     async def of_query(self, text: str) -> Vector:
         """Return the vector of a question, None where there is none to be had."""

@@ -17,7 +17,7 @@ from memstory_reference.systems.layers.records.candidates import SessionMemoryBu
 
 LOG = logging.getLogger(__name__)
 
-Work = Callable[[], Awaitable[None]]
+Work = Callable[[], Awaitable[object]]
 
 
 class Background:

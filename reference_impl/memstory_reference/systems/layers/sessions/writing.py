@@ -1,21 +1,53 @@
-"""From a decided candidate to rows: compared with what is stored, reconciled, capped, and written as one batch."""
+"""From what was said to what is written, after the reply (C-09).
+
+Both lanes extract, the guards and the policy decide; what is certain is compared with what is stored, reconciled,
+capped, and written as one batch. The rest waits for the end of the session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 
+from memstory.contract.clock import Clock
+from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel
+from memstory.contract.values import Json
+from memstory_reference.ports import NewId
+from memstory_reference.systems.layers.log_entries import CrisisLevel
+from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import (
     Action,
     ReconciliationDecision,
     collisions,
     duplicate_of,
+    is_same,
+    is_single_valued,
     note_key,
     reconcile,
+    share_a_slot,
 )
-from memstory_reference.systems.layers.recall.retrieval import Embeddings, Vector
+from memstory_reference.systems.layers.policy.guards import (
+    CRISIS,
+    MALFORMED,
+    hold_reason,
+    is_quoted,
+    normal_content,
+    refusal_reason,
+)
+from memstory_reference.systems.layers.policy.signals import CrisisNotice
+from memstory_reference.systems.layers.policy.write import decide
+from memstory_reference.systems.layers.recall.retrieval import Embeddings
+from memstory_reference.systems.layers.records.candidates import (
+    Candidate,
+    Decision,
+    SessionMemoryBuffer,
+    SpokenTurn,
+)
 from memstory_reference.systems.layers.records.record import (
     Content,
     Fact,
@@ -25,12 +57,14 @@ from memstory_reference.systems.layers.records.record import (
     Standing,
     is_note,
     layer_of,
-    text_of,
 )
+from memstory_reference.systems.layers.sessions.background import TurnDiagnostics, merge_dicts
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.store import MemoryStore
+from memstory_reference.systems.layers.stores.store import LayersStore, MemoryStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.text.token_sets import token_set
+
+LOG = logging.getLogger(__name__)
 
 POOL = 50
 """Stored facts that a new one is compared with: those that share most of its triple's tokens."""
@@ -38,12 +72,11 @@ POOL = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOutcome:
-    """What happened to it: `stored`, `bumped` or `superseded` (it is stored, and another made way)."""
+    """What happened to a content: `stored`, `bumped`, `superseded` (another made way) or `dropped`, and the reason."""
 
-    id: str
     outcome: str
-    by: str = "local"
-    replaced: str | None = None
+    id: str | None = None
+    reason: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,10 +169,8 @@ class Writer:
 
     async def with_vectors(self, plan: WritePlan) -> list[MemoryRecord]:
         """Return the plan's rows, new texts embedded in one call."""
-        fresh = [plan.rows[identifier] for identifier in plan.rows if identifier in plan.fresh]
-        vectors = await self.embeddings.of_documents([text_of(row.content) for row in fresh])
-        embedded: dict[str, Vector] = {row.id: vector for row, vector in zip(fresh, vectors, strict=True)}
-        return [replace(row, vector=embedded.get(row.id)) for row in plan.rows.values()]
+        fresh = await self.embeddings.embedded([row for row in plan.rows.values() if row.id in plan.fresh])
+        return [*({**plan.rows, **{row.id: row for row in fresh}}).values()]
 
     async def _comparable(self, owner: str, content: Fact | Rule) -> list[MemoryRecord]:
         if isinstance(content, Rule):
@@ -174,12 +205,227 @@ class Writer:
 
 def _bump(plan: WritePlan, old: MemoryRecord, count: int, by: str) -> WriteOutcome:
     plan.change(replace(old, count=old.count + count, updated_at=max(plan.now, old.updated_at)))
-    return WriteOutcome(id=old.id, outcome="bumped", by=by)
+    return WriteOutcome(id=old.id, outcome="bumped", reason=f"by {by}")
 
 
 def _insert(plan: WritePlan, new: MemoryRecord, decision: ReconciliationDecision) -> WriteOutcome:
     old = decision.target if decision.action is Action.SUPERSEDE else None
     if old is None:
-        return WriteOutcome(id=new.id, outcome="stored", by=decision.by)
+        return WriteOutcome(id=new.id, outcome="stored", reason=f"by {decision.by}")
     plan.change(replace(old, standing=Standing.SUPERSEDED, superseded_by=new.id, updated_at=plan.now))
-    return WriteOutcome(id=new.id, outcome="superseded", by=decision.by, replaced=old.id)
+    return WriteOutcome(id=new.id, outcome="superseded", reason=f"by {decision.by}, replaces {old.id}")
+
+
+AROUND = 4
+"""Turns up to this one that the guards read together: an unsafe wish may be split over them."""
+
+INVENTED = "guard: the quote is not what the user said"
+
+Place = tuple[str, str, int]
+"""A turn: its owner, its session and its number."""
+
+
+class RulesLook(StrEnum):
+    """When rules look at a turn in the place of the model: never, if it gives nothing usable, or if it is down, too."""
+
+    NEVER = "never"
+    UNUSABLE = "unusable"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneReport:
+    """What a lane found; `failed` if it could not look, `is_down` if that is because the model is not there.
+
+    `risk` is what a model hears of a danger to somebody.
+    """
+
+    lane: Lane
+    decided: Sequence[Candidate] = ()
+    failed: bool = False
+    is_down: bool = False
+    report: dict[str, Json]
+    risk: CrisisNotice | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """Extracts from the turns of all sessions."""
+
+    store: LayersStore
+    writer: Writer
+    model: ChatModel | None
+    clock: Clock
+    new_id: NewId
+    config: LayersConfig
+    diagnostics: TurnDiagnostics
+    on_risk: Callable[[str, str, str, CrisisNotice], Awaitable[None]]
+    waiting: dict[Place, None] = field(default_factory=dict)
+    """The turns at which a model was asked in vain."""
+
+    async def extract(self, owner: str, session: str, number: int, *, rules: RulesLook = RulesLook.NEVER) -> bool:
+        """Look at one turn; one that is ended, unknown or looked at already is left alone. False if the model is down.
+
+        A lane that could not ask its model leaves the turn to be looked at again: when the model answers, when the
+        memory is opened, and when the session ends.
+        """
+        is_there = await self._try((owner, session, number), rules)
+        if is_there and self.waiting:
+            await self.look_again(tuple(self.waiting))
+        return is_there
+
+    async def look_again(self, places: Sequence[Place]) -> None:
+        """Look at turns for which the model was not there; the rest go on waiting where it is still not."""
+        self.waiting.update(dict.fromkeys(places))
+        for place in places:
+            if not await self._try(place, RulesLook.NEVER):
+                return
+
+    async def _try(self, place: Place, rules: RulesLook) -> bool:
+        self.waiting.pop(place, None)
+        try:
+            is_there = await self._extract(*place, rules)
+        except UnavailableError as error:
+            LOG.warning("a turn was not extracted: %s", type(error).__name__)
+            self.diagnostics.report(*place, {"store": {"error": str(error)}})
+            return True
+        if not is_there:
+            self.waiting[place] = None
+        return is_there
+
+    async def _extract(self, owner: str, session: str, number: int, rules: RulesLook) -> bool:
+        buffer = await self._load(owner, session, number)
+        turn = next((one for one in buffer.turns if one.number == number), None) if buffer else None
+        if buffer is None or turn is None or turn.extracted:
+            return True
+        around = [one.user for one in buffer.turns if number - AROUND < one.number <= number]
+        lanes = [lane for lane in Lane if lane in buffer.missed.get(number, tuple(Lane))]
+        reports = await asyncio.gather(*(self._lane(lane, turn, around, rules) for lane in lanes))
+        for report in reports:
+            self.diagnostics.report(owner, session, number, {str(report.lane): report.report})
+        decided = [one for report in reports for one in report.decided]
+        for risk in (report.risk for report in reports if report.risk is not None):
+            await self.on_risk(owner, session, turn.user, risk)
+            if risk.level is CrisisLevel.ACUTE:
+                # What the guards do not hear the model may: then nothing of the turn is remembered.
+                decided = [replace(one, decision=Decision.DROP, reason=CRISIS) for one in decided]
+        written = await self._apply(buffer, number, decided, [str(one.lane) for one in reports if one.failed])
+        self.diagnostics.report(owner, session, number, {"writes": written} if written else {})
+        return not any(report.is_down for report in reports)
+
+    async def _load(self, owner: str, session: str, number: int) -> SessionMemoryBuffer | None:
+        """Return a session with this turn and those around it: most often they are its last."""
+        buffer = await self.store.aload(owner, session, last=2 * AROUND)
+        if buffer is None or buffer.turn_count - number < AROUND:
+            return buffer
+        return await self.store.aload(owner, session)
+
+    async def _lane(self, lane: Lane, turn: SpokenTurn, around: Sequence[str], rules: RulesLook) -> LaneReport:
+        model, counts = self.model, dict[str, Json]()
+        try:
+            found = await extract(model, lane, turn, around[:-1])
+        except Exception as error:
+            # One lane that breaks must not take the other with it.
+            is_down = isinstance(error, NoDecisionError) and error.is_down
+            if isinstance(error, NoDecisionError):
+                counts = {"error": str(error)}
+            else:
+                LOG.exception("the %s lane failed", lane)
+                counts = {"error": type(error).__name__}
+            if rules is RulesLook.NEVER or (is_down and rules is not RulesLook.DOWN):
+                return LaneReport(lane=lane, failed=True, is_down=is_down, report=counts)
+            model, counts = None, {**counts, "by": "rules"}
+            found = await extract(None, lane, turn, around[:-1])
+        decided = [await self._decide(model, content, turn, around) for content in found.contents]
+        counts |= {"candidates": len(decided)}
+        for one in decided:
+            counts = merge_dicts(counts, {str(one.decision): 1, "reasons": [one.reason]})
+        return LaneReport(lane=lane, decided=decided, report=counts, risk=found.risk)
+
+    async def _decide(
+        self, model: ChatModel | None, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]
+    ) -> Candidate:
+        found = Candidate(id=self.new_id(), content=content, turns=(turn.number,), decision=Decision.DROP)
+        fit = normal_content(content)
+        if fit is None:
+            return replace(found, reason=MALFORMED)
+        why_not = refusal_reason(fit, around) or (None if is_quoted(fit.evidence_quote, [turn.user]) else INVENTED)
+        if why_not:
+            return replace(found, content=fit, reason=why_not)
+        verdict = await decide(model, fit, turn.user)
+        if verdict.decision is Decision.COMMIT and (wait := hold_reason(fit)):
+            return replace(found, content=fit, decision=Decision.HOLD, reason=wait)
+        return replace(found, content=fit, decision=verdict.decision, reason=f"{verdict.by}: {verdict.decision}")
+
+    async def _apply(
+        self, seen: SessionMemoryBuffer, number: int, decided: Sequence[Candidate], missed: Sequence[str]
+    ) -> dict[str, Json]:
+        """Write what is committed, hold the rest; memory first, then the buffer, each whole."""
+        owner, session = seen.owner, seen.session
+        plan = WritePlan(owner=owner, session=session, now=self.clock.now())
+        report: dict[str, Json] = {}
+        async with self.store.lock(f"memory/{owner}"), self.store.lock(f"session/{owner}/{session}"):
+            buffer = await self._load(owner, session, number)
+            if buffer is None or buffer.arc_id != seen.arc_id:
+                return await self._write_late(plan, seen, decided)
+            if any(turn.number == number and turn.extracted for turn in buffer.turns):
+                # Another process ended the session, or tried to, while this one was still asking its model.
+                return {"extracted_elsewhere": True}
+            held = list(buffer.held)
+            for one in decided:
+                if one.decision is Decision.DROP:
+                    continue
+                outcome = await self._take(plan, held, one)
+                report = merge_dicts(report, {outcome: 1})
+            if plan.rows:
+                await self.store.aput_batch(await self.writer.with_vectors(plan))
+            buffer = buffer.with_held(held)
+            # The latest turn may have been spoken meanwhile: only what was read here is marked.
+            await self.store.asave(buffer.with_missed(number, missed) if missed else buffer.with_extracted(number))
+        return report
+
+    async def _write_late(
+        self, plan: WritePlan, seen: SessionMemoryBuffer, decided: Sequence[Candidate]
+    ) -> dict[str, Json]:
+        """Write what is committed after all though the session has ended; what waited for its end is judged by then."""
+        report: dict[str, Json] = {"ended": True}
+        for one in decided:
+            if one.decision is Decision.COMMIT and not await self._is_outdated(seen, one.content):
+                report = merge_dicts(report, {await self._take(plan, [], one): 1})
+        if plan.rows:
+            await self.store.aput_batch(await self.writer.with_vectors(plan))
+        return report
+
+    async def _is_outdated(self, seen: SessionMemoryBuffer, content: Fact | Rule) -> bool:
+        """Say whether the end has extracted it too, or a newer value of a single-valued property is stored."""
+        is_single = isinstance(content, Fact) and is_single_valued(content.predicate)
+        stored = await self.store.alist(seen.owner, layer_of(content), tuple(Standing))
+        return any(
+            is_same(content, row.content, self.config.duplicate)
+            or (is_single and share_a_slot(content, row.content) and row.updated_at >= seen.last_at)
+            for row in stored
+        )
+
+    async def _take(self, plan: WritePlan, held: list[Candidate], one: Candidate) -> str:
+        """Commit a candidate to the plan or to the held ones; return the word for it."""
+        known = next((old for old in held if is_same(one.content, old.content, self.config.duplicate)), one)
+        candidate = known.add_turn(one.turns[0])
+        if candidate.decision is Decision.UNDECIDED:
+            candidate = replace(candidate, decision=one.decision, reason=one.reason)
+        if self._is_due(candidate, one):
+            try:
+                outcome = await self.writer.plan(plan, candidate.id, candidate.content, len(candidate.turns))
+            except NoDecisionError as error:
+                # The model that should reconcile failed: held, and stored at the end (CF-14).
+                candidate = replace(candidate, decision=Decision.COMMIT, reason=str(error))
+            else:
+                held[:] = [old for old in held if old.id != candidate.id]
+                return outcome.outcome
+        held[:] = [*(old for old in held if old.id != candidate.id), candidate]
+        return "held"
+
+    def _is_due(self, candidate: Candidate, one: Candidate) -> bool:
+        if one.decision is Decision.COMMIT:
+            return True
+        awaited = Decision.REPEAT in (candidate.decision, one.decision)
+        return awaited and len(candidate.turns) >= self.config.repetitions and hold_reason(candidate.content) is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from memstory_reference.text.english.utterances import Context, read_message
-from memstory_reference.text.english.wording import expand_contractions
+from memstory_reference.text.english.lexicon import expand_contractions
+from memstory_reference.text.english.statements import Context, read_message
 from memstory_reference.text.sentences import sentences
 
 _VERBS = """

@@ -12,6 +12,7 @@ from memstory_reference.systems.layers.operations.reconciliation import (
     share_a_slot,
 )
 from memstory_reference.systems.layers.records.record import NOTE, Fact, Rule
+from memstory_reference.text.token_sets import token_list
 
 ANN = Fact(category="relationship", subject="Ann", predicate="LOVES", object="Bo", evidence_quote="q")
 
@@ -44,7 +45,7 @@ def test_the_threshold_counts_as_above(few, many, likeness):
     ],
 )
 def test_numbers_negations_and_poles_tell_apart(left, right):
-    assert not agree(left, right)
+    assert not agree(token_list(left), token_list(right))
     assert compare_texts(left, right, 0.0).likeness is Likeness.ALIKE
 
 

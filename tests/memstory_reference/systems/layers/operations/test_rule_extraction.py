@@ -106,3 +106,9 @@ def test_of_what_is_doubted_quoted_asked_or_a_joke_nothing_is_taken(sentence):
 def test_the_evidence_of_each_fact_is_its_clause_so_that_it_tells_nothing_of_the_other():
     quotes = [fact.evidence_quote for fact in facts_by_rules("I work at Acme and live in Oslo.")]
     assert quotes == ["I work at Acme", "live in Oslo."]
+
+
+def test_how_answers_were_is_an_implied_rule_whatever_mark_ends_it():
+    for sentence in ("Your answer was too long.", "Your answer was too long!"):
+        (rule,) = rules_by_rules(sentence)
+        assert (rule.rule, rule.explicit) == ("The user finds answers too long.", False)

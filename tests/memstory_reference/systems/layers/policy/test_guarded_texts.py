@@ -10,7 +10,7 @@ from memstory_reference.systems.layers.policy.guards import (
     text_refusal_reason,
     without_secrets,
 )
-from memstory_reference.systems.layers.policy.safety import is_unsafe
+from memstory_reference.systems.layers.policy.signals import is_unsafe
 from memstory_reference.systems.layers.records.record import Arc, Fact, Rule
 from memstory_reference.text.secret_guard import SecretPolicy
 

@@ -1,8 +1,8 @@
 """Words that stand together in a clause, however they are spelt and whatever stands between."""
 
-from memstory_reference.text.word_frames import Frame, Words, clauses, readings
+from memstory_reference.systems.layers.policy.signals import Frame, Words, clauses, readings
 
-WISH = Frame("want* wish*", "die my_end", gap=2)
+WISH = Frame("2: want* wish* > die my_end")
 
 
 def test_a_frame_needs_its_words_in_order_and_near():
@@ -18,13 +18,13 @@ def test_a_frame_does_not_reach_over_the_end_of_a_clause():
 
 
 def test_words_that_turn_the_meaning_switch_a_frame_off():
-    frame = Frame("want*", "die", unless=Words("film"))
+    frame = Frame("4: want* > die ! film")
     assert frame.find("i want to die")
     assert not frame.find("in the film they want to die")
 
 
 def test_a_frame_at_the_end_asks_for_nothing_behind_it():
-    frame = Frame("not", "want", "to_live", end=True)
+    frame = Frame("4: not > want > to_live > $")
     assert frame.find("i do not want to live anymore")
     assert not frame.find("i do not want to live in oslo")
 
@@ -37,3 +37,8 @@ def test_short_forms_and_misspelt_words_are_read_as_what_they_stand_for():
 
 def test_digits_are_read_as_letters_too():
     assert readings("k1ll it", ()) == [("k1ll it",), ("kill it",)]
+
+
+def test_the_name_of_a_list_stands_for_its_words():
+    assert Words("my KIN").occurs_in("and stepmother")
+    assert Words("SELF").entries == ("i",)
