@@ -23,7 +23,7 @@ from memstory_reference.systems.layers.records.record import (
     text_of,
 )
 from memstory_reference.systems.layers.records_desk import RecordsDesk, texts_of
-from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.text.english import lexicon
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences

@@ -36,7 +36,7 @@ from memstory_reference.systems.layers.records.record import Fact, Rule, Standin
 from memstory_reference.systems.layers.sessions.background import TurnDiagnostics, merge_dicts
 from memstory_reference.systems.layers.sessions.writing import WritePlan, Writer
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 
 LOG = logging.getLogger(__name__)

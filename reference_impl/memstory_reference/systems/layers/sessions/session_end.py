@@ -30,7 +30,7 @@ from memstory_reference.systems.layers.records.record import Arc, Fact
 from memstory_reference.systems.layers.sessions.lanes import Lanes, RulesLook
 from memstory_reference.systems.layers.sessions.writing import WritePlan, Writer
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_set
 

@@ -28,7 +28,7 @@ from memstory_reference.systems.layers.records.record import (
     text_of,
 )
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.store import MemoryStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.text.token_sets import token_set
 
@@ -94,7 +94,7 @@ class WritePlan:
 class Writer:
     """Plans and writes; the caller holds the owner's lock from the first `plan` to the write."""
 
-    store: MemoryStore
+    store: LayersStore
     embeddings: Embeddings
     model: ChatModel | None
     config: LayersConfig
