@@ -133,6 +133,11 @@ class Database(DamagedRows):
         with self._translate_errors():
             self._db.executemany(sql, rows)
 
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
+        """Write new rows."""
+        marks = ", ".join("?" * (columns.count(",") + 1))
+        self.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)  # noqa: S608  (our own names)
+
     @contextmanager
     def transaction(self, *_: str) -> Iterator[None]:
         """All or nothing; nobody else is in a transaction meanwhile, in any process."""

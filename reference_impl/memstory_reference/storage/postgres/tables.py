@@ -50,7 +50,7 @@ def _statement(declared: str, by: str) -> str:
     table, numbered = _TABLE.fullmatch(declared), _NUMBERED.search(declared)
     if table is None:
         return f"{written};"
-    column = by.split()[0] if re.search(rf"\b{by}\b", declared) else ""
+    column = by.split(maxsplit=1)[0] if re.search(rf"\b{by}\b", declared) else ""
     key = ", ".join(filter(None, (column, numbered[1] if numbered else "")))
     keyed = f"ALTER TABLE {table[1]} ADD PRIMARY KEY ({key});" if numbered else ""
     if not column:

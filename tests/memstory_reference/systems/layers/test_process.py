@@ -59,7 +59,11 @@ class SharedStore(LayersStore):
 
 class Stage:
     def __init__(self):
-        self.bus, self.clock, self.store = InProcessBus(), MovableClock(), SharedStore(layers_database(IN_MEMORY, model="none"))
+        self.bus, self.clock, self.store = (
+            InProcessBus(),
+            MovableClock(),
+            SharedStore(layers_database(IN_MEMORY, model="none")),
+        )
         self.processes = []
 
     async def process(self, store=None):

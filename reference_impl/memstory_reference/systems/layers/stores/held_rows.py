@@ -93,13 +93,16 @@ class HeldLayers:
         with self._lock:
             known = self._of(owner, version).lists
             found = {token: known[layer, token] for token in tokens if (layer, token) in known}
+            for token in found:
+                known.move_to_end((layer, token))
         missing = [token for token in tokens if token not in found]
+        if not missing:
+            return [found[token] for token in tokens]
         found |= read(missing)
 
         def note(held: _Held) -> None:
-            for token in tokens:
+            for token in missing:
                 held.lists[layer, token] = found[token]
-                held.lists.move_to_end((layer, token))
             while len(held.lists) > KEPT_LISTS:
                 held.lists.popitem(last=False)
 

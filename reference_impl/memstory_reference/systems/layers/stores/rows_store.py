@@ -24,17 +24,20 @@ from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
 from memstory_reference.systems.layers.stores.held_rows import Change, HeldLayers
 from memstory_reference.systems.layers.stores.sessions_store import SessionRows
-from memstory_reference.systems.layers.stores.tables_store import COLUMNS, WRITTEN, entry_of, record_of, seal_of, values_of
+from memstory_reference.systems.layers.stores.tables_store import (
+    COLUMNS,
+    WRITTEN,
+    entry_of,
+    record_of,
+    seal_of,
+    values_of,
+)
 from memstory_reference.text.token_sets import token_set
 
-AT_ONCE = 500
-"""Tokens that one statement writes."""
-
 _HALF = re.compile("[\ud800-\udfff]")
-_CHANGED = ("content", "created_at", "updated_at", "session", "count", "standing", "superseded_by", "vector", "checksum")
-_PUT = (
-    f"INSERT INTO records ({WRITTEN}) VALUES ({', '.join('?' * 11)}) "  # noqa: S608  (constants)
-    f"ON CONFLICT (namespace, id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _CHANGED)}"
+_UPDATE = (
+    "UPDATE records SET content = ?, created_at = ?, updated_at = ?, session = ?, count = ?, standing = ?, "
+    "superseded_by = ?, vector = ?, checksum = ? WHERE namespace = ? AND id = ?"
 )
 
 
@@ -49,9 +52,7 @@ class LayersRows:
 
     def session_key(self) -> bytes:
         """Return the secret of this store, which is made when it is first asked for."""
-        self._db.execute(
-            "INSERT INTO about VALUES ('session_key', ?) ON CONFLICT DO NOTHING", (secrets.token_hex(32),)
-        )
+        self._db.execute("INSERT INTO about VALUES ('session_key', ?) ON CONFLICT DO NOTHING", (secrets.token_hex(32),))
         (value,) = self._db.execute("SELECT value FROM about WHERE name = 'session_key'").fetchone()
         try:
             return bytes.fromhex(value)
@@ -111,11 +112,15 @@ class LayersRows:
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
     ) -> list[tuple[str, int, float]]:
         """Return the id, the moment and the share of the tokens of the rows that have any, best first."""
-        version, namespace = self._version(owner), self._namespaces(owner, [layer])
+        found = self._db.rows(
+            "SELECT number, version FROM namespaces AS n LEFT JOIN versions AS v ON v.owner = n.owner "
+            "WHERE n.owner = ? AND n.layer = ?",
+            (owner, str(layer)),
+        )
         entries = sorted(map(self._entry, tokens))
-        if not namespace or not entries:
+        if not found or not entries:
             return []
-        (number,) = namespace
+        ((number, version),) = found
         lists = self._held.lists(owner, layer, version, entries, read=lambda missing: self._postings(number, missing))
         if not any(map(len, lists)):
             return []
@@ -126,11 +131,11 @@ class LayersRows:
         # With a date it is not known yet which rows count.
         numbers, held = best_by_tokens(numbers, held, limit if since is None else None)
         share = dict(zip(numbers.tolist(), held.tolist(), strict=True))
-        found = [
+        scored = [
             (identifier, moment, share[row] / len(tokens))
             for row, identifier, moment in self._by_numbers(number, list(share), since)
         ]
-        return sorted(found, key=lambda one: (-one[2], -one[1], one[0]))[:limit]
+        return sorted(scored, key=lambda one: (-one[2], -one[1], one[0]))[:limit]
 
     def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
         """Count an owner's rows."""
@@ -244,9 +249,13 @@ class LayersRows:
             vector, known = normalized_or_none(record.vector), was.get(record.id)
             is_kept = vector is None and known is not None and text_of(known.content) == text_of(record.content)
             vectors[record.id] = old[record.id]["vector"] if is_kept else None if vector is None else vector.tobytes()
-        self._db.executemany(_PUT, [values_of(record, namespace, vectors[record.id]) for record in records])
-        new = [record.id for record in records if record.id not in old]
-        numbers = {row["id"]: row["row"] for row in (*old.values(), *self._in_namespace(namespace, "id, row", "id", new))}
+        rows = {record.id: values_of(record, namespace, vectors[record.id]) for record in records}
+        new = [one for one in rows if one not in old]
+        self._db.insert("records", WRITTEN, [rows[one] for one in new])
+        self._db.executemany(_UPDATE, [(*rows[one][2:], namespace, one) for one in rows if one in old])
+        numbers = {
+            row["id"]: row["row"] for row in (*old.values(), *self._in_namespace(namespace, "id, row", "id", new))
+        }
         written = list[tuple[int, str, int]]()
         for record in records:
             row = numbers[record.id]
@@ -267,12 +276,7 @@ class LayersRows:
                 fresh=fresh,
             )
             changes.append((owner, change))
-        for start in range(0, len(written), AT_ONCE):
-            part = written[start : start + AT_ONCE]
-            self._db.execute(
-                f"INSERT INTO tokens VALUES {', '.join(['(?, ?, ?)'] * len(part))} ON CONFLICT DO NOTHING",  # noqa: S608
-                [value for one in part for value in one],
-            )
+        self._db.insert("tokens", "namespace, token, row", written)
 
     def _unindex(
         self, row: SqlRow, known: MemoryRecord | None, kept: AbstractSet[str] = frozenset()

@@ -46,7 +46,10 @@ async def open_twins(open_layers):
     """Open two services on one store, as two processes are; neither knows of the other's lanes."""
 
     async def open_(models):
-        store, pair = LayersStore(layers_database(IN_MEMORY, model="none")), models if isinstance(models, list) else [models] * 2
+        store, pair = (
+            LayersStore(layers_database(IN_MEMORY, model="none")),
+            models if isinstance(models, list) else [models] * 2,
+        )
         return [await open_layers(model=one, mode=MemoryMode.INCOGNITO, wrap=lambda _: store) for one in pair]
 
     return open_
