@@ -214,8 +214,9 @@ def _steps(migrations: Migrations, version: int, place: PostgresPlace) -> Sequen
         return []
     if version not in migrations:
         raise StoreConflictError(
-            f"the schema {place.schema!r} has version {version}, this program takes over {', '.join(map(str, migrations))}: "
-            "open it with the version of memstory that made it, or use another schema"
+            f"the schema {place.schema!r} has version {version}, this program takes over those of "
+            f"{', '.join(map(str, filter(None, migrations)))}: open it with the version of memstory that made it, "
+            "or use another schema"
         )
     return [migrations[version]]
 

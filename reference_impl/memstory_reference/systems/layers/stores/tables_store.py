@@ -103,7 +103,7 @@ INSERT INTO sessions
 INSERT INTO turns SELECT owner, session, number, extracted::int, data, NULL FROM was_turns;
 INSERT INTO recall_off SELECT owner FROM was_off;
 INSERT INTO versions SELECT owner, md5(random()::text) FROM (SELECT DISTINCT owner FROM namespaces) AS every;
-"""
+"""  # noqa: S608  (constants)
 
 
 def migrations() -> Mapping[int, str]:
