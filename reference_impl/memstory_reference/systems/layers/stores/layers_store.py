@@ -23,8 +23,8 @@ from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.stores.held_rows import HeldLayers
-from memstory_reference.systems.layers.stores.rows_store import LayersRows, seal_all
-from memstory_reference.systems.layers.stores.tables_store import SCHEMA, SCHEMA_VERSION
+from memstory_reference.systems.layers.stores.rows_store import LayersRows
+from memstory_reference.systems.layers.stores.tables_store import COLUMNS, SCHEMA, SCHEMA_VERSION, seal_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -176,7 +176,7 @@ class LayersStore:
 
     async def aforget_sessions(self, owner: str) -> int:
         """Drop an owner's active sessions with all that was held; return how many there were."""
-        return await self._run(LayersRows.forget_sessions, owner)
+        return await self._run(lambda rows: rows.sessions.forget(owner))
 
     async def _run(self, work: Callable[Concatenate[LayersRows, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Work by the database of the lock that the task holds, or by that of all."""
@@ -187,5 +187,21 @@ class LayersStore:
 def layers_database(file: Path, *, model: str) -> Database:
     """Open or make the layers' file, or one in memory."""
     database = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
-    seal_all(database)
+    _seal_all(database)
     return database
+
+
+def _seal_all(database: SqlDatabase) -> None:
+    """Give the rows of an earlier schema their checksums; one that is damaged already gets none."""
+    rows = database.rows(
+        f"SELECT {', '.join(f'r.{name}' for name in COLUMNS.split(', '))}, n.owner, n.layer FROM records AS r "  # noqa: S608
+        "JOIN namespaces AS n ON n.number = r.namespace WHERE r.checksum IS NULL"
+    )
+    seals = [
+        (seal_of(row, row["owner"], row["layer"]), row["row"])
+        for row in rows
+        if not any(isinstance(one, bytes) for one in row)
+    ]
+    if seals:
+        with database.transaction():
+            database.executemany("UPDATE records SET checksum = ? WHERE row = ?", seals)

@@ -22,14 +22,14 @@ from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow
 from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, unit_vector
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
-from memstory_reference.systems.layers.stores.held_rows import Change, HeldLayers
+from memstory_reference.systems.layers.stores.held_rows import Change, HeldLayers, best_by_tokens
 from memstory_reference.systems.layers.stores.sessions_store import SessionRows
 from memstory_reference.systems.layers.stores.tables_store import (
     COLUMNS,
     WRITTEN,
     entry_of,
+    moment_of,
     record_of,
-    seal_of,
     values_of,
 )
 from memstory_reference.text.token_sets import token_set
@@ -196,14 +196,6 @@ class LayersRows:
         """Say whether an owner's memory is read."""
         return self._db.execute("SELECT 1 FROM recall_off WHERE owner = ?", (owner,)).fetchone() is None
 
-    def forget_sessions(self, owner: str) -> int:
-        """Drop an owner's active sessions; return how many there were."""
-        with self._db.transaction(owner):
-            gone = self.sessions.remove(owner)
-        if gone:
-            self._db.forget_log()
-        return gone
-
     @contextmanager
     def _alone(self, owners: AbstractSet[str]) -> Iterator[list[tuple[str, Change]]]:
         """Read and write, all or nothing, while nobody else writes for these owners; what was changed is followed."""
@@ -306,7 +298,7 @@ class LayersRows:
         for identifier, blob, created_at in self._rows(
             self._namespaces(owner, [layer]), condition, columns="id, vector, created_at"
         ):
-            moment, vector = _moment(created_at), unit_vector(blob)
+            moment, vector = moment_of(created_at), unit_vector(blob)
             # None if it is damaged: what was written has length 1.
             if moment is not None and vector is not None and isinstance(identifier, str):
                 matrix.put(identifier, vector, moment)
@@ -333,7 +325,7 @@ class LayersRows:
             found += [
                 (row, identifier, moment)
                 for row, identifier, text in self._db.rows(sql, (*part, namespace))
-                if isinstance(identifier, str) and (moment := _moment(text)) is not None
+                if isinstance(identifier, str) and (moment := moment_of(text)) is not None
                 if least is None or moment >= least
             ]
         return found
@@ -400,45 +392,5 @@ class LayersRows:
         return int(row["number"])
 
 
-def best_by_tokens(
-    numbers: NDArray[np.int64], held: NDArray[np.int64], limit: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that hold the most tokens, of equals the later written; `numbers` are in order.
-
-    >>> [found.tolist() for found in best_by_tokens(np.array([3, 5, 8]), np.array([1, 2, 1]), 2)]
-    [[5, 8], [2, 1]]
-    """
-    if limit is None or len(numbers) <= limit:
-        return numbers, held
-    # Of sixteen bits each: numpy sorts those without comparing them.
-    fewest_last = -np.minimum(held[::-1], np.iinfo(np.int16).max).astype(np.int16)
-    best = len(held) - 1 - np.argsort(fewest_last, kind="stable")[:limit]
-    return numbers[best], held[best]
-
-
-def seal_all(database: SqlDatabase) -> None:
-    """Give the rows of an earlier schema their checksums; one that is damaged already gets none."""
-    rows = database.rows(
-        f"SELECT {', '.join(f'r.{name}' for name in COLUMNS.split(', '))}, n.owner, n.layer FROM records AS r "  # noqa: S608
-        "JOIN namespaces AS n ON n.number = r.namespace WHERE r.checksum IS NULL"
-    )
-    seals = [(seal_of(row, row["owner"], row["layer"]), row["row"]) for row in rows if not any(map(_is_bytes, row))]
-    if seals:
-        with database.transaction():
-            database.executemany("UPDATE records SET checksum = ? WHERE row = ?", seals)
-
-
-def _is_bytes(value: object) -> bool:
-    return isinstance(value, bytes)
-
-
 def _marks(values: Mapping[int, str] | Sequence[object]) -> str:
     return ", ".join("?" * len(values))
-
-
-def _moment(created_at: str) -> int | None:
-    """Return the microseconds of a stored moment; None of a damaged one."""
-    try:
-        return microseconds(datetime.fromisoformat(created_at))
-    except (ValueError, TypeError):
-        return None

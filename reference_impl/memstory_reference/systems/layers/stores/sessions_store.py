@@ -82,6 +82,14 @@ class SessionRows:
         rows = self._db.rows(f"SELECT * FROM sessions {condition} ORDER BY last_at, owner, session", values)  # noqa: S608
         return [buffer for row in rows if (buffer := _buffer(row, [])) is not None]
 
+    def forget(self, owner: str) -> int:
+        """Drop an owner's active sessions; return how many there were."""
+        with self._db.transaction(owner):
+            gone = self.remove(owner)
+        if gone:
+            self._db.forget_log()
+        return gone
+
     def remove(self, owner: str, session: str | None = None) -> int:
         """Take a session off, or all of an owner; return how many there were. In the caller's transaction."""
         which = (owner,) if session is None else (owner, session)

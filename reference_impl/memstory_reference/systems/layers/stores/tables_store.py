@@ -11,7 +11,7 @@ from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable
 from memstory_reference.storage.sql_database import SqlRow
-from memstory_reference.systems.layers.identity import iso_now
+from memstory_reference.systems.layers.identity import iso_now, microseconds
 from memstory_reference.systems.layers.records.record import (
     Layer,
     MemoryRecord,
@@ -157,6 +157,14 @@ def entry_of(token: str) -> str:
     if len(token) <= LONGEST_TOKEN:
         return token
     return blake2b(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def moment_of(created_at: str) -> int | None:
+    """Return the microseconds of a stored moment; None of a damaged one."""
+    try:
+        return microseconds(datetime.fromisoformat(created_at))
+    except (ValueError, TypeError):
+        return None
 
 
 def _text(row: SqlRow) -> str:
