@@ -42,15 +42,14 @@ import psycopg
 from memstory.bundled import bundled_stories
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.embedded_postgres import EmbeddedPostgres
+from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.composition.turns import open_sqlite_turns
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
-from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
 from memstory_reference.systems.turns.stores.store import IndexedTurn, TurnsStore
@@ -248,8 +247,8 @@ class Place:
             case "turns", _:
                 return Turns(await open_postgres_turns(self._schema, model=MODEL), seed)
             case _, "sqlite":
-                return Layers(SqliteStore(self.folder / "store" / "memory.sqlite3", model=MODEL), seed)
-        return Layers(await open_postgres(self._schema, model=MODEL), seed)
+                return Layers(LayersStore(layers_database(self.folder / "store" / "memory.sqlite3", model=MODEL)), seed)
+        return Layers(await layers_in_postgres(self._schema, model=MODEL), seed)
 
     def disk(self) -> int:
         """Return the bytes of the store."""

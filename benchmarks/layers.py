@@ -24,15 +24,14 @@ from time import perf_counter
 import numpy as np
 
 from memstory_reference.adapters.servers.embedded_postgres import EmbeddedPostgres
+from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import drop_schemas
 from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
-from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 FACTS, OTHERS, BATCH, TURNS, DIMENSION = 10_000, 9, 1_000, 200, 384
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -41,7 +40,7 @@ THINGS = ("tea", "rowing", "chess", "violets", "trains", "bread", "maps", "rain"
 
 @asynccontextmanager
 async def _sqlite(folder: Path) -> AsyncIterator[LayersStore]:
-    store = SqliteStore(folder / "memory.sqlite3", model="drawn")
+    store = LayersStore(layers_database(folder / "memory.sqlite3", model="drawn"))
     yield store
     await store.aclose()
 
@@ -52,7 +51,7 @@ async def _postgres(folder: Path) -> AsyncIterator[LayersStore]:
     url = os.environ.get("MEMSTORY_POSTGRES") or server.start()
     place = PostgresPlace(url=url, schema=f"benchmark_{secrets.token_hex(4)}")
     try:
-        store = await open_postgres(place, model="drawn")
+        store = await layers_in_postgres(place, model="drawn")
         yield store
         await store.aclose()
         await drop_schemas(place)

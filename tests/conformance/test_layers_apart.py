@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memstory_reference.composition.layers import log_in_file, log_in_postgres
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.log_entries import (
@@ -18,8 +19,6 @@ from memstory_reference.systems.layers.log_entries import (
     FeedbackSource,
     SessionFeedbackRecord,
 )
-from memstory_reference.systems.layers.stores.postgres.log_store import open_log
-from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -32,11 +31,11 @@ def place(request):
 async def log_of(kind, name, folder, request):
     match name:
         case "memory":
-            return SqliteLog(IN_MEMORY, kind)
+            return log_in_file(IN_MEMORY, kind)
         case "sqlite":
-            return SqliteLog(folder / f"{kind.table}.sqlite3", kind)
+            return log_in_file(folder / f"{kind.table}.sqlite3", kind)
         case _:
-            return await open_log(place(request).sibling("audit" if kind is CRISES else "feedback"), kind)
+            return await log_in_postgres(place(request).sibling("audit" if kind is CRISES else "feedback"), kind)
 
 
 @asynccontextmanager

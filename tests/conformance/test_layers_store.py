@@ -16,15 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records import candidates
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, MemoryRecord, Rule, Standing
-from memstory_reference.systems.layers.stores import sqlite_sessions_store
-from memstory_reference.systems.layers.stores.postgres import sessions_store
-from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores import sessions_store
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST, NORTH, WEST = (np.array(row, np.float32) for row in ((1, 0), (0, 1), (-1, 0)))
@@ -33,14 +32,14 @@ SECOND = timedelta(seconds=1)
 
 @asynccontextmanager
 async def in_memory(_folder, _request):
-    store = SqliteStore(IN_MEMORY, model="fixed-2")
+    store = LayersStore(layers_database(IN_MEMORY, model="fixed-2"))
     yield store
     await store.aclose()
 
 
 @asynccontextmanager
 async def sqlite(folder, _request):
-    store = SqliteStore(folder / "memory.sqlite3", model="fixed-2")
+    store = LayersStore(layers_database(folder / "memory.sqlite3", model="fixed-2"))
     yield store
     await store.aclose()
 
@@ -50,7 +49,7 @@ async def postgres(folder, request):
     # A folder stands for one store here as for SQLite: it has its own schema.
     schema = f"s{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"
     place = PostgresPlace(url=request.getfixturevalue("postgres_database"), schema=schema)
-    store = await open_postgres(place, model="fixed-2")
+    store = await layers_in_postgres(place, model="fixed-2")
     yield store
     await store.aclose()
 
@@ -306,7 +305,7 @@ async def test_a_session_that_was_read_with_its_last_turns_is_written_over_the_w
 
 
 async def test_a_session_keeps_the_words_of_its_last_turns_alone(store, monkeypatch):
-    for module in (candidates, sqlite_sessions_store, sessions_store):
+    for module in (candidates, sessions_store):
         monkeypatch.setattr(module, "MAX_TURNS", 3)
     await store.asave(buffer())
     for number in range(2, 6):
@@ -318,7 +317,7 @@ async def test_a_session_keeps_the_words_of_its_last_turns_alone(store, monkeypa
 
 
 async def test_a_session_keeps_the_words_of_turns_that_nobody_has_looked_at(store, monkeypatch):
-    for module in (candidates, sqlite_sessions_store, sessions_store):
+    for module in (candidates, sessions_store):
         monkeypatch.setattr(module, "MAX_TURNS", 3)
     await store.asave(buffer())
     for number in range(2, 6):

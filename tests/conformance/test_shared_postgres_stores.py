@@ -12,10 +12,9 @@ import numpy as np
 import psycopg
 import pytest
 
+from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
-from memstory_reference.systems.layers.stores.postgres import postgres_rows_store
-from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores import postgres_store
 from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
@@ -28,12 +27,76 @@ OWNERS, EACH = [f"owner {number}" for number in range(30)], 4
 WRITERS, BATCHES, BATCH = 4, 5, 6
 
 
+LAYERS_4 = """
+CREATE TABLE owners (
+    number int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text COLLATE "C" NOT NULL UNIQUE,
+    next_row int NOT NULL DEFAULT 0
+);
+CREATE TABLE records (
+    owner int NOT NULL,
+    row int NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    layer text COLLATE "C" NOT NULL,
+    content text NOT NULL,
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    session text,
+    count int NOT NULL,
+    standing text COLLATE "C" NOT NULL,
+    superseded_by text,
+    PRIMARY KEY (owner, id),
+    UNIQUE (owner, row)
+);
+CREATE INDEX by_age ON records (owner, layer, standing, created_at DESC, id);
+CREATE TABLE vectors (
+    owner int NOT NULL,
+    row int NOT NULL,
+    layer text COLLATE "C" NOT NULL,
+    active boolean NOT NULL,
+    created_at timestamptz NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    vector vector NOT NULL,
+    PRIMARY KEY (owner, row)
+);
+ALTER TABLE vectors ALTER vector SET STORAGE MAIN;
+CREATE INDEX by_owner ON vectors (owner, layer) WHERE active;
+CREATE TABLE postings (
+    owner int NOT NULL,
+    layer text COLLATE "C" NOT NULL,
+    token text COLLATE "C" NOT NULL,
+    part int NOT NULL,
+    bits bit(256) NOT NULL,
+    PRIMARY KEY (owner, layer, token, part)
+);
+CREATE TABLE sessions (
+    owner text COLLATE "C" NOT NULL,
+    session text COLLATE "C" NOT NULL,
+    started_at timestamptz NOT NULL,
+    last_at timestamptz NOT NULL,
+    data text NOT NULL,
+    PRIMARY KEY (owner, session)
+);
+CREATE TABLE turns (
+    owner text COLLATE "C" NOT NULL,
+    session text COLLATE "C" NOT NULL,
+    number int NOT NULL,
+    extracted boolean NOT NULL,
+    data text NOT NULL,
+    PRIMARY KEY (owner, session, number)
+);
+CREATE TABLE recall_off (owner text COLLATE "C" PRIMARY KEY);
+ALTER TABLE owners ADD version int NOT NULL DEFAULT 0;
+"""
+"""What made the schema of the layers in commit ce761bf."""
+
+
 class Turns:
     """The store of the turns, and how its rows were before tables were partitioned."""
 
-    tables = ("turns", "postings")
+    tables = after = ("turns", "postings")
     about = ", ('memory', 'turns')"
-    migrations = (postgres_store.MIGRATIONS, 2)
+    version, made = 2, postgres_store.MIGRATIONS[:2]
     locked = "turns"
     rows = f"""
         INSERT INTO owners (name) SELECT unnest(%s::text[]);
@@ -68,9 +131,9 @@ class Turns:
 class Layers:
     """The same of the layers; of records with one moment the order of adding is not told."""
 
-    tables = ("records", "vectors", "postings")
+    tables, after = ("records", "vectors", "postings"), ("records", "tokens")
     about = ""
-    migrations = (postgres_rows_store.MIGRATIONS, 4)
+    version, made = 4, [LAYERS_4]
     locked = "postings"
     rows = f"""
         INSERT INTO owners (name, next_row) SELECT unnest(%s::text[]), {EACH};
@@ -85,7 +148,7 @@ class Layers:
 
     @staticmethod
     async def open(url):
-        return await open_postgres(PostgresPlace(url=url), model="fixed-2")
+        return await layers_in_postgres(PostgresPlace(url=url), model="fixed-2")
 
     @staticmethod
     async def put(store, owner, ids):
@@ -142,13 +205,12 @@ def ask(postgres_database):
 @pytest.fixture
 def plain(kind, ask):
     """The schema as it was before its tables were partitioned, with rows of many owners."""
-    migrations, version = kind.migrations
     ask(
         "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public",
         "CREATE SCHEMA memstory",
         "CREATE TABLE about (name text PRIMARY KEY, value text NOT NULL)",
-        f"INSERT INTO about VALUES ('schema', '{version}'), ('model', 'fixed-2') {kind.about}",
-        *migrations[:version],
+        f"INSERT INTO about VALUES ('schema', '{kind.version}'), ('model', 'fixed-2') {kind.about}",
+        *kind.made,
     )
     ask(kind.rows, given=(OWNERS,))
 
@@ -209,9 +271,9 @@ async def test_a_plain_schema_is_taken_over_once_though_the_first_who_does_it_is
     }
     assert Counter(added) == Counter([*found[OWNERS[0]], "new"])
     spread = partitions(ask)
-    for table in kind.tables:
+    for table in kind.after:
         assert len(spread[table]) > len(OWNERS) / 4
-        assert sum(spread[table].values()) >= len(before[table])
+        assert sum(spread[table].values()) >= len(OWNERS) * EACH
 
 
 def writes(kind, url, number, owners):

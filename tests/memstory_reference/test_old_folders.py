@@ -41,7 +41,7 @@ class Old:
     system: str
     forgotten: str = "4471 B"
     questions: tuple = ((LIVE, "Kraków"), (LIVE, "Oslo"))
-    takeover: str = ""
+    takeover: str | tuple[str, ...] = ""
     files: int = 1
 
 
@@ -62,7 +62,12 @@ OLD = {
     "layers-postgres": Old(
         system="layers",
         forgotten="chess",
-        takeover="the schema 'layers': taken over from an earlier version of memstory (4, now 5)",
+        takeover=(
+            "the schema 'layers': taken over from an earlier version of memstory (4, now 6)",
+            "the schema 'layers_audit': taken over from an earlier version of memstory (1, now 2)",
+            "the schema 'layers_feedback': taken over from an earlier version of memstory (1, now 2)",
+        ),
+        files=3,
     ),
     "turns": Old(
         system="turns", takeover=".sqlite3: taken over from an earlier version of memstory (schema 2, now 3)", files=2

@@ -112,12 +112,12 @@ sessions_to_compress | .settings:PipelineConfig.sessions_to_compress
 """
 
 LAYERS = """
-MemoryStore | .stores.store:MemoryStore
-aput | .stores.store:MemoryStore.aput
-aput_batch | .stores.store:MemoryStore.aput_batch
-asearch_similar | .stores.store:MemoryStore.asearch_similar
-alatest | .stores.store:MemoryStore.alatest
-OpenCouchMemoryStore | .stores.sqlite_store:SqliteStore | OpenCouch is the product of the description, not ours
+MemoryStore | .stores.layers_store:LayersStore
+aput | .stores.layers_store:LayersStore.aput
+aput_batch | .stores.layers_store:LayersStore.aput_batch
+asearch_similar | .stores.layers_store:LayersStore.asearch_similar
+alatest | .stores.layers_store:LayersStore.alatest
+OpenCouchMemoryStore | .stores.layers_store:LayersStore | OpenCouch is the product of the description, not ours
 WorkingMemoryEntry | .records.record:WorkingMemoryEntry
 SemanticWorkingMemoryEntry | .records.record:SemanticWorkingMemoryEntry
 format_working_memory_entries | .records.record:format_working_memory_entries

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
-from memstory_reference.storage.database_store import IN_MEMORY
+from memstory_reference.storage.database_store import IN_MEMORY, Database
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
@@ -18,18 +18,19 @@ from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.recall.retrieval import MODEL_OF_NONE
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.settings import MemoryMode
-from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
-from memstory_reference.systems.layers.stores.sqlite_rows_store import EMBEDDED_FILE
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.stores.log_store import Log, LogKind, R
+from memstory_reference.systems.layers.stores.tables_store import EMBEDDED_FILE, migrations
 
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
     from memstory_reference.ports import Embedder, NewId
     from memstory_reference.systems.layers.settings import LayersConfig
-    from memstory_reference.systems.layers.stores.store import LayersStore
 
 LAYERS_FILE = EMBEDDED_FILE.name
+_MEMORY = "layers"
+"""What a schema of Postgres says of itself."""
 
 
 async def open_layers(
@@ -55,9 +56,9 @@ async def open_layers(
         stores = _durable_layers(folder, embedder)
     else:
         stores = LayersStores(
-            memory=SqliteStore(IN_MEMORY, model=MODEL_OF_NONE),
-            crisis=SqliteLog(IN_MEMORY, CRISES),
-            feedback=SqliteLog(IN_MEMORY, FEEDBACK),
+            memory=LayersStore(layers_database(IN_MEMORY, model=MODEL_OF_NONE)),
+            crisis=log_in_file(IN_MEMORY, CRISES),
+            feedback=log_in_file(IN_MEMORY, FEEDBACK),
             tombstones=Tombstones(),
         )
         embedder = None
@@ -80,23 +81,42 @@ async def open_layers(
 def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
     with FolderLock(folder).opening() as release:
         return LayersStores(
-            memory=SqliteStore(folder / LAYERS_FILE, model=embedder.model if embedder else MODEL_OF_NONE),
-            crisis=SqliteLog(folder / "audit.sqlite3", CRISES),
-            feedback=SqliteLog(folder / "feedback.sqlite3", FEEDBACK),
+            memory=LayersStore(
+                layers_database(folder / LAYERS_FILE, model=embedder.model if embedder else MODEL_OF_NONE)
+            ),
+            crisis=log_in_file(folder / "audit.sqlite3", CRISES),
+            feedback=log_in_file(folder / "feedback.sqlite3", FEEDBACK),
             release=release,
             tombstones=Tombstones(folder / FILE),
         )
 
 
 async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> LayersStores:
-    with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.systems.layers.stores.postgres.log_store import open_log  # noqa: PLC0415
-        from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres  # noqa: PLC0415
     async with AsyncExitStack() as opened:
-        memory = await open_postgres(place, model=embedder.model if embedder else MODEL_OF_NONE)
+        memory = await layers_in_postgres(place, model=embedder.model if embedder else MODEL_OF_NONE)
         opened.push_async_callback(memory.aclose)
-        crisis = await open_log(place.sibling("audit"), CRISES)
+        crisis = await log_in_postgres(place.sibling("audit"), CRISES)
         opened.push_async_callback(crisis.aclose)
-        feedback = await open_log(place.sibling("feedback"), FEEDBACK)
+        feedback = await log_in_postgres(place.sibling("feedback"), FEEDBACK)
         opened.pop_all()
     return LayersStores(memory=memory, crisis=crisis, feedback=feedback, shared=True)
+
+
+async def layers_in_postgres(place: PostgresPlace, *, model: str) -> LayersStore:
+    """Open the store in `place`; raises as `open_postgres_database` does."""
+    with require_extra(*POSTGRES_DRIVER):
+        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
+    return LayersStore(await open_postgres_database(place, migrations(), memory=_MEMORY, model=model))
+
+
+def log_in_file(file: Path, kind: LogKind[R]) -> Log[R]:
+    """Open or make the file of a log, or one in memory."""
+    return Log(Database(file, schema=kind.schema), kind)
+
+
+async def log_in_postgres(place: PostgresPlace, kind: LogKind[R]) -> Log[R]:
+    """Open a log in its own schema, so that code that reads memory cannot read it."""
+    with require_extra(*POSTGRES_DRIVER):
+        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
+    database = await open_postgres_database(place, kind.migrations, memory=_MEMORY, model=MODEL_OF_NONE)
+    return Log(database, kind)

@@ -30,7 +30,7 @@ from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.layers.settings import NO_EMBEDDER, LayersSettings
-from memstory_reference.systems.layers.stores import sqlite_rows_store
+from memstory_reference.systems.layers.stores import tables_store as layers_tables
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.systems.observations import observations_store
@@ -273,7 +273,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             kind=LayersSettings,
             memory=LayersMemory,
             opener=_layers,
-            files=[sqlite_rows_store.EMBEDDED_FILE],
+            files=[layers_tables.EMBEDDED_FILE],
             owner="",
         ),
         MemorySystem(

@@ -6,8 +6,8 @@ import logging
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from typing import TypeVar
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import OtherModelError, StoreConflictError
 from memstory_reference.storage.lane import SerialThread
+from memstory_reference.storage.named_locks import NamedLocks
 from memstory_reference.storage.sql_database import DamagedRows
 
 LOG = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Database(DamagedRows):
         """
         self.file = file
         self._lost: Mapping[str, int] = {}
+        self._names = NamedLocks()
         super().__init__()
         self.lane = SerialThread(str(file), self._translate_errors)
         is_checked = schema is not None and _is_to_check(file)
@@ -131,8 +133,13 @@ class Database(DamagedRows):
         with self._translate_errors():
             self._db.executemany(sql, rows)
 
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
+        """Write new rows."""
+        marks = ", ".join("?" * (columns.count(",") + 1))
+        self.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)  # noqa: S608  (our own names)
+
     @contextmanager
-    def transaction(self, owner: str | None = None) -> Iterator[None]:
+    def transaction(self, *_: str) -> Iterator[None]:
         """All or nothing; nobody else is in a transaction meanwhile, in any process."""
         self.execute("BEGIN IMMEDIATE")
         try:
@@ -143,6 +150,12 @@ class Database(DamagedRows):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
+
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[Database]:
+        """Hold `name` against the other tasks of the process that owns the file."""
+        async with self._names.hold(name):
+            yield self
 
     def forget_log(self) -> None:
         """Restart the write-ahead log: until then it holds old pages, with deleted rows."""

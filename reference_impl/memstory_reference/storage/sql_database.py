@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final, Protocol
 
 from memstory_reference.storage.lane import SerialThread
@@ -98,6 +98,10 @@ class SqlDatabase(Protocol):
         """Run one statement for each row."""
         ...
 
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
+        """Write new rows by the fastest way; all or none within a transaction."""
+        ...
+
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> Sequence[SqlRow]:
         """Return all rows of a query, for who leaves damaged ones out: a text that cannot be read comes as bytes."""
         ...
@@ -106,10 +110,18 @@ class SqlDatabase(Protocol):
         """Yield what `rows` returns, so many at once."""
         ...
 
-    def transaction(self, owner: str | None = None) -> AbstractContextManager[None]:
-        """All or nothing; nobody else is in a transaction of this owner meanwhile, in any process.
+    def transaction(self, *owners: str) -> AbstractContextManager[None]:
+        """All or nothing; nobody else is in a transaction of one of these owners meanwhile, in any process.
 
         What is read in it is still true when it is written.
+        """
+        ...
+
+    def hold(self, name: str) -> AbstractAsyncContextManager[SqlDatabase]:
+        """Hold `name` against everybody who uses the database; not to be taken twice by one task.
+
+        What is done under it goes by the database that is lent, which fails once the lock is lost, and whose own
+        `hold` takes one more.
         """
         ...
 

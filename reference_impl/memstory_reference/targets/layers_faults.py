@@ -8,7 +8,7 @@ from typing import cast, overload
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
 from memstory_reference.systems.layers.records.record import MemoryRecord
-from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
 
 BREAKS_AT = 1
 """In mode `garbage` a batch breaks when this record is taken from it: the first is written by then."""

@@ -31,10 +31,10 @@ class PostgresPlace:
         """Return the place of what is kept apart from the memory: one of `BESIDE`."""
         return replace(self, schema=f"{self.schema}_{name}")
 
-    def lock_of(self, owner: str) -> int:
-        """Return the number of the advisory lock of who is alone with an owner of this memory."""
+    def lock_of(self, *names: str) -> int:
+        """Return the number of the advisory lock of who is alone with an owner, or something else, of this memory."""
         return int.from_bytes(
-            blake2b(json.dumps((self.schema, owner)).encode(), digest_size=16).digest()[:8], signed=True
+            blake2b(json.dumps((self.schema, *names)).encode(), digest_size=16).digest()[:8], signed=True
         )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 from psycopg import OperationalError, errors
 from psycopg.sql import SQL, Identifier, Literal
@@ -25,6 +26,9 @@ _ONE_AT_A_TIME = 0x6D656D73746F7279
 OPENING_SECONDS = 60.0
 """How long an opening may wait, be it for another that migrates; its own migrations may take what they take."""
 
+Migrations: TypeAlias = Sequence[str] | Mapping[int, str]
+"""What makes the next version of each, or, by the version that is found (0 of none), what makes the newest at once."""
+
 _VERSION = "schema"
 MEMORY = "memory"
 """What a schema says of itself: which memory it holds."""
@@ -37,7 +41,7 @@ _PASSING = ("starting up", "shutting down", "recovery", "too many", "connection 
 async def open_schema(
     connections: Connections,
     place: PostgresPlace,
-    migrations: Sequence[str],
+    migrations: Migrations,
     about: Mapping[str, str] | None = None,
     *,
     with_vectors: Sequence[Connections] = (),
@@ -59,14 +63,14 @@ async def open_schema(
         return await _migrate(connection, place, migrations, about or {}, limit)
 
 
-async def check_schema(place: PostgresPlace, migrations: Sequence[str]) -> None:
+async def check_schema(place: PostgresPlace, migrations: Migrations) -> None:
     """Raise InputError if to open the schema of `place` would make or change it."""
     async with _alone_in(place) as connection:
         rows = await connection.execute(
             "SELECT to_regclass(format('%%I.about', %s::text)) IS NOT NULL", (place.schema,)
         )
         found = await _about(connection) if await rows.fetchone() == (True,) else {}
-    if found.get(_VERSION) != str(len(migrations)):
+    if found.get(_VERSION) != str(_newest(migrations)):
         made = f"was made by another version ({found[_VERSION]})" if _VERSION in found else "holds no memory"
         raise InputError(
             f"the schema {place.schema!r} {made}, and to open it would change it. Name another, or open it once by "
@@ -169,7 +173,7 @@ async def _vectors(connection: Connection) -> TypeInfo:
 async def _migrate(
     connection: Connection,
     place: PostgresPlace,
-    migrations: Sequence[str],
+    migrations: Migrations,
     about: Mapping[str, str],
     limit: asyncio.Timeout,
 ) -> dict[str, str]:
@@ -181,22 +185,40 @@ async def _migrate(
     for name, value in {_VERSION: "0", **about}.items():
         await connection.execute("INSERT INTO about VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value))
     found = await _about(connection)
-    version = int(found[_VERSION])
-    if version > len(migrations):
+    version, newest = int(found[_VERSION]), _newest(migrations)
+    if version > newest:
         raise StoreConflictError(
-            f"the schema {place.schema!r} has version {version}, this program knows {len(migrations)}: "
+            f"the schema {place.schema!r} has version {version}, this program knows {newest}: "
             "use a newer memstory, or another schema"
         )
     limit.reschedule(None)  # a table that is written anew takes minutes
-    for migration in migrations[version:]:
+    for migration in _steps(migrations, version, place):
         await connection.execute(migration)
-    if 0 < version < len(migrations):
-        versions = (version, len(migrations))
+    if 0 < version < newest:
+        versions = (version, newest)
         LOG.warning(
             "the schema %r: taken over from an earlier version of memstory (%d, now %d)", place.schema, *versions
         )
-    await connection.execute("UPDATE about SET value = %s WHERE name = %s", (str(len(migrations)), _VERSION))
+    await connection.execute("UPDATE about SET value = %s WHERE name = %s", (str(newest), _VERSION))
     return found
+
+
+def _newest(migrations: Migrations) -> int:
+    return len(migrations) if isinstance(migrations, Sequence) else max(migrations) + 1
+
+
+def _steps(migrations: Migrations, version: int, place: PostgresPlace) -> Sequence[str]:
+    if isinstance(migrations, Sequence):
+        return migrations[version:]
+    if version == _newest(migrations):
+        return []
+    if version not in migrations:
+        raise StoreConflictError(
+            f"the schema {place.schema!r} has version {version}, this program takes over those of "
+            f"{', '.join(map(str, filter(None, migrations)))}: open it with the version of memstory that made it, "
+            "or use another schema"
+        )
+    return [migrations[version]]
 
 
 def _check_kind(found: Mapping[str, str], place: PostgresPlace, about: Mapping[str, str]) -> None:

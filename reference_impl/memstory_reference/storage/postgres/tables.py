@@ -1,4 +1,4 @@
-"""Tables that are declared for SQLite, as Postgres has them: each with an owner is divided by hash of the owner."""
+"""Tables that are declared for SQLite, as Postgres has them: what grows is divided by hash of the owner."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ _TYPES = {
     "REAL": "double precision",
     "BLOB": "bytea",
     "TEXT": 'text COLLATE "C"',
+    " WITHOUT ROWID": "",
 }
-_TYPE = re.compile(rf"\b({'|'.join(_TYPES)})\b")
+_TYPE = re.compile(rf"(\b|(?= ))({'|'.join(_TYPES)})\b")
 _TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+) (.*)", re.DOTALL)
 _NUMBERED = re.compile(r"(\w+) INTEGER PRIMARY KEY")
-_OWNER = re.compile(r"\bowner\s+TEXT\b")
 
 
-def postgres_tables(declared: str) -> str:
-    """Return what makes the tables and indexes of `declared`; a key of a table with an owner begins with the owner.
+def postgres_tables(declared: str, by: str = "owner TEXT") -> str:
+    """Return what makes the tables and indexes of `declared`; those with the column `by` are divided by hash of it.
+
+    Each key of such a table begins with that column.
 
     >>> print(postgres_tables("CREATE TABLE IF NOT EXISTS notes (text TEXT, weight REAL);"))
     CREATE SEQUENCE row_numbers;
     CREATE TABLE IF NOT EXISTS notes (text text COLLATE "C", weight double precision);
     """
     statements = (one.strip() for one in declared.split(";"))
-    return "\n".join(["CREATE SEQUENCE row_numbers;", *map(_statement, filter(None, statements))])
+    return "\n".join(["CREATE SEQUENCE row_numbers;", *(_statement(one, by) for one in statements if one)])
 
 
 def parts_of(table: str) -> str:
@@ -43,10 +45,14 @@ def parts_of(table: str) -> str:
     )
 
 
-def _statement(declared: str) -> str:
+def _statement(declared: str, by: str) -> str:
     written = _TYPE.sub(lambda found: _TYPES[found[0]], declared)
     table, numbered = _TABLE.fullmatch(declared), _NUMBERED.search(declared)
-    if table is None or not _OWNER.search(declared):
+    if table is None:
         return f"{written};"
-    key = f"ALTER TABLE {table[1]} ADD PRIMARY KEY (owner, {numbered[1]});" if numbered else ""
-    return f"{written} PARTITION BY HASH (owner);\n{parts_of(table[1])}{key}"
+    column = by.split(maxsplit=1)[0] if re.search(rf"\b{by}\b", declared) else ""
+    key = ", ".join(filter(None, (column, numbered[1] if numbered else "")))
+    keyed = f"ALTER TABLE {table[1]} ADD PRIMARY KEY ({key});" if numbered else ""
+    if not column:
+        return f"{written};{keyed}"
+    return f"{written} PARTITION BY HASH ({column});\n{parts_of(table[1])}{keyed}"

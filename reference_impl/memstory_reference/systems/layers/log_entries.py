@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import short_repr
-from memstory_reference.systems.layers.stores.logs import LogKind
+from memstory_reference.systems.layers.stores.log_store import LogKind
 
 
 class ClassifierPath(StrEnum):

@@ -8,11 +8,11 @@ import numpy as np
 import psycopg
 import pytest
 
+from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, MemoryRecord
-from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 OWNERS = ("ann",)
 URL = "url"
@@ -33,9 +33,9 @@ def fact(step):
 async def opened(folder):
     url = folder / URL
     if not url.exists():
-        return SqliteStore(folder / "memory.sqlite3", model="fixed-2")
+        return LayersStore(layers_database(folder / "memory.sqlite3", model="fixed-2"))
     await the_end_of_the_others(url.read_text())
-    return await open_postgres(parse_place(url.read_text()), model="fixed-2")
+    return await layers_in_postgres(parse_place(url.read_text()), model="fixed-2")
 
 
 async def the_end_of_the_others(url):

@@ -22,9 +22,9 @@ from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.sessions import session_end, writing
 from memstory_reference.systems.layers.sessions.session_end import SessionEnds
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
-from memstory_reference.systems.layers.stores import sqlite_rows_store
-from memstory_reference.systems.layers.stores.sqlite_rows_store import SqliteRows
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores import rows_store
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
+from memstory_reference.systems.layers.stores.rows_store import LayersRows
 from memstory_reference.targets.layers import LayersFactory
 from memstory_reference.text import secret_guard
 
@@ -144,7 +144,7 @@ MUTANTS = [
     ),
     ("C3: all that is held is promoted", "hits count 4", (session_end, "token_coverage", 1.0)),
     ("C3: nothing supports anything", "hits count 0", (session_end, "token_coverage", 0.0)),
-    ("C3: the buffer dies with the process", "hits count 0", (SqliteStore, "aclose", without_buffers)),
+    ("C3: the buffer dies with the process", "hits count 0", (LayersStore, "aclose", without_buffers)),
     ("C4: duplicates are stored again", "fits this call (purpose reconcile)", (writing, "duplicate_of", None)),
     ("C4: the superseded stays active", "'bergen' first", (writing.WritePlan, "change", without_superseding)),
     ("C5: nearly alike is always the same", "'likeness' is", (reconciliation, "agree", True)),
@@ -162,7 +162,7 @@ MUTANTS = [
     (
         "C7: only ASCII is text",
         "'chinese'",
-        (sqlite_rows_store, "token_set", lambda _: lambda text: frozenset(re.findall(r"[a-z0-9]+", text.lower()))),
+        (rows_store, "token_set", lambda _: lambda text: frozenset(re.findall(r"[a-z0-9]+", text.lower()))),
     ),
     (
         "C8: a failing policy loses the candidate",
@@ -182,7 +182,7 @@ MUTANTS = [
     (
         "C10: an ended session stays active",
         "'active_sessions' is 1",
-        (SqliteRows, "end", lambda _: lambda self, _owner, _session, records: self.put(records)),
+        (LayersRows, "end", lambda _: lambda self, _owner, _session, records: self.put(records) is None),
     ),
     ("C10-shutdown: shutdown is another path", "hits count 0", (LayersService, "end_all", 0)),
     (
@@ -251,10 +251,14 @@ MUTANTS = [
     (
         "C13b: writers do not wait for each other",
         "hits count 20",
-        (SqliteStore, "lock", nullcontext()),
-        (SqliteStore, "aput_batch", slowly),
+        (LayersStore, "lock", nullcontext()),
+        (LayersStore, "aput_batch", slowly),
     ),
-    ("C14: each row is its own transaction", "'The first note.'", (Database, "transaction", nullcontext())),
+    (
+        "C14: each row is its own transaction",
+        "'The first note.'",
+        (LayersRows, "put", lambda plain: lambda self, records: [plain(self, [record]) for record in records]),
+    ),
     ("C14b: a lost store costs the answer", "taken the store down", (service, "UnavailableError", KeyError)),
     ("C14c: what has no vector is never embedded", "'embedded' is 0", (records_desk.RecordsDesk, "embed_missing", 0)),
     ("C15: incognito is local", "'embedder' is", (MemoryMode, "is_durable", property(lambda _: True))),
@@ -274,7 +278,7 @@ MUTANTS = [
     (
         "C19: an id is enough",
         "1. home",
-        (SqliteRows, "get", lambda plain: lambda self, _owner, ids: plain(self, f"user:{owner_of('C19', 0)}", ids)),
+        (LayersRows, "get", lambda plain: lambda self, _owner, ids: plain(self, f"user:{owner_of('C19', 0)}", ids)),
     ),
     ("C19: what is deleted stays in the file", "'Ottoline' is in", (Database, "forget_log", None)),
     ("C21: an edit may say what is stored already", "hits count", (writing.Writer, "same_as", None)),
@@ -282,7 +286,7 @@ MUTANTS = [
     (
         "C21b: the switch dies with the process",
         "I have no memory",
-        (SqliteStore, "aset_recall", None),
+        (LayersStore, "aset_recall", None),
     ),
     ("C22-sqlite: summaries still tell it", "Quimperline", (records_desk, "values_of", lambda _: lambda _rows: [])),
     ("C22-sqlite: nothing is named", "Forgotten", (records_desk, "matching_records", lambda _: lambda *_: [])),

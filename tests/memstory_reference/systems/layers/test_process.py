@@ -11,6 +11,7 @@ from memstory.contract.errors import SetupError, UnavailableError
 from memstory.contract.target import Scope
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller, PartMissingError
+from memstory_reference.composition.layers import log_in_file
 from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
@@ -18,8 +19,7 @@ from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.process import PART, LayersPart, RemoteLayersMemory
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
-from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 NUMBERS = count()
 FACT, ASKED, TOLD = "I live in Vienna.", "Where do I live?", 'You told me: "I live in Vienna."'
@@ -51,7 +51,7 @@ class MovableClock:
             await asyncio.sleep(0)
 
 
-class SharedStore(SqliteStore):
+class SharedStore(LayersStore):
     """A store that another process uses too: who closes it leaves it to the others."""
 
     async def aclose(self):
@@ -77,14 +77,18 @@ class Talk:
 
 class Stage:
     def __init__(self):
-        self.bus, self.clock, self.store = InProcessBus(), MovableClock(), SharedStore(IN_MEMORY, model="none")
+        self.bus, self.clock, self.store = (
+            InProcessBus(),
+            MovableClock(),
+            SharedStore(layers_database(IN_MEMORY, model="none")),
+        )
         self.processes = []
 
     async def process(self, store=None):
         stores = LayersStores(
             memory=store or self.store,
-            crisis=SqliteLog(IN_MEMORY, CRISES),
-            feedback=SqliteLog(IN_MEMORY, FEEDBACK),
+            crisis=log_in_file(IN_MEMORY, CRISES),
+            feedback=log_in_file(IN_MEMORY, FEEDBACK),
             shared=True,
         )
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=self.clock, new_id=new_id)
@@ -216,7 +220,7 @@ async def test_layers_of_another_store_are_refused_and_of_the_same_are_not(stage
     await stage.process()
     await stage.process()
     with pytest.raises(SetupError, match="layers is served on this bus already"):
-        await stage.process(SharedStore(IN_MEMORY, model="none"))
+        await stage.process(SharedStore(layers_database(IN_MEMORY, model="none")))
     stage.processes.pop()
 
 

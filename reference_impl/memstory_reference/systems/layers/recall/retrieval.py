@@ -24,7 +24,7 @@ from memstory_reference.systems.layers.records.record import (
     text_of,
 )
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.store import MemoryStore, ScoredRow
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, ScoredRow
 from memstory_reference.text.asking import without_courtesies
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_list
@@ -167,7 +167,7 @@ def fuse_lists(dense: Sequence[ScoredRow], lexical: Sequence[ScoredRow]) -> dict
 class Retrieval:
     """Reads one owner's layers."""
 
-    store: MemoryStore
+    store: LayersStore
     embeddings: Embeddings
     config: LayersConfig
 

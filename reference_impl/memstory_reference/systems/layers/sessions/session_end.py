@@ -29,7 +29,7 @@ from memstory_reference.systems.layers.records.candidates import (
 from memstory_reference.systems.layers.records.record import Arc, Fact
 from memstory_reference.systems.layers.sessions.writing import Lanes, RulesLook, WritePlan, Writer
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_set
 

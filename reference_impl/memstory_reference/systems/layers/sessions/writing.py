@@ -60,7 +60,7 @@ from memstory_reference.systems.layers.records.record import (
 )
 from memstory_reference.systems.layers.sessions.background import TurnDiagnostics, merge_dicts
 from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.store import LayersStore, MemoryStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.text.token_sets import token_set
 
@@ -127,7 +127,7 @@ class WritePlan:
 class Writer:
     """Plans and writes; the caller holds the owner's lock from the first `plan` to the write."""
 
-    store: MemoryStore
+    store: LayersStore
     embeddings: Embeddings
     model: ChatModel | None
     config: LayersConfig

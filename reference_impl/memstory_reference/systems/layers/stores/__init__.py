@@ -1,3 +1,3 @@
-"""Where the layers are kept: in SQLite, in Postgres."""
+"""Where the layers are kept: one store on SQLite and Postgres."""
 
-__all__ = ["logs", "postgres", "sqlite_log_store", "sqlite_rows_store", "sqlite_store", "store"]
+__all__ = ["held_rows", "layers_store", "log_store", "rows_store", "sessions_store", "tables_store"]

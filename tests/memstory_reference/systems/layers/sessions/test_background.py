@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.composition.layers import log_in_file
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
@@ -17,14 +18,13 @@ from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.layers.service import PURGE_EVERY, LayersService
 from memstory_reference.systems.layers.sessions.background import IdleWatch
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
-from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 IDLE = timedelta(minutes=20)
 LONG = [f"Let us talk about boats, harbours and the weather at sea, part {number}." for number in range(4)]
 
 
-class SharedStore(SqliteStore):
+class SharedStore(LayersStore):
     """A store that another process uses too: who closes it leaves it to the others."""
 
     async def aclose(self):
@@ -38,11 +38,11 @@ async def open_service(request, open_layers, clock):
         place = PostgresPlace(url=request.getfixturevalue("postgres_database"))
         yield lambda: open_layers(place=place)
         return
-    store, numbers, opened = SharedStore(IN_MEMORY, model="none"), count(), []
+    store, numbers, opened = SharedStore(layers_database(IN_MEMORY, model="none")), count(), []
 
     async def open_():
         stores = LayersStores(
-            memory=store, crisis=SqliteLog(IN_MEMORY, CRISES), feedback=SqliteLog(IN_MEMORY, FEEDBACK), shared=True
+            memory=store, crisis=log_in_file(IN_MEMORY, CRISES), feedback=log_in_file(IN_MEMORY, FEEDBACK), shared=True
         )
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=clock, new_id=lambda: f"n{next(numbers)}")
         service = LayersService(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL)

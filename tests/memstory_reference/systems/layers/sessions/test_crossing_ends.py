@@ -10,7 +10,7 @@ from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records.record import Layer, Standing
 from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.settings import MemoryMode
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 
 def fact(word, predicate="LIKES", category="interest"):
@@ -46,7 +46,10 @@ async def open_twins(open_layers):
     """Open two services on one store, as two processes are; neither knows of the other's lanes."""
 
     async def open_(models):
-        store, pair = SqliteStore(IN_MEMORY, model="none"), models if isinstance(models, list) else [models] * 2
+        store, pair = (
+            LayersStore(layers_database(IN_MEMORY, model="none")),
+            models if isinstance(models, list) else [models] * 2,
+        )
         return [await open_layers(model=one, mode=MemoryMode.INCOGNITO, wrap=lambda _: store) for one in pair]
 
     return open_

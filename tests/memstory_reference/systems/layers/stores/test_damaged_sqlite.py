@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from memstory.contract.errors import MemstoryError
+from memstory_reference.composition.layers import log_in_file
 from memstory_reference.systems.layers.log_entries import FEEDBACK, checked_feedback
 from memstory_reference.systems.layers.log_entries import SessionFeedbackRecord as Feedback
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array([1, 0], np.float32)
@@ -42,7 +42,7 @@ async def open_store(file):
     stores = []
 
     def open_():
-        stores.append(SqliteStore(file, model="fixed-2"))
+        stores.append(LayersStore(layers_database(file, model="fixed-2")))
         return stores[-1]
 
     yield open_
@@ -64,6 +64,7 @@ async def filled(open_store):
         [record("a", "tea"), record("b", "cake"), record("c", "tea and cake"), record("z", "x", "bob")]
     )
     await store.asave(session("one", "two"))
+    await store.asession_key()
     await store.aclose()
 
 
@@ -161,7 +162,7 @@ async def test_a_damaged_session_key_is_told(file, open_store):
 
 
 async def test_a_damaged_record_of_a_log_is_left_out(tmp_path, caplog):
-    log = SqliteLog(tmp_path / "feedback.sqlite3", FEEDBACK)
+    log = log_in_file(tmp_path / "feedback.sqlite3", FEEDBACK)
     label, source, comment = checked_feedback("helpful", "text", "fine")
     for name in ("a", "b", "c", "d"):
         await log.aappend(

@@ -7,10 +7,10 @@ from itertools import count
 import numpy as np
 import pytest
 
+from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
-from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array((1, 0), np.float32)
@@ -24,7 +24,7 @@ def fact(identifier, text):
 
 @asynccontextmanager
 async def opened(url):
-    store = await open_postgres(PostgresPlace(url=url), model="fixed-2")
+    store = await layers_in_postgres(PostgresPlace(url=url), model="fixed-2")
     yield store
     await store.aclose()
 

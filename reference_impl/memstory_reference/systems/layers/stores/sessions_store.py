@@ -1,14 +1,14 @@
-"""The active sessions in the layers' SQLite file: a row a session and a row a turn. Blocking; one thread at a time."""
+"""The active sessions: a row a session and a row a turn. Blocking; one thread at a time."""
 
 from __future__ import annotations
 
 import json
 import logging
-import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
 
 from memstory_reference.storage.checksum import checksum
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.records.candidates import (
     MAX_TURNS,
@@ -22,33 +22,23 @@ from memstory_reference.systems.layers.records.candidates import (
 
 LOG = logging.getLogger(__name__)
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS sessions (
-    owner TEXT NOT NULL, session TEXT NOT NULL, started_at TEXT NOT NULL, last_at TEXT NOT NULL, data TEXT NOT NULL,
-    PRIMARY KEY (owner, session)
-);
-CREATE TABLE IF NOT EXISTS turns (
-    owner TEXT NOT NULL, session TEXT NOT NULL, number INTEGER NOT NULL, extracted INTEGER NOT NULL,
-    data TEXT NOT NULL, checksum TEXT, PRIMARY KEY (owner, session, number)
-);
-"""
-_TURNS = "SELECT number, extracted, CAST(data AS BLOB) AS data, checksum FROM turns WHERE owner = ? AND session = ?"
 
-
-class SqliteSessions:
+class SessionRows:
     """What is said in a session is written once: a long session does not write itself again at each turn."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._db = database
 
     def save(self, buffer: SessionMemoryBuffer, *, rewrite: bool) -> None:
         """Write a session, of its turns those that are new or were looked at; with `rewrite` all of them."""
         key = (buffer.owner, buffer.session)
-        with self._db.transaction():
+        with self._db.transaction(buffer.owner):
             if rewrite:
                 self._db.execute("DELETE FROM turns WHERE owner = ? AND session = ?", key)
             self._db.execute(
-                "INSERT OR REPLACE INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (owner, session) DO UPDATE SET started_at = excluded.started_at, "
+                "last_at = excluded.last_at, data = excluded.data",
                 (*key, iso_now(buffer.started_at), iso_now(buffer.last_at), json.dumps(buffer_data(buffer))),
             )
             first = buffer.turns[0].number if buffer.turns else 0
@@ -66,7 +56,7 @@ class SqliteSessions:
                 [(turn.extracted, *key, turn.number) for turn in changed],
             )
             self._db.execute(
-                "DELETE FROM turns WHERE owner = ? AND session = ? AND number <= ? AND extracted",
+                "DELETE FROM turns WHERE owner = ? AND session = ? AND number <= ? AND extracted = 1",
                 (*key, buffer.turn_count - MAX_TURNS),
             )
         if rewrite:
@@ -75,19 +65,30 @@ class SqliteSessions:
     def load(self, owner: str, session: str, last: int | None) -> SessionMemoryBuffer | None:
         """Return an active session with its last turns, or all of them."""
         key = (owner, session)
-        row = self._db.execute("SELECT * FROM sessions WHERE owner = ? AND session = ?", key).fetchone()
-        if row is None:
+        rows = self._db.rows("SELECT * FROM sessions WHERE owner = ? AND session = ?", key)
+        if not rows:
             return None
-        found = self._db.execute(f"{_TURNS} ORDER BY number DESC LIMIT ?", (*key, -1 if last is None else last))
-        turns = [turn for one in found.fetchall() if (turn := _turn(one)) is not None]
-        return _buffer(row, turns[::-1])
+        found = self._db.rows(
+            "SELECT number, extracted, data, checksum FROM turns WHERE owner = ? AND session = ? "
+            "ORDER BY number DESC LIMIT ?",
+            (*key, EVERY if last is None else last),
+        )
+        turns = [turn for one in found if (turn := _turn(one)) is not None]
+        return _buffer(rows[0], turns[::-1])
 
     def active(self, owner: str | None) -> list[SessionMemoryBuffer]:
         """Return the active sessions without their turns."""
-        rows = self._db.execute(
-            "SELECT * FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY last_at, owner, session", (owner,)
-        )
-        return [buffer for row in rows.fetchall() if (buffer := _buffer(row, [])) is not None]
+        condition, values = ("", ()) if owner is None else ("WHERE owner = ?", (owner,))
+        rows = self._db.rows(f"SELECT * FROM sessions {condition} ORDER BY last_at, owner, session", values)  # noqa: S608
+        return [buffer for row in rows if (buffer := _buffer(row, [])) is not None]
+
+    def forget(self, owner: str) -> int:
+        """Drop an owner's active sessions; return how many there were."""
+        with self._db.transaction(owner):
+            gone = self.remove(owner)
+        if gone:
+            self._db.forget_log()
+        return gone
 
     def remove(self, owner: str, session: str | None = None) -> int:
         """Take a session off, or all of an owner; return how many there were. In the caller's transaction."""
@@ -103,19 +104,17 @@ def _turn_columns(turn: SpokenTurn) -> tuple[object, ...]:
     return turn.number, turn.extracted, data, checksum([turn.number, data])
 
 
-def _turn(row: sqlite3.Row) -> SpokenTurn | None:
-    data = row["data"].decode("utf-8", "replace")
-    is_whole = row["checksum"] in (None, checksum([row["number"], data]))
+def _turn(row: SqlRow) -> SpokenTurn | None:
     try:
-        if is_whole:
-            return turn_of(row["number"], json.loads(data), extracted=bool(row["extracted"]))
+        if row["checksum"] in (None, checksum([row["number"], row["data"]])):
+            return turn_of(row["number"], json.loads(row["data"]), extracted=bool(row["extracted"]))
     except (ValueError, TypeError, KeyError):
         pass
     LOG.error("turn %s of a session is damaged and left out", row["number"])
     return None
 
 
-def _buffer(row: sqlite3.Row, turns: list[SpokenTurn]) -> SessionMemoryBuffer | None:
+def _buffer(row: SqlRow, turns: Sequence[SpokenTurn]) -> SessionMemoryBuffer | None:
     try:
         return buffer_of(
             row["owner"],

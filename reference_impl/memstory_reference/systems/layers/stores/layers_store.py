@@ -1,24 +1,33 @@
-"""What the layers need of a store. SQLite and Postgres implement it; one conformance suite holds for both.
+"""The layers' store, on SQLite (a file, or memory alone: C-24, CF-6) and Postgres; one suite of tests holds for both.
 
 Rows are in namespaces (owner, layer). Searches, `alatest` and counts of what is retrieved see active rows alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.vector_matrix import VectorMatrix
-from memstory_reference.systems.layers.identity import microseconds
+from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import SqlDatabase
+from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.stores.held_rows import HeldLayers
+from memstory_reference.systems.layers.stores.rows_store import LayersRows
+from memstory_reference.systems.layers.stores.tables_store import COLUMNS, SCHEMA, SCHEMA_VERSION, seal_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ACTIVE: Sequence[Standing] = (Standing.ACTIVE,)
 
@@ -36,30 +45,37 @@ class ScoredRow:
     score: float
 
 
-class MemoryStore(Protocol):
-    """The three layers of many owners.
+class LayersStore:
+    """The three layers of many owners, and the buffers of sessions that have not ended, so that an end is atomic.
 
-    A put replaces the row of the same owner and id; where it brings no vector and the text is unchanged, the row keeps
-    the vector that it has. A store that does not answer raises `UnavailableError`, and has then written nothing.
+    A put replaces the row of the same owner, layer and id; where it brings no vector and the text is unchanged, the row
+    keeps the vector that it has. A store that does not answer raises `UnavailableError`, and has then written nothing.
+    What a task does under a lock fails once the lock is lost, instead of meeting somebody else's.
     """
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._db = database
+        self._held = HeldLayers()
+        self._rows = LayersRows(database, self._held)
+        self._lent = dict[asyncio.Task[Any] | None, LayersRows]()
 
     async def aput(self, record: MemoryRecord) -> None:
         """Write one row."""
-        ...
+        await self.aput_batch([record])
 
     async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
         """Write all rows or none, also if `records` itself fails while it is read, or the process dies."""
-        ...
+        await self._run(LayersRows.put, records)
 
     async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """Return the owner's rows that exist, whatever their standing, in the order of `ids`."""
-        ...
+        return await self._run(LayersRows.get, owner, ids)
 
     async def alist(
         self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
     ) -> list[MemoryRecord]:
         """Return rows, newest first, ties by id."""
-        ...
+        return await self._run(LayersRows.list_records, owner, [layer] if layer else list(Layer), standings, limit)
 
     async def asearch_similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
@@ -68,111 +84,124 @@ class MemoryStore(Protocol):
 
         `since` leaves out what was created before it.
         """
-        ...
+        query = normalized_or_none(vector)
+        if query is None:
+            return []
+        found = await self._run(LayersRows.nearest, owner, layer, query, limit, since)
+        return [ScoredRow(id=one, moment=moment, score=score) for one, moment, score in found]
 
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
     ) -> list[ScoredRow]:
         """Return the rows by their share of `tokens`, best first, ties by newer, then id; a row with none is out."""
-        ...
+        found = await self._run(LayersRows.by_tokens, owner, layer, tokens, limit, since)
+        return [ScoredRow(id=one, moment=moment, score=score) for one, moment, score in found]
 
     async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
         """Return the newest row, whatever its age."""
-        ...
+        return next(iter(await self.alist(owner, layer, limit=1)), None)
 
     async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
         """Count rows; a missing pair is 0."""
-        ...
+        return await self._run(LayersRows.counts, owner)
 
     async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
         """Return active rows that were written while there was no embedding, oldest first."""
-        ...
+        return await self._run(LayersRows.without_vector, owner, limit)
 
     async def adamaged_ids(self, owner: str) -> list[str]:
         """Return the ids of rows that were changed outside memstory: no read gives them, a delete removes them."""
-        ...
+        return await self._run(LayersRows.damaged_ids, owner)
 
     async def alost(self) -> int:
         """Return how many rows, of all owners, some read lacks since the store was damaged, as far as is known."""
-        ...
+        return self._db.count_lost("records")
 
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
         """Delete rows for good, with every trace in the store's indexes; return the ids that existed."""
-        ...
+        return await self._run(LayersRows.delete, owner, ids)
 
     async def adelete_owner(self, owner: str) -> int:
         """Delete all rows of an owner, and the switch; return how many rows there were."""
-        ...
+        return await self._run(LayersRows.delete_owner, owner)
 
     async def aset_recall(self, owner: str, *, on: bool) -> None:
         """Keep whether an owner's memory is read, until it is switched again or the owner forgotten."""
-        ...
+        await self._run(LayersRows.set_recall, owner, on=on)
 
     async def arecall(self, owner: str) -> bool:
         """Say whether an owner's memory is read: yes, unless it was switched off."""
-        ...
+        return await self._run(LayersRows.recall, owner)
 
     async def asession_key(self) -> bytes:
         """Return the secret with which this store's sessions are hashed: at least 16 random bytes, made once."""
-        ...
+        return await self._run(LayersRows.session_key)
 
-    def lock(self, name: str) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def lock(self, name: str) -> AsyncIterator[None]:
         """Hold `name` against everybody who writes to the same store; not to be taken twice by one task."""
-        ...
+        task = asyncio.current_task()
+        outer = self._lent.get(task)
+        async with (outer or self._rows).database.hold(name) as database:
+            self._lent[task] = LayersRows(database, self._held)
+            try:
+                yield
+            finally:
+                del self._lent[task]
+                if outer is not None:
+                    self._lent[task] = outer
 
     async def aclose(self) -> None:
         """Release the store; closing twice is harmless."""
-        ...
-
-
-class ActiveSessions(Protocol):
-    """The buffers of sessions that have not ended, in the same store as the memory, so that an end is atomic."""
+        await self._db.aclose()
 
     async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
         """Return the buffer of an active session, with all its turns or the `last` ones."""
-        ...
+        return await self._run(lambda rows: rows.sessions.load(owner, session, last))
 
     async def asave(self, buffer: SessionMemoryBuffer, *, rewrite: bool = False) -> None:
         """Write the buffer of a session; turns that are stored and that it does not hold stay.
 
         Of stored turns only `extracted` is written; with `rewrite` all turns are those of the buffer, word for word.
         """
-        ...
+        await self._run(lambda rows: rows.sessions.save(buffer, rewrite=rewrite))
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
         """Return the active sessions of an owner, or of all, without their turns, the longest silent first."""
-        ...
+        return await self._run(lambda rows: rows.sessions.active(owner))
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
         """Write `records` and take the session off, both or neither; False, writing nothing, if it has ended before."""
-        ...
+        return await self._run(LayersRows.end, owner, session, records)
 
     async def aforget_sessions(self, owner: str) -> int:
         """Drop an owner's active sessions with all that was held; return how many there were."""
-        ...
+        return await self._run(lambda rows: rows.sessions.forget(owner))
+
+    async def _run(self, work: Callable[Concatenate[LayersRows, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Work by the database of the lock that the task holds, or by that of all."""
+        rows = self._lent.get(asyncio.current_task(), self._rows)
+        return await rows.database.lane.run(work, rows, *args, **kwargs)
 
 
-class LayersStore(MemoryStore, ActiveSessions, Protocol):
-    """Both in one place."""
+def layers_database(file: Path, *, model: str) -> Database:
+    """Open or make the layers' file, or one in memory."""
+    database = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
+    _seal_all(database)
+    return database
 
 
-def nearest_of(matrix: VectorMatrix, query: NDArray[np.float32], limit: int, since: datetime | None) -> list[ScoredRow]:
-    """Return the rows nearest to a vector of length 1, best first, ties by newer, then id."""
-    found = matrix.nearest(query, limit, since=microseconds(since) if since else None)
-    return [ScoredRow(id=one, moment=matrix.moment(one), score=score) for one, score in found]
-
-
-def best_by_tokens(
-    numbers: NDArray[np.int64], held: NDArray[np.int64], limit: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that hold the most tokens, of equals the later written; `numbers` are in order.
-
-    >>> [found.tolist() for found in best_by_tokens(np.array([3, 5, 8]), np.array([1, 2, 1]), 2)]
-    [[5, 8], [2, 1]]
-    """
-    if limit is None or len(numbers) <= limit:
-        return numbers, held
-    # Of sixteen bits each: numpy sorts those without comparing them.
-    fewest_last = -np.minimum(held[::-1], np.iinfo(np.int16).max).astype(np.int16)
-    best = len(held) - 1 - np.argsort(fewest_last, kind="stable")[:limit]
-    return numbers[best], held[best]
+def _seal_all(database: SqlDatabase) -> None:
+    """Give the rows of an earlier schema their checksums; one that is damaged already gets none."""
+    rows = database.rows(
+        f"SELECT {', '.join(f'r.{name}' for name in COLUMNS.split(', '))}, n.owner, n.layer FROM records AS r "  # noqa: S608
+        "JOIN namespaces AS n ON n.number = r.namespace WHERE r.checksum IS NULL"
+    )
+    seals = [
+        (seal_of(row, row["owner"], row["layer"]), row["row"])
+        for row in rows
+        if not any(isinstance(one, bytes) for one in row)
+    ]
+    if seals:
+        with database.transaction():
+            database.executemany("UPDATE records SET checksum = ? WHERE row = ?", seals)

@@ -1,0 +1,396 @@
+"""The records of the layers, their vectors and their tokens. Blocking; one thread at a time.
+
+What is deleted is overwritten, where that is in our hands: a person who deletes a memory wants it gone.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory.contract.errors import UnavailableError
+from memstory_reference.storage.database_store import AT_ONCE, batches_of_values
+from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow
+from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, unit_vector
+from memstory_reference.systems.layers.identity import microseconds
+from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
+from memstory_reference.systems.layers.stores.held_rows import Change, HeldLayers, best_by_tokens
+from memstory_reference.systems.layers.stores.sessions_store import SessionRows
+from memstory_reference.systems.layers.stores.tables_store import (
+    COLUMNS,
+    WRITTEN,
+    entry_of,
+    moment_of,
+    record_of,
+    values_of,
+)
+from memstory_reference.text.token_sets import token_set
+
+_HALF = re.compile("[\ud800-\udfff]")
+_UPDATE = (
+    "UPDATE records SET content = ?, created_at = ?, updated_at = ?, session = ?, count = ?, standing = ?, "
+    "superseded_by = ?, vector = ?, checksum = ? WHERE namespace = ? AND id = ?"
+)
+
+
+class LayersRows:
+    """Reads and writes by one database, and knows what several hold in memory."""
+
+    def __init__(self, database: SqlDatabase, held: HeldLayers) -> None:
+        self.database = database
+        self.sessions = SessionRows(database)
+        self._db = database
+        self._held = held
+
+    def session_key(self) -> bytes:
+        """Return the secret of this store, which is made when it is first asked for."""
+        self._db.execute("INSERT INTO about VALUES ('session_key', ?) ON CONFLICT DO NOTHING", (secrets.token_hex(32),))
+        (value,) = self._db.execute("SELECT value FROM about WHERE name = 'session_key'").fetchone()
+        try:
+            return bytes.fromhex(value)
+        except ValueError as error:
+            raise UnavailableError(
+                f"{self._db.place}: the key that names the sessions of this store is damaged; restore a backup"
+            ) from error
+
+    def put(self, records: Sequence[MemoryRecord]) -> None:
+        """Write all rows in one transaction; all of them have been read before anything is written."""
+        every = list(records)
+        with self._alone({record.owner for record in every}) as changes:
+            self._put(every, changes)
+
+    def end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+        """Take an active session off and write what it leaves, in one transaction; False if it is not active."""
+        every = list(records)
+        with self._alone({owner, *(record.owner for record in every)}) as changes:
+            if not self.sessions.remove(owner, session):
+                return False
+            self._put(every, changes)
+        return True
+
+    def get(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        """Return the rows that exist, in the order of `ids`."""
+        names = self._namespaces(owner)
+        found = {record.id: record for record in self._whole(owner, names, self._by_ids(names, ids))}
+        return [found[one] for one in dict.fromkeys(ids) if one in found]
+
+    def list_records(
+        self, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
+    ) -> list[MemoryRecord]:
+        """Return rows, newest first, ties by id."""
+        names = self._namespaces(owner, layers)
+        condition = f"standing IN ({_marks(standings)}) ORDER BY created_at DESC, id LIMIT ?"
+        values = (*map(str, standings), EVERY if limit is None else limit)
+        return self._whole(owner, names, self._rows(names, condition, values))
+
+    def nearest(
+        self, owner: str, layer: Layer, query: NDArray[np.float32], limit: int, since: datetime | None
+    ) -> list[tuple[str, int, float]]:
+        """Return the id, the moment and the cosine of the rows nearest to a vector of length 1, best first."""
+        # The version first: what is written in between is then read once more.
+        version = self._version(owner)
+        return self._held.search(
+            owner,
+            layer,
+            version,
+            read=lambda: self._matrix(owner, layer),
+            by=lambda matrix: [
+                (one, matrix.moment(one), score)
+                for one, score in matrix.nearest(query, limit, since=microseconds(since) if since else None)
+            ],
+        )
+
+    def by_tokens(
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
+    ) -> list[tuple[str, int, float]]:
+        """Return the id, the moment and the share of the tokens of the rows that have any, best first."""
+        found = self._db.rows(
+            "SELECT number, version FROM namespaces AS n LEFT JOIN versions AS v ON v.owner = n.owner "
+            "WHERE n.owner = ? AND n.layer = ?",
+            (owner, str(layer)),
+        )
+        entries = sorted(map(self._entry, tokens))
+        if not found or not entries:
+            return []
+        ((number, version),) = found
+        lists = self._held.lists(owner, layer, version, entries, read=lambda missing: self._postings(number, missing))
+        if not any(map(len, lists)):
+            return []
+        # A stable sort merges lists that are in order each; it takes a fifth of the time.
+        every = np.sort(np.concatenate(lists), kind="stable")
+        starts = np.append(0, np.flatnonzero(every[1:] != every[:-1]) + 1)
+        numbers, held = every[starts], np.diff(starts, append=len(every))
+        # With a date it is not known yet which rows count.
+        numbers, held = best_by_tokens(numbers, held, limit if since is None else None)
+        share = dict(zip(numbers.tolist(), held.tolist(), strict=True))
+        scored = [
+            (identifier, moment, share[row] / len(tokens))
+            for row, identifier, moment in self._by_numbers(number, list(share), since)
+        ]
+        return sorted(scored, key=lambda one: (-one[2], -one[1], one[0]))[:limit]
+
+    def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
+        """Count an owner's rows."""
+        names = self._namespaces(owner, list(Layer))
+        condition = f"standing IN ({_marks(list(Standing))}) GROUP BY namespace, standing"
+        rows = self._rows(names, condition, list(map(str, Standing)), columns="namespace, standing, count(*)")
+        return {(Layer(names[number]), Standing(standing)): count for number, standing, count in rows}
+
+    def without_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
+        """Return active rows that have no vector, oldest first."""
+        names = self._namespaces(owner)
+        condition = "standing = 'active' AND vector IS NULL ORDER BY created_at, id LIMIT ?"
+        return self._whole(owner, names, self._rows(names, condition, (limit,)))
+
+    def damaged_ids(self, owner: str) -> list[str]:
+        """Return the ids of rows that were changed outside memstory."""
+        names = self._namespaces(owner)
+        rows = self._rows(names, "1 = 1 ORDER BY row")
+        return [row["id"] for row in rows if self._record(row, owner, names[row["namespace"]]) is None]
+
+    def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        """Delete rows, damaged ones too; return the ids that existed, in the order of `ids`."""
+        with self._alone({owner}) as changes:
+            names = self._namespaces(owner)
+            rows = self._by_ids(names, ids)
+            for row in rows:
+                layer = names[row["namespace"]]
+                gone = self._unindex(row, self._record(row, owner, layer))
+                changes.append((owner, Change(layer=layer, row=row["row"], id=row["id"], gone=gone)))
+            self._db.executemany(
+                "DELETE FROM records WHERE namespace = ? AND row = ?", [(row["namespace"], row["row"]) for row in rows]
+            )
+        if rows:
+            self._db.forget_log()
+        found = {row["id"] for row in rows}
+        return [one for one in dict.fromkeys(ids) if one in found]
+
+    def delete_owner(self, owner: str) -> int:
+        """Delete all rows of an owner, and the switch; return how many rows there were."""
+        gone = 0
+        with self._db.transaction(owner):
+            for number in self._namespaces(owner):
+                gone += self._db.execute("DELETE FROM records WHERE namespace = ?", (number,)).rowcount
+                self._db.execute("DELETE FROM tokens WHERE namespace = ?", (number,))
+            for table in ("namespaces", "versions", "recall_off"):
+                self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608  (three names)
+        self._held.drop(owner)
+        if gone:
+            self._db.forget_log()
+        return gone
+
+    def set_recall(self, owner: str, *, on: bool) -> None:
+        """Keep whether an owner's memory is read."""
+        insert = "INSERT INTO recall_off VALUES (?) ON CONFLICT DO NOTHING"
+        self._db.execute("DELETE FROM recall_off WHERE owner = ?" if on else insert, (owner,))
+
+    def recall(self, owner: str) -> bool:
+        """Say whether an owner's memory is read."""
+        return self._db.execute("SELECT 1 FROM recall_off WHERE owner = ?", (owner,)).fetchone() is None
+
+    @contextmanager
+    def _alone(self, owners: AbstractSet[str]) -> Iterator[list[tuple[str, Change]]]:
+        """Read and write, all or nothing, while nobody else writes for these owners; what was changed is followed."""
+        changes = list[tuple[str, Change]]()
+        with self._db.transaction(*owners):
+            before = {owner: self._version(owner) for owner in owners}
+            yield changes
+            # Drawn and not counted: a number would come again once an owner was forgotten.
+            drawn = {owner: secrets.token_hex(8) for owner, _ in changes}
+            self._db.executemany(
+                "INSERT INTO versions VALUES (?, ?) ON CONFLICT (owner) DO UPDATE SET version = excluded.version",
+                list(drawn.items()),
+            )
+        for owner, version in drawn.items():
+            own = [change for name, change in changes if name == owner]
+            self._held.follow(owner, before[owner], version, own)
+
+    def _put(self, records: Sequence[MemoryRecord], changes: list[tuple[str, Change]]) -> None:
+        # Under one id the later wins, but may keep the vector of the earlier: such go one after the other.
+        waiting = list(records)
+        while waiting:
+            known, later = dict[tuple[str, Layer, str], MemoryRecord](), list[MemoryRecord]()
+            for record in waiting:
+                key = (record.owner, record.layer, record.id)
+                if key in known:
+                    later.append(record)
+                else:
+                    known[key] = record
+            for owner, layer in dict.fromkeys((owner, layer) for owner, layer, _ in known):
+                own = [record for key, record in known.items() if key[:2] == (owner, layer)]
+                self._write(owner, layer, own, changes)
+            waiting = later
+
+    def _write(
+        self, owner: str, layer: Layer, records: Sequence[MemoryRecord], changes: list[tuple[str, Change]]
+    ) -> None:
+        namespace = self._namespace(owner, layer)
+        columns = f"{COLUMNS}, vector"
+        old = {row["id"]: row for row in self._in_namespace(namespace, columns, "id", [one.id for one in records])}
+        was = {one: self._record(row, owner, layer) for one, row in old.items()}
+        vectors = dict[str, bytes | None]()
+        for record in records:
+            vector, known = normalized_or_none(record.vector), was.get(record.id)
+            is_kept = vector is None and known is not None and text_of(known.content) == text_of(record.content)
+            vectors[record.id] = old[record.id]["vector"] if is_kept else None if vector is None else vector.tobytes()
+        rows = {record.id: values_of(record, namespace, vectors[record.id]) for record in records}
+        new = [one for one in rows if one not in old]
+        self._db.insert("records", WRITTEN, [rows[one] for one in new])
+        self._db.executemany(_UPDATE, [(*rows[one][2:], namespace, one) for one in rows if one in old])
+        numbers = {
+            row["id"]: row["row"] for row in (*old.values(), *self._in_namespace(namespace, "id, row", "id", new))
+        }
+        written = list[tuple[int, str, int]]()
+        for record in records:
+            row = numbers[record.id]
+            tokens = self._tokens(record)
+            known = was.get(record.id)
+            gone: AbstractSet[str] | None = frozenset()
+            if record.id in old:
+                gone = self._unindex(old[record.id], known, kept=tokens)
+            fresh = tokens - self._tokens(known) if known is not None else tokens
+            written += [(namespace, token, row) for token in sorted(fresh)]
+            change = Change(
+                layer=layer,
+                row=row,
+                id=record.id,
+                moment=microseconds(record.created_at),
+                vector=unit_vector(vectors[record.id]) if record.is_active else None,
+                gone=gone,
+                fresh=fresh,
+            )
+            changes.append((owner, change))
+        self._db.insert("tokens", "namespace, token, row", written)
+
+    def _unindex(
+        self, row: SqlRow, known: MemoryRecord | None, kept: AbstractSet[str] = frozenset()
+    ) -> AbstractSet[str] | None:
+        """Take a row's tokens out but for those that are `kept`; return them, None if it is damaged."""
+        if known is None:
+            # Its tokens are those of another text: found by the row's number, which takes longer.
+            self._db.execute("DELETE FROM tokens WHERE namespace = ? AND row = ?", (row["namespace"], row["row"]))
+            return None
+        gone = self._tokens(known) - kept
+        self._db.executemany(
+            "DELETE FROM tokens WHERE namespace = ? AND token = ? AND row = ?",
+            [(row["namespace"], token, row["row"]) for token in gone],
+        )
+        return gone
+
+    def _tokens(self, record: MemoryRecord) -> AbstractSet[str]:
+        """Return what finds a row by its words: nothing does, if it is not active."""
+        return set(map(self._entry, token_set(text_of(record.content)))) if record.is_active else frozenset()
+
+    def _entry(self, token: str) -> str:
+        return entry_of(token) if self._db.is_shared else token
+
+    def _matrix(self, owner: str, layer: Layer) -> VectorMatrix:
+        matrix = VectorMatrix()
+        condition = "standing = 'active' AND vector IS NOT NULL"
+        for identifier, blob, created_at in self._rows(
+            self._namespaces(owner, [layer]), condition, columns="id, vector, created_at"
+        ):
+            moment, vector = moment_of(created_at), unit_vector(blob)
+            # None if it is damaged: what was written has length 1.
+            if moment is not None and vector is not None and isinstance(identifier, str):
+                matrix.put(identifier, vector, moment)
+        return matrix
+
+    def _postings(self, namespace: int, tokens: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+        """Return the numbers of the rows that hold each token, in order."""
+        found = dict.fromkeys(tokens, np.zeros(0, np.int64))
+        rows = self._in_namespace(namespace, "token, row", "token", tokens, table="tokens", order="ORDER BY token, row")
+        for token, own in groupby(rows, key=lambda row: row[0]):
+            found[token] = np.array([number for _, number in own], np.int64)
+        return found
+
+    def _by_numbers(self, namespace: int, rows: Sequence[int], since: datetime | None) -> list[tuple[int, str, int]]:
+        """Return the number, the id and the moment in microseconds of rows."""
+        found, least = list[tuple[int, str, int]](), microseconds(since) if since else None
+        for start in range(0, len(rows), AT_ONCE):
+            part = rows[start : start + AT_ONCE]
+            # As a join in this order: SQLite would read all rows of the namespace for a list of numbers.
+            sql = (
+                f"WITH wanted (number) AS (VALUES {', '.join(['(?)'] * len(part))}) SELECT row, id, created_at "  # noqa: S608
+                "FROM wanted CROSS JOIN records WHERE row = number AND namespace = ?"
+            )
+            found += [
+                (row, identifier, moment)
+                for row, identifier, text in self._db.rows(sql, (*part, namespace))
+                if isinstance(identifier, str) and (moment := moment_of(text)) is not None
+                if least is None or moment >= least
+            ]
+        return found
+
+    def _by_ids(self, names: Mapping[int, str], ids: Sequence[str]) -> list[SqlRow]:
+        # Nothing has an id that no text can be.
+        parts = batches_of_values([one for one in ids if not _HALF.search(one)])
+        return [row for marks, part in parts for row in self._rows(names, f"id IN ({marks})", part)]
+
+    def _rows(
+        self, names: Mapping[int, str], condition: str, values: Sequence[object] = (), *, columns: str = COLUMNS
+    ) -> Sequence[SqlRow]:
+        sql = f"SELECT {columns} FROM records WHERE namespace IN ({_marks(names)}) AND {condition}"  # noqa: S608
+        return self._db.rows(sql, (*names, *values)) if names else []
+
+    def _in_namespace(
+        self,
+        namespace: int,
+        columns: str,
+        key: str,
+        values: Sequence[object],
+        *,
+        table: str = "records",
+        order: str = "",
+    ) -> list[SqlRow]:
+        return [
+            row
+            for marks, part in batches_of_values(values)
+            for row in self._db.rows(
+                f"SELECT {columns} FROM {table} WHERE namespace = ? AND {key} IN ({marks}) {order}",  # noqa: S608
+                (namespace, *part),
+            )
+        ]
+
+    def _whole(self, owner: str, names: Mapping[int, str], rows: Sequence[SqlRow]) -> list[MemoryRecord]:
+        found = (self._record(row, owner, names[row["namespace"]]) for row in rows)
+        return [record for record in found if record is not None]
+
+    def _record(self, row: SqlRow, owner: str, layer: str) -> MemoryRecord | None:
+        """Return a row's record; None, and a line in the log, if it was changed outside memstory."""
+        try:
+            return record_of(row, owner, Layer(layer))
+        except (ValueError, TypeError) as error:
+            advice = "Restore a backup, or delete it by its id"
+            self._db.leave_out(f"record {row['id']}", error, advice, (owner, row["id"]))
+            return None
+
+    def _version(self, owner: str) -> object:
+        row = self._db.execute("SELECT version FROM versions WHERE owner = ?", (owner,)).fetchone()
+        return row and row["version"]
+
+    def _namespaces(self, owner: str, layers: Sequence[str] | None = None) -> Mapping[int, str]:
+        """Return the layers of an owner by their numbers."""
+        rows = self._db.rows("SELECT number, layer FROM namespaces WHERE owner = ?", (owner,))
+        return {number: layer for number, layer in rows if layers is None or layer in layers}
+
+    def _namespace(self, owner: str, layer: Layer) -> int:
+        found = self._namespaces(owner, [layer])
+        if found:
+            return next(iter(found))
+        row = self._db.execute(
+            "INSERT INTO namespaces (owner, layer) VALUES (?, ?) RETURNING number", (owner, str(layer))
+        ).fetchone()
+        return int(row["number"])
+
+
+def _marks(values: Mapping[int, str] | Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
