@@ -8,9 +8,10 @@ that does not know it looks at all partitions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +43,6 @@ from memstory_reference.systems.turns.stores.turn_rows import (
     values_of,
 )
 from memstory_reference.systems.turns.turn import STEMS, Turn
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 CALLS_AT_ONCE = 8
 SLOWEST_PACE = 200
@@ -156,32 +154,29 @@ class PostgresTurns:
 
     async def put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
         if written:
-            async with postgres_errors(len(written) / SLOWEST_PACE), self._connections.one() as connection:
+            async with self._connected(len(written) / SLOWEST_PACE) as connection:
                 await _put(connection, owner, latest_of(written))
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND id = ANY (%s)"  # noqa: S608
-        rows = await self._rows(sql, owner, list(ids))
-        found = {row["id"]: turn_of(row) for row in rows}
+        found = {turn.id: turn for turn in (await self._read(owner, "id = ANY (%s)", list(ids))).values()}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     async def by_numbers(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND number = ANY (%s) ORDER BY number"  # noqa: S608
-        return {row["number"]: turn_of(row) for row in await self._rows(sql, owner, list(numbers))}
+        return await self._read(owner, "number = ANY (%s)", list(numbers))
 
     async def by_keys(self, owner: str, keys: Sequence[str]) -> dict[str, Turn]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND key = ANY (%s)"  # noqa: S608
-        return {row["key"]: turn_of(row) for row in await self._rows(sql, owner, list(keys))}
+        found = await self._read(owner, "key = ANY (%s)", list(keys))
+        return {turn.key: turn for turn in found.values() if turn.key is not None}
 
     async def list_turns(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
-        found = [turn for _, turn in await self._meeting(owner, conditions)]
+        found = list((await self._meeting(owner, conditions)).values())
         return found if limit is None else found[max(len(found) - limit, 0) :]
 
     async def pool(
         self, owner: str, vector: NDArray[np.float32], stems: Sequence[str], size: int, conditions: Conditions
     ) -> Pool:
-        among = None if conditions.is_open else [number for number, _ in await self._meeting(owner, conditions)]
-        async with postgres_errors(), self._connections.one() as connection, connection.transaction():
+        among = None if conditions.is_open else list(await self._meeting(owner, conditions))
+        async with self._connected() as connection, connection.transaction():
             # All its statements see the same rows, whatever others delete meanwhile.
             await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return await _pool(connection, owner, vector, list(stems), size=size, among=among)
@@ -191,18 +186,22 @@ class PostgresTurns:
         return {row["speaker"] for row in await self._rows(sql, owner)}
 
     async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        gone = set(await self._call(_delete, owner, "id = ANY (%s)", list(ids)))
+        async with self._connected() as connection:
+            gone = await _delete(connection, owner, "id = ANY (%s)", list(ids))
         return [one for one in dict.fromkeys(ids) if one in gone]
 
     async def forget_session(self, owner: str, session: str) -> int:
-        return len(await self._call(_delete, owner, "session = %s", session))
+        async with self._connected() as connection:
+            return len(await _delete(connection, owner, "session = %s", session))
 
     async def forget_owner(self, owner: str) -> int:
-        return await self._call(_forget_owner, owner)
+        async with self._connected() as connection:
+            return await _forget_owner(connection, owner)
 
     async def owners(self) -> list[str]:
         sql = "SELECT name FROM owners WHERE EXISTS (SELECT FROM turns WHERE owner = owners.number)"
-        return sorted(row["name"] for row in await self._call(_fetch, sql, ()))
+        async with self._connected() as connection:
+            return sorted(row["name"] for row in await _fetch(connection, sql, ()))
 
     async def count(self, owner: str) -> int:
         rows = await self._rows("SELECT count(*) AS turns FROM turns WHERE owner = %s", owner)
@@ -214,22 +213,26 @@ class PostgresTurns:
     async def close(self) -> None:
         await self._connections.close()
 
-    async def _meeting(self, owner: str, conditions: Conditions) -> list[tuple[int, Turn]]:
-        sql, given = f"SELECT {COLUMNS} FROM turns WHERE owner = %s", list[str]()  # noqa: S608
-        if conditions.session is not None:
-            sql, given = f"{sql} AND session = %s", [conditions.session]
-        rows = await self._rows(f"{sql} ORDER BY number", owner, *given)
-        return [(row["number"], turn) for row in rows if conditions.admits(turn := turn_of(row))]
+    async def _meeting(self, owner: str, conditions: Conditions) -> dict[int, Turn]:
+        """Return the turns that meet the conditions, by number."""
+        sessions = [] if conditions.session is None else [conditions.session]
+        found = await self._read(owner, "session = %s" if sessions else "true", *sessions)
+        return {number: turn for number, turn in found.items() if conditions.admits(turn)}
 
-    async def _rows(self, sql: str, owner: str, *given: Any) -> list[dict[str, Any]]:
+    async def _read(self, owner: str, condition: str, *given: object) -> dict[int, Turn]:
+        """Return the turns that meet a fixed condition, by number, in the order of adding."""
+        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND {condition} ORDER BY number"  # noqa: S608
+        return {row["number"]: turn_of(row) for row in await self._rows(sql, owner, *given)}
+
+    async def _rows(self, sql: str, owner: str, *given: object) -> list[dict[str, Any]]:
         """Return the rows of a statement whose first value is the owner's number."""
-        return await self._call(_of_owner, sql, owner, given)
+        async with self._connected() as connection:
+            return await _fetch(connection, sql, (await _number(connection, owner), *given))
 
-    async def _call(
-        self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        async with postgres_errors(), self._connections.one() as connection:
-            return await work(connection, *args, **kwargs)
+    @asynccontextmanager
+    async def _connected(self, more_seconds: float = 0) -> AsyncIterator[Connection]:
+        async with postgres_errors(more_seconds), self._connections.one() as connection:
+            yield connection
 
 
 async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTurns:
@@ -308,10 +311,6 @@ async def _check_dimension(connection: Connection, owner: int, dimension: int) -
             f"the store holds vectors of {held[0]} numbers, this one has {dimension}: use the model that the store was "
             "made with, or another schema"
         )
-
-
-async def _of_owner(connection: Connection, sql: str, owner: str, given: Sequence[Any]) -> list[dict[str, Any]]:
-    return await _fetch(connection, sql, (await _number(connection, owner), *given))
 
 
 async def _number(connection: Connection, owner: str, *, locked: bool = False) -> int | None:
