@@ -130,7 +130,9 @@ _GIVE_NUMBERS = """
     INSERT INTO owners AS o (name, last_number) VALUES (%s, %s)
     ON CONFLICT (name) DO UPDATE SET last_number = o.last_number + excluded.last_number RETURNING number, last_number
 """
-_COUNTED = "SELECT count(*), coalesce(avg(words), 0) FROM turns WHERE owner = %s"
+_COUNTED = "SELECT count(*) AS turns, coalesce(avg(words), 0) AS mean FROM turns WHERE owner = %s"
+_DIMENSION = "SELECT vector_dims(vector) AS dimension FROM turns WHERE owner = %s LIMIT 1"
+_HOLDING = "SELECT stem, count(*) AS turns FROM postings WHERE owner = %s AND stem = ANY (%s) GROUP BY stem"
 _CANDIDATES = f"""
     SELECT {COLUMNS}, stems, vector FROM turns
     WHERE owner = %s AND number = ANY (%s) ORDER BY number
@@ -265,7 +267,8 @@ async def _fetch(connection: Connection, sql: str, given: Sequence[Any] | Mappin
 
 async def _put(connection: Connection, owner: str, written: Sequence[IndexedTurn]) -> None:
     async with connection.transaction():
-        number, last = await _one(connection, _GIVE_NUMBERS, owner, len(written))
+        (given,) = await _fetch(connection, _GIVE_NUMBERS, (owner, len(written)))
+        number, last = given["number"], given["last_number"]
         await _check_dimension(connection, number, len(written[0].vector))
         keys = {one.turn.id: one.turn.key for one in written if one.turn.key is not None}
         if keys:
@@ -303,20 +306,18 @@ async def _write(
 
 
 async def _check_dimension(connection: Connection, owner: int, dimension: int) -> None:
-    held = await (
-        await connection.execute("SELECT vector_dims(vector) FROM turns WHERE owner = %s LIMIT 1", (owner,))
-    ).fetchone()
-    if held is not None and held[0] != dimension:
-        raise StoreConflictError(
-            f"the store holds vectors of {held[0]} numbers, this one has {dimension}: use the model that the store was "
-            "made with, or another schema"
-        )
+    for held in await _fetch(connection, _DIMENSION, (owner,)):
+        if held["dimension"] != dimension:
+            raise StoreConflictError(
+                f"the store holds vectors of {held['dimension']} numbers, this one has {dimension}: use the model that "
+                "the store was made with, or another schema"
+            )
 
 
 async def _number(connection: Connection, owner: str, *, locked: bool = False) -> int | None:
     sql = "SELECT number FROM owners WHERE name = %s"
-    found = await (await connection.execute(SQL(f"{sql} FOR UPDATE" if locked else sql), (owner,))).fetchone()
-    return None if found is None else int(found[0])
+    found = await _fetch(connection, f"{sql} FOR UPDATE" if locked else sql, (owner,))
+    return int(found[0]["number"]) if found else None
 
 
 async def _delete(connection: Connection, owner: str, condition: str, value: object) -> list[str]:
@@ -352,26 +353,27 @@ async def _pool(
     number = await _number(connection, owner)
     if number is None:
         return empty_pool()
-    turns, mean = await _one(connection, _COUNTED, number)
+    (counted,) = await _fetch(connection, _COUNTED, (number,))
+    turns, mean = counted["turns"], float(counted["mean"])
     if not turns:
         return empty_pool()
-    mean = float(mean)
     await _check_dimension(connection, number, len(vector))
-    counted = "SELECT stem, count(*) AS turns FROM postings WHERE owner = %s AND stem = ANY (%s) GROUP BY stem"
-    holding = {row["stem"]: row["turns"] for row in await _fetch(connection, counted, [number, stems])}
+    holding = {row["stem"]: row["turns"] for row in await _fetch(connection, _HOLDING, (number, stems))}
     given: dict[str, Any] = {"owner": number, "among": among, "size": size, "vector": vector, "k1": K1, "b": B}
     given |= {"stems": stems, "rarity": [rarity(holding.get(stem, 0), turns) for stem in stems], "mean": mean or 1.0}
     core = {row["number"] for sql in (_NEAREST, _WORDED) for row in await _fetch(connection, sql, given)}
     rows = await _fetch(connection, _BESIDE, {"owner": number, "numbers": list(core)})
     beside = {row["number"]: (row["before"], row["after"]) for row in rows}
     near = {other for one in core for other in beside.get(one, ()) if other is not None}
-    numbers = sorted(core | (near if among is None else near & set(among)))
+    allowed = None if among is None else set(among)
+    numbers = sorted(core | (near if allowed is None else near & allowed))
     sides = [[NOBODY if one is None else one for one in beside.get(place, (None, None))] for place in numbers]
     before, after = np.array(sides, np.int64).reshape(-1, 2).T
-    others = {other for side in sides for other in side if among is None or other in set(among)}
-    read = await _fetch(connection, _CANDIDATES, [number, sorted(others.union(numbers))])
+    others = {other for side in sides for other in side if allowed is None or other in allowed}
+    read = await _fetch(connection, _CANDIDATES, (number, sorted(others.union(numbers))))
     by_number = {row["number"]: vector_of(row["vector"]) for row in read}
-    found_rows = [row for row in read if row["number"] in set(numbers)]
+    candidates = set(numbers)
+    found_rows = [row for row in read if row["number"] in candidates]
     nowhere = np.zeros(len(vector), np.float32)
     vectors, earlier, later = (
         np.array([by_number.get(one, nowhere) for one in which], np.float32).reshape(-1, len(vector))
@@ -401,9 +403,3 @@ async def _pool(
         turns=turns,
         mean_words=mean,
     )
-
-
-async def _one(connection: Connection, sql: str, *given: Any) -> tuple[Any, ...]:
-    row = await (await connection.execute(SQL(sql), given)).fetchone()
-    assert row is not None  # noqa: S101  (each of these statements returns a row)
-    return row
