@@ -183,29 +183,19 @@ class OwnerStore:
 
     def get(self, ids: Sequence[str]) -> list[Turn]:
         """Return the turns that exist, in the order of `ids`."""
-        found: dict[str, Turn] = {}
-        for marks, part in batches_of_values(ids):
-            rows = self._texts.rows(f"SELECT {_SEALED} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
-            found |= {turn.id: turn for turn in self._readable(rows).values()}
+        found = {turn.id: turn for turn in self._read("id", ids).values()}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def by_numbers(self, numbers: Sequence[int]) -> dict[int, Turn]:
         """Return the turns that exist, by number."""
-        found: dict[int, Turn] = {}
-        for marks, part in batches_of_values(numbers):
-            sql = f"SELECT {_SEALED} FROM turns WHERE number IN ({marks}) ORDER BY number"  # noqa: S608
-            found |= self._readable(self._texts.rows(sql, part))
+        found = self._read("number", numbers)
         for number in self._columns.alive([one for one in numbers if one not in found]):
             self._leave_out(number, "it is not where it belongs")
         return found
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Turn]:
         """Return the turns that exist, by their keys."""
-        found: dict[str, Turn] = {}
-        for marks, part in batches_of_values(keys):
-            rows = self._texts.rows(f"SELECT {_SEALED} FROM turns WHERE key IN ({marks})", part)  # noqa: S608
-            found |= {turn.key: turn for turn in self._readable(rows).values() if turn.key is not None}
-        return found
+        return {turn.key: turn for turn in self._read("key", keys).values() if turn.key is not None}
 
     def list_turns(self, conditions: Conditions, limit: int | None) -> list[Turn]:
         """Return the last `limit` turns that meet the conditions, in the order of adding."""
@@ -288,6 +278,14 @@ class OwnerStore:
 
     def _is_number(self, number: int) -> bool:
         return 0 < number < self._columns.size
+
+    def _read(self, column: str, values: Sequence[object]) -> dict[int, Turn]:
+        """Return the turns that have one of the values, by number."""
+        found: dict[int, Turn] = {}
+        for marks, part in batches_of_values(values):
+            sql = f"SELECT {_SEALED} FROM turns WHERE {column} IN ({marks}) ORDER BY number"  # noqa: S608
+            found |= self._readable(self._texts.rows(sql, part))
+        return found
 
     def _readable(self, rows: Iterable[Row]) -> dict[int, Turn]:
         found: dict[int, Turn] = {}

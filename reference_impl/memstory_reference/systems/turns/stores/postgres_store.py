@@ -8,9 +8,10 @@ that does not know it looks at all partitions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +43,6 @@ from memstory_reference.systems.turns.stores.turn_rows import (
     values_of,
 )
 from memstory_reference.systems.turns.turn import STEMS, Turn
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 CALLS_AT_ONCE = 8
 SLOWEST_PACE = 200
@@ -132,7 +130,9 @@ _GIVE_NUMBERS = """
     INSERT INTO owners AS o (name, last_number) VALUES (%s, %s)
     ON CONFLICT (name) DO UPDATE SET last_number = o.last_number + excluded.last_number RETURNING number, last_number
 """
-_COUNTED = "SELECT count(*), coalesce(avg(words), 0) FROM turns WHERE owner = %s"
+_COUNTED = "SELECT count(*) AS turns, coalesce(avg(words), 0) AS mean FROM turns WHERE owner = %s"
+_DIMENSION = "SELECT vector_dims(vector) AS dimension FROM turns WHERE owner = %s LIMIT 1"
+_HOLDING = "SELECT stem, count(*) AS turns FROM postings WHERE owner = %s AND stem = ANY (%s) GROUP BY stem"
 _CANDIDATES = f"""
     SELECT {COLUMNS}, stems, vector FROM turns
     WHERE owner = %s AND number = ANY (%s) ORDER BY number
@@ -156,32 +156,29 @@ class PostgresTurns:
 
     async def put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
         if written:
-            async with postgres_errors(len(written) / SLOWEST_PACE), self._connections.one() as connection:
+            async with self._connected(len(written) / SLOWEST_PACE) as connection:
                 await _put(connection, owner, latest_of(written))
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND id = ANY (%s)"  # noqa: S608
-        rows = await self._rows(sql, owner, list(ids))
-        found = {row["id"]: turn_of(row) for row in rows}
+        found = {turn.id: turn for turn in (await self._read(owner, "id = ANY (%s)", list(ids))).values()}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     async def by_numbers(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND number = ANY (%s) ORDER BY number"  # noqa: S608
-        return {row["number"]: turn_of(row) for row in await self._rows(sql, owner, list(numbers))}
+        return await self._read(owner, "number = ANY (%s)", list(numbers))
 
     async def by_keys(self, owner: str, keys: Sequence[str]) -> dict[str, Turn]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND key = ANY (%s)"  # noqa: S608
-        return {row["key"]: turn_of(row) for row in await self._rows(sql, owner, list(keys))}
+        found = await self._read(owner, "key = ANY (%s)", list(keys))
+        return {turn.key: turn for turn in found.values() if turn.key is not None}
 
     async def list_turns(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
-        found = [turn for _, turn in await self._meeting(owner, conditions)]
+        found = list((await self._meeting(owner, conditions)).values())
         return found if limit is None else found[max(len(found) - limit, 0) :]
 
     async def pool(
         self, owner: str, vector: NDArray[np.float32], stems: Sequence[str], size: int, conditions: Conditions
     ) -> Pool:
-        among = None if conditions.is_open else [number for number, _ in await self._meeting(owner, conditions)]
-        async with postgres_errors(), self._connections.one() as connection, connection.transaction():
+        among = None if conditions.is_open else list(await self._meeting(owner, conditions))
+        async with self._connected() as connection, connection.transaction():
             # All its statements see the same rows, whatever others delete meanwhile.
             await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return await _pool(connection, owner, vector, list(stems), size=size, among=among)
@@ -191,18 +188,22 @@ class PostgresTurns:
         return {row["speaker"] for row in await self._rows(sql, owner)}
 
     async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        gone = set(await self._call(_delete, owner, "id = ANY (%s)", list(ids)))
+        async with self._connected() as connection:
+            gone = await _delete(connection, owner, "id = ANY (%s)", list(ids))
         return [one for one in dict.fromkeys(ids) if one in gone]
 
     async def forget_session(self, owner: str, session: str) -> int:
-        return len(await self._call(_delete, owner, "session = %s", session))
+        async with self._connected() as connection:
+            return len(await _delete(connection, owner, "session = %s", session))
 
     async def forget_owner(self, owner: str) -> int:
-        return await self._call(_forget_owner, owner)
+        async with self._connected() as connection:
+            return await _forget_owner(connection, owner)
 
     async def owners(self) -> list[str]:
         sql = "SELECT name FROM owners WHERE EXISTS (SELECT FROM turns WHERE owner = owners.number)"
-        return sorted(row["name"] for row in await self._call(_fetch, sql, ()))
+        async with self._connected() as connection:
+            return sorted(row["name"] for row in await _fetch(connection, sql, ()))
 
     async def count(self, owner: str) -> int:
         rows = await self._rows("SELECT count(*) AS turns FROM turns WHERE owner = %s", owner)
@@ -214,22 +215,26 @@ class PostgresTurns:
     async def close(self) -> None:
         await self._connections.close()
 
-    async def _meeting(self, owner: str, conditions: Conditions) -> list[tuple[int, Turn]]:
-        sql, given = f"SELECT {COLUMNS} FROM turns WHERE owner = %s", list[str]()  # noqa: S608
-        if conditions.session is not None:
-            sql, given = f"{sql} AND session = %s", [conditions.session]
-        rows = await self._rows(f"{sql} ORDER BY number", owner, *given)
-        return [(row["number"], turn) for row in rows if conditions.admits(turn := turn_of(row))]
+    async def _meeting(self, owner: str, conditions: Conditions) -> dict[int, Turn]:
+        """Return the turns that meet the conditions, by number."""
+        sessions = [] if conditions.session is None else [conditions.session]
+        found = await self._read(owner, "session = %s" if sessions else "true", *sessions)
+        return {number: turn for number, turn in found.items() if conditions.admits(turn)}
 
-    async def _rows(self, sql: str, owner: str, *given: Any) -> list[dict[str, Any]]:
+    async def _read(self, owner: str, condition: str, *given: object) -> dict[int, Turn]:
+        """Return the turns that meet a fixed condition, by number, in the order of adding."""
+        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = %s AND {condition} ORDER BY number"  # noqa: S608
+        return {row["number"]: turn_of(row) for row in await self._rows(sql, owner, *given)}
+
+    async def _rows(self, sql: str, owner: str, *given: object) -> list[dict[str, Any]]:
         """Return the rows of a statement whose first value is the owner's number."""
-        return await self._call(_of_owner, sql, owner, given)
+        async with self._connected() as connection:
+            return await _fetch(connection, sql, (await _number(connection, owner), *given))
 
-    async def _call(
-        self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        async with postgres_errors(), self._connections.one() as connection:
-            return await work(connection, *args, **kwargs)
+    @asynccontextmanager
+    async def _connected(self, more_seconds: float = 0) -> AsyncIterator[Connection]:
+        async with postgres_errors(more_seconds), self._connections.one() as connection:
+            yield connection
 
 
 async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTurns:
@@ -262,7 +267,8 @@ async def _fetch(connection: Connection, sql: str, given: Sequence[Any] | Mappin
 
 async def _put(connection: Connection, owner: str, written: Sequence[IndexedTurn]) -> None:
     async with connection.transaction():
-        number, last = await _one(connection, _GIVE_NUMBERS, owner, len(written))
+        (given,) = await _fetch(connection, _GIVE_NUMBERS, (owner, len(written)))
+        number, last = given["number"], given["last_number"]
         await _check_dimension(connection, number, len(written[0].vector))
         keys = {one.turn.id: one.turn.key for one in written if one.turn.key is not None}
         if keys:
@@ -300,24 +306,18 @@ async def _write(
 
 
 async def _check_dimension(connection: Connection, owner: int, dimension: int) -> None:
-    held = await (
-        await connection.execute("SELECT vector_dims(vector) FROM turns WHERE owner = %s LIMIT 1", (owner,))
-    ).fetchone()
-    if held is not None and held[0] != dimension:
-        raise StoreConflictError(
-            f"the store holds vectors of {held[0]} numbers, this one has {dimension}: use the model that the store was "
-            "made with, or another schema"
-        )
-
-
-async def _of_owner(connection: Connection, sql: str, owner: str, given: Sequence[Any]) -> list[dict[str, Any]]:
-    return await _fetch(connection, sql, (await _number(connection, owner), *given))
+    for held in await _fetch(connection, _DIMENSION, (owner,)):
+        if held["dimension"] != dimension:
+            raise StoreConflictError(
+                f"the store holds vectors of {held['dimension']} numbers, this one has {dimension}: use the model that "
+                "the store was made with, or another schema"
+            )
 
 
 async def _number(connection: Connection, owner: str, *, locked: bool = False) -> int | None:
     sql = "SELECT number FROM owners WHERE name = %s"
-    found = await (await connection.execute(SQL(f"{sql} FOR UPDATE" if locked else sql), (owner,))).fetchone()
-    return None if found is None else int(found[0])
+    found = await _fetch(connection, f"{sql} FOR UPDATE" if locked else sql, (owner,))
+    return int(found[0]["number"]) if found else None
 
 
 async def _delete(connection: Connection, owner: str, condition: str, value: object) -> list[str]:
@@ -353,26 +353,27 @@ async def _pool(
     number = await _number(connection, owner)
     if number is None:
         return empty_pool()
-    turns, mean = await _one(connection, _COUNTED, number)
+    (counted,) = await _fetch(connection, _COUNTED, (number,))
+    turns, mean = counted["turns"], float(counted["mean"])
     if not turns:
         return empty_pool()
-    mean = float(mean)
     await _check_dimension(connection, number, len(vector))
-    counted = "SELECT stem, count(*) AS turns FROM postings WHERE owner = %s AND stem = ANY (%s) GROUP BY stem"
-    holding = {row["stem"]: row["turns"] for row in await _fetch(connection, counted, [number, stems])}
+    holding = {row["stem"]: row["turns"] for row in await _fetch(connection, _HOLDING, (number, stems))}
     given: dict[str, Any] = {"owner": number, "among": among, "size": size, "vector": vector, "k1": K1, "b": B}
     given |= {"stems": stems, "rarity": [rarity(holding.get(stem, 0), turns) for stem in stems], "mean": mean or 1.0}
     core = {row["number"] for sql in (_NEAREST, _WORDED) for row in await _fetch(connection, sql, given)}
     rows = await _fetch(connection, _BESIDE, {"owner": number, "numbers": list(core)})
     beside = {row["number"]: (row["before"], row["after"]) for row in rows}
     near = {other for one in core for other in beside.get(one, ()) if other is not None}
-    numbers = sorted(core | (near if among is None else near & set(among)))
+    allowed = None if among is None else set(among)
+    numbers = sorted(core | (near if allowed is None else near & allowed))
     sides = [[NOBODY if one is None else one for one in beside.get(place, (None, None))] for place in numbers]
     before, after = np.array(sides, np.int64).reshape(-1, 2).T
-    others = {other for side in sides for other in side if among is None or other in set(among)}
-    read = await _fetch(connection, _CANDIDATES, [number, sorted(others.union(numbers))])
+    others = {other for side in sides for other in side if allowed is None or other in allowed}
+    read = await _fetch(connection, _CANDIDATES, (number, sorted(others.union(numbers))))
     by_number = {row["number"]: vector_of(row["vector"]) for row in read}
-    found_rows = [row for row in read if row["number"] in set(numbers)]
+    candidates = set(numbers)
+    found_rows = [row for row in read if row["number"] in candidates]
     nowhere = np.zeros(len(vector), np.float32)
     vectors, earlier, later = (
         np.array([by_number.get(one, nowhere) for one in which], np.float32).reshape(-1, len(vector))
@@ -402,9 +403,3 @@ async def _pool(
         turns=turns,
         mean_words=mean,
     )
-
-
-async def _one(connection: Connection, sql: str, *given: Any) -> tuple[Any, ...]:
-    row = await (await connection.execute(SQL(sql), given)).fetchone()
-    assert row is not None  # noqa: S101  (each of these statements returns a row)
-    return row
