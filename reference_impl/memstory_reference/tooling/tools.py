@@ -21,7 +21,6 @@ from memstory_reference.tooling.local_tools import LocalTools
 
 READY_SECONDS = 30.0
 
-
 ToolsOf = Callable[[str, str | None], LocalTools]
 """The owner and the session of an envelope, never a model's arguments, to the tools that act for them."""
 
