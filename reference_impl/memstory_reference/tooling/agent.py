@@ -41,22 +41,19 @@ class AgentConfig:
     """Tools after whose success nothing that was said so far stays in sight of the model."""
 
 
+IsKept = Callable[[str, str, str], Awaitable[bool]]
+"""Owner, id and words of a question that was published to whether a memory has it, or will."""
+
+
 class GeneratorAgent:
     """Answers questions with the tools that are announced, one session after another, and tells the bus of each answer.
 
     `ask` is the way in for who wants the answer back or the error raised; participants of the bus may publish
-    `query.received` in its place. `is_kept` says whether a memory has the turn of an owner's query; without it, all
-    that was published counts as kept.
+    `query.received` in its place. Without `is_kept` all that was published counts as kept.
     """
 
     def __init__(
-        self,
-        *,
-        chat: ChatModel,
-        bus: Bus,
-        new_id: NewId,
-        config: AgentConfig,
-        is_kept: Callable[[str, str], Awaitable[bool]] | None = None,
+        self, *, chat: ChatModel, bus: Bus, new_id: NewId, config: AgentConfig, is_kept: IsKept | None = None
     ) -> None:
         self._chat = chat
         self.toolbox = ToolBox(bus=bus, new_id=new_id, caller=NAME, timeout_seconds=config.tool_timeout_seconds)
@@ -108,7 +105,7 @@ class GeneratorAgent:
                     await self._tell(query, unanswered, own_id, owner=owner, session_id=session_id)
                 except UnavailableError:
                     return False
-                return self._is_kept is None or await self._is_kept(owner, own_id)
+                return self._is_kept is None or await self._is_kept(owner, own_id, query)
 
             talk = await converse(
                 self._chat,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from memstory.contract.clock import Clock
@@ -37,7 +37,7 @@ from memstory_reference.systems.topics.tools import FORGET_MEMORY, topic_tools
 from memstory_reference.systems.topics.topic_keys import lookup_key
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.stems import is_about
-from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent
+from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent, IsKept
 
 DEFAULT_SESSION = "default"
 KINDS = (TOPIC, EPISODIC)
@@ -201,7 +201,6 @@ class TopicsMemory(StoredTopics):
         # All tools share the one service: its turns are what keeps concurrent writes apart.
         self._tools = topic_tools(service, service.clock, service.settings, self.bus)
         self._memory_agent = MemoryAgent(service, self.bus)
-        # A server keeps what is published until it is written.
         is_kept = self._has_turn if isinstance(self.bus, InProcessBus) else None
         self._agent = talking_agent(service.settings, chat, self.bus, new_id, is_kept)
 
@@ -248,7 +247,7 @@ class TopicsMemory(StoredTopics):
             name, args, owner=scope.user, session_id=scope.session, caller=caller or "OutsideAgent"
         )
 
-    async def _has_turn(self, owner: str, query_id: str) -> bool:
+    async def _has_turn(self, owner: str, query_id: str, _: str) -> bool:
         await self._memory_agent.settle()
         return bool(await self.service.list_engrams(owner, {"query_id": query_id}))
 
@@ -301,7 +300,7 @@ def talking_agent(
     chat: ChatModel,
     bus: Bus,
     new_id: NewId,
-    is_kept: Callable[[str, str], Awaitable[bool]] | None = None,
+    is_kept: IsKept | None = None,
 ) -> GeneratorAgent:
     """Return the agent that talks, as the settings have it."""
     config = AgentConfig(
@@ -311,7 +310,12 @@ def talking_agent(
         tool_timeout_seconds=settings.tool_timeout_seconds,
         forgetting=frozenset({FORGET_MEMORY.name}),
     )
-    return GeneratorAgent(chat=chat, bus=bus, new_id=new_id, config=config, is_kept=is_kept)
+
+    async def waits(_owner: str, _query_id: str, said: str) -> bool:
+        # A server keeps what is published until it is written, and the memory writes what it may.
+        return settings.refusal(said) is None
+
+    return GeneratorAgent(chat=chat, bus=bus, new_id=new_id, config=config, is_kept=is_kept or waits)
 
 
 def _checked_kinds(kinds: Iterable[str]) -> frozenset[str]:

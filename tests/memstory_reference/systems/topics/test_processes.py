@@ -226,6 +226,14 @@ async def test_where_the_agents_model_fails_the_error_begins_with_that_what_was_
     ]
 
 
+async def test_a_secret_that_no_memory_takes_is_not_said_to_be_kept_where_the_agents_model_fails(stage):
+    strict = SETTINGS.merge({"secrets": "refuse"}, "test")
+    await stage.memory()
+    await stage._started(AgentPart(stage.bus, chat=FailingChat(), new_id=stage.new_id, settings=strict))
+    with pytest.raises(UnavailableError, match=r"^What you said is not kept\. the model is down"):
+        await stage.say("My password is hunter22.")
+
+
 async def test_without_an_agent_the_caller_is_told_what_to_start(stage):
     await stage.memory()
     with pytest.raises(UnavailableError, match="no process serves agent"):
