@@ -35,27 +35,12 @@ from memstory_reference.text.token_sets import token_set
 
 
 class Path(StrEnum):
-    """What speaks for a candidate."""
+    """What speaks for a candidate that is held."""
 
     POLICY = "policy"
     REPETITION = "repetition"
     TRANSCRIPT = "transcript"
     SUMMARY = "summary"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promotion:
-    """What becomes of a held candidate: `path` is what speaks for it, None drops it; `reason` is for diagnostics."""
-
-    candidate: Candidate
-    path: Path | None
-    reason: str
-
-
-def promotions(buffer: SessionMemoryBuffer, arc: Arc | None, config: LayersConfig) -> list[Promotion]:
-    """Judge every held candidate; the guards look again, now with all that was said."""
-    said = [turn.user for turn in buffer.turns]
-    return [_judge(candidate, buffer.turns, arc, config, said) for candidate in buffer.held]
 
 
 def token_coverage(wanted: str, text: str) -> float:
@@ -69,15 +54,10 @@ def token_coverage(wanted: str, text: str) -> float:
     return len(telling & token_set(text)) / len(telling) if telling else 0.0
 
 
-def _judge(
-    candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig, said: Sequence[str]
-) -> Promotion:
+def _why_not(candidate: Candidate, said: Sequence[str]) -> str | None:
+    """Return why a held candidate must go; the guards look again, now with all that was said."""
     dropped = candidate.reason if candidate.decision is Decision.DROP else None
-    why_not = dropped or refusal_reason(candidate.content, said) or session_only_reason(candidate.content)
-    if why_not:
-        return Promotion(candidate=candidate, path=None, reason=why_not)
-    path = _path(candidate, turns, arc, config)
-    return Promotion(candidate=candidate, path=path, reason=str(path) if path else "nothing supports it")
+    return dropped or refusal_reason(candidate.content, said) or session_only_reason(candidate.content)
 
 
 def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig) -> Path | None:
@@ -209,13 +189,15 @@ class SessionEnds:
         arc = await self._arc(buffer)
         plan = WritePlan(owner=buffer.owner, session=buffer.session, now=self.clock.now())
         promoted, dropped = [], []
-        for one in promotions(buffer, arc, self.config):
-            if one.path is None:
-                dropped.append(one.reason)
+        said = [turn.user for turn in buffer.turns]
+        for one in buffer.held:
+            why_not = _why_not(one, said)
+            path = None if why_not else _path(one, buffer.turns, arc, self.config)
+            if path is None:
+                dropped.append(why_not or "nothing supports it")
                 continue
-            candidate = one.candidate
-            await self.writer.plan(plan, candidate.id, candidate.content, len(candidate.turns), or_coexist=True)
-            promoted.append(str(one.path))
+            await self.writer.plan(plan, one.id, one.content, len(one.turns), or_coexist=True)
+            promoted.append(str(path))
         if arc is not None:
             plan.add(buffer.arc_id, arc)
         if not await self.store.aend(buffer.owner, buffer.session, await self.writer.with_vectors(plan)):
