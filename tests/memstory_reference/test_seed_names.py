@@ -112,7 +112,7 @@ sessions_to_compress | .settings:PipelineConfig.sessions_to_compress
 """
 
 LAYERS = """
-MemoryStore | .stores.layers_store:LayersStore
+MemoryStore | .stores.layers_store:LayersStore | it keeps sessions, too
 aput | .stores.layers_store:LayersStore.aput
 aput_batch | .stores.layers_store:LayersStore.aput_batch
 asearch_similar | .stores.layers_store:LayersStore.asearch_similar
@@ -136,11 +136,11 @@ hash_session_id | .identity:hash_session_id
 iso_now | .identity:iso_now
 ProceduralProfile | .settings:LayersConfig.rule_cap | rules are rows like any other, capped as they are written
 CrisisLogRecord | .log_entries:CrisisLogRecord
-CrisisLogBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
+CrisisLogBackend | .stores.log_store:Log | the log of crises and that of feedback are one class
 FeedbackLabel | .log_entries:FeedbackLabel
 FeedbackSource | .log_entries:FeedbackSource
 SessionFeedbackRecord | .log_entries:SessionFeedbackRecord
-SessionFeedbackBackend | .stores.logs:Log | the log of crises and that of feedback are one protocol
+SessionFeedbackBackend | .stores.log_store:Log | the log of crises and that of feedback are one class
 /api/memory/status | endpoint GET
 /end | .service:LayersService.end_session | `/end` in the chat, POST /api/memory/end over HTTP
 --memory-mode | command chat
