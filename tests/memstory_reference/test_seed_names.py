@@ -112,7 +112,7 @@ sessions_to_compress | .settings:PipelineConfig.sessions_to_compress
 """
 
 LAYERS = """
-MemoryStore | .stores.layers_store:LayersStore | there is one store, on SQLite or Postgres
+MemoryStore | .stores.layers_store:LayersStore | it keeps sessions, too
 aput | .stores.layers_store:LayersStore.aput
 aput_batch | .stores.layers_store:LayersStore.aput_batch
 asearch_similar | .stores.layers_store:LayersStore.asearch_similar

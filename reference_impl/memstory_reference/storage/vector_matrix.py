@@ -161,10 +161,6 @@ class HeldRows(Generic[K, V]):
         """Hold it no more; return what was held."""
         return self._held.pop(key, None)
 
-    def clear(self) -> None:
-        """Hold nothing."""
-        self._held.clear()
-
 
 def normalized_or_none(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
     """Return a vector at length 1; None for one that has no direction, whose cosine would be no number (CF-5)."""
