@@ -72,11 +72,14 @@ class CallServer:
         async def work(request: Envelope) -> Tree:
             return await act(_arguments(request), request.owner)
 
-        return answerer(self._bus, call_result(self._part, name), self._part, work)
+        return answerer(self._bus, call_result(self._part, name), self._part, work, self._part)
 
 
-def answerer(bus: Bus, subject: str, publisher: str, work: Callable[[Envelope], Awaitable[Tree]]) -> Handler:
-    """Return what answers requests: with the result of `work`, or with the reason why there is none."""
+def answerer(bus: Bus, subject: str, publisher: str, work: Callable[[Envelope], Awaitable[Tree]], who: str) -> Handler:
+    """Return what answers requests: with the result of `work`, or with the reason why there is none.
+
+    `who` is what a caller hears to have failed, where something breaks.
+    """
 
     async def answer(request: Envelope) -> None:
         query_id = request.payload.get("query_id")
@@ -94,7 +97,7 @@ def answerer(bus: Bus, subject: str, publisher: str, work: Callable[[Envelope], 
             await bus.publish(replace(reply, payload={"error": str(error), "kind": _kind(error)}))
         except Exception as error:
             # The caller must not wait forever for what is broken; the bus logs and counts what broke it.
-            text = f"{publisher} failed ({type(error).__name__}); the log of its process says more"
+            text = f"{who} failed ({type(error).__name__}); the log of its process says more"
             await bus.publish(replace(reply, payload={"error": text, "kind": "unavailable"}))
             raise
 

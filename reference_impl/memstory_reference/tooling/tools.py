@@ -47,7 +47,7 @@ class ToolServer:
         """Listen, then announce: who hears of a tool can already call it. Of several servers one answers a call."""
         for name in (*(one.name for one in self.specs), *self._aliases):
             own = self._aliases.get(name, name)
-            answer = answerer(self._bus, tool_result(name), _publisher(own), partial(self._call, own))
+            answer = answerer(self._bus, tool_result(name), _publisher(own), partial(self._call, own), "the tool")
             await self._hear(tool_request(name), answer, _publisher(own), queue=_publisher(own))
         await self._hear(TOOL_SCHEMA_WANTED, lambda _: self.announce(), "ToolServer")
         await self.announce()

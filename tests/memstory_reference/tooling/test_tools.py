@@ -120,7 +120,7 @@ async def test_a_broken_tool_answers_its_caller_and_is_logged(bus, box, caplog):
     await box.ready(["echo"])
     outcome = await box.call("echo", {"text": "hi"}, owner="ann")
     await bus.settle()
-    assert outcome.error == "EchoTool failed (RuntimeError); the log of its process says more"
+    assert outcome.error == "the tool failed (RuntimeError); the log of its process says more"
     assert bus.failures == 1
     assert "a secret of the store" in caplog.text
 
