@@ -38,13 +38,12 @@ class TurnsAgent:
         self._session = checked_owner(session, "session")
         self._tools = TurnsTools(memory, owner, session)
         self._busy = asyncio.Lock()
-        self.not_stored = 0
 
     async def process(self, said: str) -> Turn:
         """Answer `said`; a model that fails raises, and what the user told is remembered without an answer.
 
-        A memory that cannot be written now, or refuses a secret, does not cost the user the answer: the turn is
-        counted as `not_stored`.
+        A memory that cannot be written now, or refuses a secret, does not cost the user the answer, whose notes say
+        that the turn was not stored.
         """
         checked_memory(said, self._memory.config.limits, "what is said")
 
@@ -91,6 +90,5 @@ class TurnsAgent:
                 turn = NewTurn(text=text[:longest], speaker=speaker, session=self._session, said_at=now)
                 await self._memory.add(self._owner, [turn])
         except (UnavailableError, InputError) as error:
-            self.not_stored += 1
             return [unstored_note(error)]
         return []

@@ -195,9 +195,7 @@ class TurnsMemory(CorrectingInWords):
         return [{"role": message.role, "content": message.content} for message in window]
 
     async def _look_status(self, scope: Scope) -> Tree:
-        status = await self.service.status(scope.user)
-        not_stored = sum(one.not_stored for one in self._conversations.of_owner(scope.user).values())
-        return {**status, "not_stored": not_stored, "chat": self._chat.name}
+        return {**await self.service.status(scope.user), "chat": self._chat.name}
 
     async def _look_formula(self, _: Scope, **args: Tree) -> Tree:
         return formula(args)
