@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -96,12 +95,13 @@ _SHARED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class MemoryTable:
     """A table of memories, with the columns that it has beside those of both."""
 
-    name: str
-    own: Sequence[str]
+    def __init__(self, name: str, *own: str) -> None:
+        self.name = name
+        self._columns = (*_SHARED, *own)
+        self._fields = [(column, _RENAMED.get(column, column), _READ.get(column)) for column in self._columns]
 
     @property
     def select(self) -> str:
@@ -116,8 +116,7 @@ class MemoryTable:
 
     def values(self, memory: MemoryChunk) -> tuple[object, ...]:
         """Return a memory as a row of this table, without its vector."""
-        given = (_plain(getattr(memory, _RENAMED.get(column, column))) for column in self._columns)
-        return (*given, content_hash(memory.content))
+        return (*(_plain(getattr(memory, name)) for _, name, _ in self._fields), content_hash(memory.content))
 
     def memory(self, row: SqlRow) -> MemoryChunk:
         """Return the memory in a row; ValueError, TypeError or AttributeError where the row is damaged."""
@@ -126,18 +125,13 @@ class MemoryTable:
         if not isinstance(row["importance"], (int, float)) or isinstance(row["session"], bytes):
             raise TypeError("its session or its importance is none")
         fields: dict[str, Any] = {"memory_type": ChunkType.PROCEDURAL}
-        for column in self._columns:
-            value = row[column]
-            fields[_RENAMED.get(column, column)] = _READ[column](value) if column in _READ else value
+        for column, name, read in self._fields:
+            fields[name] = read(row[column]) if read else row[column]
         return MemoryChunk(**fields)
 
-    @property
-    def _columns(self) -> tuple[str, ...]:
-        return (*_SHARED, *self.own)
 
-
-MEMORIES = MemoryTable("memories", ("kind", "compressed", "summary", "source_session", "compression_source"))
-PREFERENCES = MemoryTable("preferences", ("key", "replaced_by"))
+MEMORIES = MemoryTable("memories", "kind", "compressed", "summary", "source_session", "compression_source")
+PREFERENCES = MemoryTable("preferences", "key", "replaced_by")
 TABLES = (MEMORIES, PREFERENCES)
 
 
