@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.storage.database_store import AT_ONCE, batches_of_values
+from memstory_reference.storage.database_store import batches_of_values
 from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow
 from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, unit_vector
 from memstory_reference.systems.layers.identity import microseconds
@@ -315,16 +315,13 @@ class LayersRows:
     def _by_numbers(self, namespace: int, rows: Sequence[int], since: datetime | None) -> list[tuple[int, str, int]]:
         """Return the number, the id and the moment in microseconds of rows."""
         found, least = list[tuple[int, str, int]](), microseconds(since) if since else None
-        for start in range(0, len(rows), AT_ONCE):
-            part = rows[start : start + AT_ONCE]
-            # As a join in this order: SQLite would read all rows of the namespace for a list of numbers.
-            sql = (
-                f"WITH wanted (number) AS (VALUES {', '.join(['(?)'] * len(part))}) SELECT row, id, created_at "  # noqa: S608
-                "FROM wanted CROSS JOIN records WHERE row = number AND namespace = ?"
-            )
+        # The sign keeps SQLite from reading all rows of the namespace for a list of numbers.
+        within = "namespace = ?" if self._db.is_shared else "+namespace = ?"
+        for marks, part in batches_of_values(rows):
+            sql = f"SELECT row, id, created_at FROM records WHERE {within} AND row IN ({marks})"  # noqa: S608
             found += [
                 (row, identifier, moment)
-                for row, identifier, text in self._db.rows(sql, (*part, namespace))
+                for row, identifier, text in self._db.rows(sql, (namespace, *part))
                 if isinstance(identifier, str) and (moment := moment_of(text)) is not None
                 if least is None or moment >= least
             ]
