@@ -317,9 +317,9 @@ async def test_a_message_may_be_published_by_hand(target):
 
 
 async def test_an_unknown_job_or_inspection_is_not_supported(target):
-    with pytest.raises(NotSupported, match=r"job\.compress"):
+    with pytest.raises(NotSupported, match="no job .compress.; it has: publish, purge, rate"):
         await target.run("compress", {}, ANN)
-    with pytest.raises(NotSupported, match=r"inspect\.audit"):
+    with pytest.raises(NotSupported, match="audit"):
         await target.inspect("audit", {}, ANN)
     with pytest.raises(StoryError, match="since"):
         await target.inspect("bus", {"since": "yesterday"}, ANN)

@@ -9,6 +9,7 @@ from datetime import datetime
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_number
 from memstory_reference.setting_rules import CHROMA, SQLITE
 from memstory_reference.system_memory import ForgettingInWords, check_names, engine_name, read_rows
 from memstory_reference.systems.observations.observation import KIND, Observation
@@ -71,7 +72,7 @@ class ObservationsMemory(ForgettingInWords):
         _check_kinds(query.kinds)
         self._check_query(query)
         found = await self._service.search(query.text, scope.user, query.top_k)
-        floor = float("-inf") if query.min_score is None else query.min_score
+        floor = checked_number(-1 if query.min_score is None else query.min_score, "min_score", -1, 10)
         return [_ranked_hit(entry) for entry in found if entry.rank.rank >= floor]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:

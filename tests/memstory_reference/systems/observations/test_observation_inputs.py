@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from memstory.contract.models import Reply
+from memstory.contract.target import Query, Scope
 from memstory_reference.errors import InputError
+from memstory_reference.systems.observations.memory import ObservationsMemory
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CARD = "4111 1111 1111 1111"
@@ -49,7 +51,9 @@ async def test_a_secret_is_left_out_of_every_field(on_words, words, run_of, fiel
 
 async def test_arguments_of_a_wrong_kind_are_refused(on_words, run_of):
     await on_words.store([run_of("run", "Covered caching.")], "ann")
+    memory, ann = ObservationsMemory(on_words, "sqlite"), Scope(user="ann")
     calls = (
+        *(lambda one=one: memory.search(Query(text="caching", min_score=one), ann) for one in ("x", True, 11)),
         *(lambda k=k: on_words.search("caching", "ann", k) for k in ("3", 1.5, True, -1, 10**19)),
         *(lambda text=text: on_words.search(text, "ann") for text in (None, 5, LONE, "a" * 20_000)),
         *(lambda sim=sim: on_words.search("caching", "ann", min_sim=sim) for sim in ("x", 2, float("nan"))),
