@@ -317,7 +317,7 @@ async def test_a_message_may_be_published_by_hand(target):
 
 
 async def test_an_unknown_job_or_inspection_is_not_supported(target):
-    with pytest.raises(NotSupported, match="no job .compress.; it has: publish, purge, rate"):
+    with pytest.raises(NotSupported, match="no job 'compress'"):
         await target.run("compress", {}, ANN)
     with pytest.raises(NotSupported, match="audit"):
         await target.inspect("audit", {}, ANN)
