@@ -14,9 +14,8 @@ from memstory_reference.storage.database_store import IN_MEMORY, Database
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
-from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.recall.retrieval import MODEL_OF_NONE
-from memstory_reference.systems.layers.service import LayersService
+from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.settings import MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.stores.log_store import Log, LogKind, R

@@ -2,11 +2,9 @@
 
 __all__ = [
     "checked_embedder",
-    "checksum",
     "database_store",
     "lane",
     "mapped_matrix",
-    "named_locks",
     "postgres",
     "recurring",
     "reindexing",

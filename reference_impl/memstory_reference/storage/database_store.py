@@ -15,8 +15,7 @@ from typing import TypeVar
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import OtherModelError, StoreConflictError
-from memstory_reference.storage.lane import SerialThread
-from memstory_reference.storage.named_locks import NamedLocks
+from memstory_reference.storage.lane import NamedLocks, SerialThread
 from memstory_reference.storage.sql_database import DamagedRows
 
 LOG = logging.getLogger(__name__)

@@ -1,14 +1,27 @@
-"""The one thread through which a blocking library is called, off the event loop."""
+"""The one thread through which a blocking library is called, off the event loop; and a lock for each name."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from memstory.contract.errors import UnavailableError
+
+
+class NamedLocks:
+    """Enough for a store that no other process has; others have their tasks wait here before they wait in the store."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def hold(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Hold the lock of this name; not to be taken twice by one task."""
+        return self._locks.setdefault(name, asyncio.Lock())
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

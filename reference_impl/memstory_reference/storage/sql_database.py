@@ -7,12 +7,24 @@ declared once, in the words of SQLite; `postgres.tables` says them in those of P
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from hashlib import blake2b
 from typing import Any, Final, Protocol
 
 from memstory_reference.storage.lane import SerialThread
+
+
+def checksum(values: Sequence[str | float | None]) -> str:
+    """Return 16 hexadecimal digits that another row of these columns shares by chance alone.
+
+    >>> checksum(["tea", 1]) == checksum(["tea", 1]), checksum(["tea", 1]) == checksum(["tee", 1])
+    (True, False)
+    """
+    return blake2b(json.dumps(list(values)).encode(), digest_size=8).hexdigest()
+
 
 LOG = logging.getLogger(__name__)
 

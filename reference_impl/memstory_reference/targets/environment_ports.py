@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
 from memstory.contract.clock import Stopwatch
-from memstory.contract.errors import NotSupported, StoryError
+from memstory.contract.errors import NotSupported, SetupError, StoryError
 from memstory.contract.target import Environment
 from memstory.models.conversation import CountedChat
 from memstory.models.ollama_address import ollama_host
@@ -23,7 +25,39 @@ from memstory_reference.composition.embedders import MINILM
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId, Purpose, Vectors, VectorStore
 from memstory_reference.setting_rules import CheckedSettings
-from memstory_reference.targets.seeded_ids import seeded_ids
+
+FILE = "opened"
+
+
+def seeded_ids(workspace: Path, seed: int) -> NewId:
+    """Return a source of ids from `seed`, how often the workspace was opened, and a count.
+
+    The opening is written before the first id is given, so that ids go on without collision after a restart or crash.
+    SetupError where it cannot be written.
+    """
+    file = workspace / FILE
+    try:
+        opened = _open_once_more(file)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise SetupError(f"{file}: the workspace cannot be written ({reason}); choose another folder") from error
+    numbers = count()
+    return lambda: blake2b(f"{seed}/{opened}/{next(numbers)}".encode(), digest_size=16).hexdigest()
+
+
+def counted_ids(seed: int) -> NewId:
+    """Return a source of ids that writes nothing down: what has them ends with the process."""
+    numbers = count()
+    return lambda: blake2b(f"incognito/{seed}/{next(numbers)}".encode(), digest_size=16).hexdigest()
+
+
+def _open_once_more(file: Path) -> int:
+    """Add a byte to the file; return how many it has with that one: of several processes, each gets its own number."""
+    # Not waited for until it is on the disk: stories kill processes, never the machine.
+    with file.open("ab", buffering=0) as opened:
+        opened.write(b".")
+        return opened.tell()
+
 
 MakeEmbedder = Callable[[str, str], ProfiledEmbedder]
 """Name and Ollama's address to an embedder; a factory shares what is expensive to load among its targets."""

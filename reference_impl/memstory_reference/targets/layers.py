@@ -2,21 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import cast, overload
 
+from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Environment, Scope, Tree
 from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder
+from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
 from memstory_reference.composition.layers import open_layers
-from memstory_reference.setting_rules import SQLITE
+from memstory_reference.errors import InputError
+from memstory_reference.setting_rules import SQL_ENGINE, SQLITE, check_settings
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
-from memstory_reference.targets.layers_faults import faulty_layers_store
-from memstory_reference.targets.layers_options import OPTIONS, layers_options
-from memstory_reference.targets.seeded_ids import counted_ids
+from memstory_reference.systems.layers.records.record import MemoryRecord
+from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode, parse_mode
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, counted_ids, environment_ports
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
+
+BREAKS_AT = 1
+"""In mode `garbage` a batch breaks when this record is taken from it: the first is written by then."""
+
+
+def faulty_layers_store(store: LayersStore, switch: FaultSwitch) -> LayersStore:
+    """Return `store` behind `switch`; in mode `garbage` every batch breaks at its second record."""
+    return cast("LayersStore", _FaultyLayersStore(store, switch))
+
+
+class _FaultyLayersStore(FaultyPort):
+    # A real store reads the session key once: a process that has a session knows it.
+    free = frozenset({"asession_key", "alost", "aclose"})
+
+    async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
+        await self._switch.pass_or_fail()
+        await self._inner.aput_batch(self._batch(records))
+
+    async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+        await self._switch.pass_or_fail()
+        return bool(await self._inner.aend(owner, session, self._batch(records)))
+
+    def _batch(self, records: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
+        return _Breaking(records, self._switch)
+
+
+class _Breaking(Sequence[MemoryRecord]):
+    """A batch whose second record cannot be had in mode `garbage`: what a store has begun by then must not stay."""
+
+    def __init__(self, records: Sequence[MemoryRecord], switch: FaultSwitch) -> None:
+        self._records = records
+        self._switch = switch
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, place: int) -> MemoryRecord: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[MemoryRecord]: ...
+    def __getitem__(self, place: int | slice) -> MemoryRecord | Sequence[MemoryRecord]:
+        if (isinstance(place, slice) or place >= BREAKS_AT) and self._switch.garbles():
+            raise UnavailableError("the story has broken the batch at its second record")
+        return self._records[place]
+
+    def __iter__(self) -> Iterator[MemoryRecord]:
+        return (self[place] for place in range(len(self)))
+
+
+CONFIG = tuple(field.name for field in fields(LayersConfig))
+OPTIONS = (*CONFIG, "mode", "anonymous", "store", *PORT_OPTIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersOptions:
+    """`anonymous` are users without a user id, the empty text being the case's own."""
+
+    config: LayersConfig
+    mode: MemoryMode
+    anonymous: frozenset[str]
+
+
+def layers_options(env: Environment) -> LayersOptions:
+    """Return what the options decide; InputError names the one that is wrong."""
+    mode, anonymous = env.options.get("mode", MemoryMode.LOCAL), env.options.get("anonymous", [])
+    if not isinstance(mode, str):
+        raise InputError(f"options: mode is {mode!r:.80}; allowed: {', '.join(MemoryMode)}, guest")
+    if not isinstance(anonymous, list) or not all(isinstance(name, str) for name in anonymous):
+        raise InputError("options: anonymous is a list of users, the empty text being the one of steps without `as`")
+    if "store" in env.options:
+        check_settings({"store": env.options["store"]}, {"store": SQL_ENGINE}, "options")
+    return LayersOptions(
+        config=LayersConfig().merge({name: env.options[name] for name in CONFIG if name in env.options}, "options"),
+        mode=parse_mode(mode),
+        anonymous=frozenset(anonymous),
+    )
+
 
 EXTRACTOR = "extractor"
 """The part of the model that is asked after the reply; a story can make it fail alone, by a job of this name."""

@@ -5,23 +5,65 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 from memstory.contract.errors import NotSupported, SetupError
-from memstory.contract.target import Capability, Environment, Tree
+from memstory.contract.target import Capability, Environment, Json, Tree
+from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, profile_of
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats, nats_server
 from memstory_reference.bus import Bus
 from memstory_reference.bus.subjects import WRITER
 from memstory_reference.composition.extras import open_bus
 from memstory_reference.composition.topics import open_topics
+from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import CHROMA, POSTGRES
 from memstory_reference.systems.topics.memory import TopicsMemory
-from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
+from memstory_reference.systems.topics.settings import TopicsSettings
+from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports, options_of
 from memstory_reference.targets.shared_postgres import CasesPostgres
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
-from memstory_reference.targets.topics_options import OPTIONS, topics_options
+
+SETTINGS = options_of(TopicsSettings, but=("chroma_path", "chroma_server", "embedding_model"))
+"""Options that are settings of the same name."""
+
+IN_PROCESS, NATS = BUSES = ("in_process", "nats")
+
+OPTIONS = (*SETTINGS, "bus", "embedder", "profile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsOptions:
+    """`profile` gives fixed vectors the prefixes of a model; `has_server` puts the bus on a NATS server of the case."""
+
+    settings: TopicsSettings
+    profile: Profile = NO_PREFIXES
+    has_server: bool = False
+
+
+def topics_options(options: Mapping[str, Json], *, has_vectors: bool) -> TopicsOptions:
+    """Return what `options` say, or raise InputError that names the option and what is allowed."""
+    values = {name: value for name, value in options.items() if name in SETTINGS}
+    if "embedder" in options:
+        values["embedding_model"] = options["embedder"]
+    settings = TopicsSettings.default().merge(values, "options")
+    bus = options.get("bus", IN_PROCESS)
+    if bus not in BUSES:
+        raise InputError(f"options: bus {bus!r:.80} is not allowed; allowed: {', '.join(BUSES)}")
+    profile = _profile(options.get("profile"), has_vectors=has_vectors)
+    return TopicsOptions(settings=settings, profile=profile, has_server=bus == NATS)
+
+
+def _profile(name: Json, *, has_vectors: bool) -> Profile:
+    if name is None:
+        return NO_PREFIXES
+    if not has_vectors:
+        raise InputError("options: profile goes with vectors; a real embedder has its own")
+    profile = profile_of(name) if isinstance(name, str) else NO_PREFIXES
+    if not profile.query:
+        raise InputError(f"options: profile {name!r:.80} has no prefixes; allowed: nomic-embed-text")
+    return profile
 
 
 class TopicsTarget(SystemTarget):

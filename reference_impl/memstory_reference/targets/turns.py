@@ -4,19 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from memstory.contract.target import Capability, Environment, Scope, Tree
 from memstory.contract.values import HELD
+from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import POSTGRES, SQL_ENGINE, check_settings
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 from memstory_reference.systems.turns.memory import TurnsMemory
+from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
 from memstory_reference.systems.turns.settings import TurnsConfig
 from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
+from memstory_reference.systems.turns.stores.store import TurnsStore
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, options_of, text_option
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
-from memstory_reference.targets.turns_faults import faulty_turns_store
+
+
+def faulty_turns_store(store: TurnsStore, switch: FaultSwitch) -> TurnsStore:
+    """Return `store` behind `switch`; in mode `garbage` it finds nothing."""
+    return cast("TurnsStore", _FaultyTurnsStore(store, switch))
+
+
+class _FaultyTurnsStore(FaultyPort):
+    # A store that is down is still closed: its folder must be free for the next to open it.
+    free = frozenset({"close"})
+
+    async def pool(self, *args: Any) -> Pool:
+        await self._switch.pass_or_fail()
+        found: Pool = await self._inner.pool(*args)
+        return empty_pool() if self._switch.garbles() else found
+
 
 CONFIG = options_of(TurnsConfig, but=["cleaning"])
 AT = "at"

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from memstory.contract.errors import SetupError
-from memstory_reference.targets.seeded_ids import seeded_ids
+from memstory_reference.targets.environment_ports import seeded_ids
 
 
 def some(new_id, count=50):
@@ -28,7 +28,7 @@ def test_ids_never_come_twice_in_one_workspace_whatever_the_restarts(tmp_path):
 OPEN = """
 import sys
 from pathlib import Path
-from memstory_reference.targets.seeded_ids import seeded_ids
+from memstory_reference.targets.environment_ports import seeded_ids
 sys.stdin.readline()
 for _ in range(200):
     print(seeded_ids(Path(sys.argv[1]), 0)())

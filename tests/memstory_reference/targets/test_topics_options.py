@@ -3,7 +3,7 @@ import pytest
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.targets.topics_options import topics_options
+from memstory_reference.targets.topics import topics_options
 
 
 def test_without_options_the_settings_are_the_shipped_ones():

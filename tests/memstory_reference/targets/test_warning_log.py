@@ -1,6 +1,6 @@
 import logging
 
-from memstory_reference.targets.warning_log import WarningLog
+from memstory_reference.targets.system_target import WarningLog
 
 
 def test_warnings_of_the_reference_are_kept_while_attached():

@@ -37,8 +37,7 @@ from memstory_reference.adapters.vectors.chroma_collections import (
 )
 from memstory_reference.adapters.vectors.vector_rows import check_model
 from memstory_reference.ports import Match, Primitive, Record
-from memstory_reference.storage.lane import SerialThread
-from memstory_reference.storage.named_locks import NamedLocks
+from memstory_reference.storage.lane import NamedLocks, SerialThread
 from memstory_reference.storage.vector_matrix import DIGITS
 
 logger = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, equality_test
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import IN_MEMORY, Database, batches_of_values
-from memstory_reference.storage.named_locks import NamedLocks
+from memstory_reference.storage.lane import NamedLocks
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix
 

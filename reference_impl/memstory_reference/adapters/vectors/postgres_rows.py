@@ -29,7 +29,7 @@ from memstory_reference.adapters.vectors.vector_rows import (
 )
 from memstory_reference.errors import OtherModelError, StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record
-from memstory_reference.storage.named_locks import NamedLocks
+from memstory_reference.storage.lane import NamedLocks
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, postgres_errors, vector_of
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import MEMORY, open_schema, partition_by_owner

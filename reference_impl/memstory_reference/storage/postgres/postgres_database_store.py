@@ -19,8 +19,7 @@ from psycopg.waiting import Ready
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import InputError, OtherModelError
-from memstory_reference.storage.lane import SerialThread
-from memstory_reference.storage.named_locks import NamedLocks
+from memstory_reference.storage.lane import NamedLocks, SerialThread
 from memstory_reference.storage.postgres.connections_store import (
     ANSWER_SECONDS,
     Connections,

@@ -3,7 +3,6 @@
 __all__ = [
     "log_entries",
     "memory",
-    "ports",
     "process",
     "recall",
     "records",

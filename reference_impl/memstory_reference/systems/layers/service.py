@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
+from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
-from memstory.contract.models import ChatModelUnavailableError
+from memstory.contract.models import ChatModel, ChatModelUnavailableError
 from memstory.contract.values import Json
 from memstory.models.conversation import NO_ANSWER, ask_for_reply
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, short_repr
+from memstory_reference.ports import Embedder, NewId
 from memstory_reference.storage.recurring import Recurring
+from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.layers.forgetting import (
     FORGOTTEN,
     ForgettingReport,
@@ -32,7 +35,6 @@ from memstory_reference.systems.layers.log_entries import (
 )
 from memstory_reference.systems.layers.policy.guards import check_said
 from memstory_reference.systems.layers.policy.signals import CrisisNotice, crisis_notice
-from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.prompting import (
     WINDOW_TURNS,
     memory_block,
@@ -46,7 +48,39 @@ from memstory_reference.systems.layers.sessions.background import Background, Id
 from memstory_reference.systems.layers.sessions.session_end import EndReason, EndReport, SessionEnds
 from memstory_reference.systems.layers.sessions.writing import Lanes, Writer
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
+from memstory_reference.systems.layers.stores.log_store import Log
 from memstory_reference.text.english.statements import wants_list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersStores:
+    """Where things are kept, each apart; open, and closed by the memory. `release` is called when they are closed.
+
+    `shared` if other processes may use them at the same time.
+    """
+
+    memory: LayersStore
+    crisis: Log[CrisisLogRecord]
+    feedback: Log[SessionFeedbackRecord]
+    release: Callable[[], None] = lambda: None
+    shared: bool = False
+    tombstones: Tombstones = field(default_factory=NoTombstones)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersPorts:
+    """What the memory needs of the world outside.
+
+    Without `embedder` retrieval is by words alone; without `model` all is decided by documented rules.
+    """
+
+    stores: LayersStores
+    embedder: Embedder | None
+    model: ChatModel | None
+    clock: Clock
+    new_id: NewId
+
 
 LOG = logging.getLogger(__name__)
 PURGE_EVERY = timedelta(days=1)

@@ -17,11 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
-from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
+from memstory_reference.storage.sql_database import SqlDatabase, SqlRow, checksum
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.systems.observations.words_store import (

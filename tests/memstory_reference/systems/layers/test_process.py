@@ -15,9 +15,8 @@ from memstory_reference.composition.layers import log_in_file
 from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
-from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.process import PART, LayersPart, RemoteLayersMemory
-from memstory_reference.systems.layers.service import LayersService
+from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 

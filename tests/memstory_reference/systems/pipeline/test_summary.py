@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.pipeline.summary import summary_by_rules, summary_prompt, usable_summary
+from memstory_reference.systems.pipeline.compression import summary_by_rules, summary_prompt, usable_summary
 from memstory_reference.text.tokens import count_tokens
 
 

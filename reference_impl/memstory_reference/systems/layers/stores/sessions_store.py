@@ -7,8 +7,7 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from memstory_reference.storage.checksum import checksum
-from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow
+from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow, checksum
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.records.candidates import (
     MAX_TURNS,

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from hashlib import blake2b
 
-from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable
-from memstory_reference.storage.sql_database import SqlRow
+from memstory_reference.storage.sql_database import SqlRow, checksum
 from memstory_reference.systems.layers.identity import iso_now, microseconds
 from memstory_reference.systems.layers.records.record import (
     Layer,

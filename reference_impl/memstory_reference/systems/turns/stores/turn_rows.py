@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from memstory_reference.storage.checksum import checksum
+from memstory_reference.storage.sql_database import checksum
 from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN
 from memstory_reference.systems.turns.stores.columns import Features
 from memstory_reference.systems.turns.turn import ASSISTANT, KINDS, Turn

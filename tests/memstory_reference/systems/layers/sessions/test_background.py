@@ -12,10 +12,9 @@ from memstory_reference.composition.layers import log_in_file
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
-from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.service import PURGE_EVERY, LayersService
+from memstory_reference.systems.layers.service import PURGE_EVERY, LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.sessions.background import IdleWatch
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
