@@ -39,22 +39,25 @@ _SPELLING: Final = (
     "selfharm",
 )
 """Words that are read misspelt too, where a crisis is listened for."""
-_SHORT_FORMS: Final = (
-    (r"\b(?:can'?t|cannot)\b", "can not"),
-    (r"\b(?:won'?t)\b", "will not"),
-    (r"\b(do|does|did|is|are|was|were|would|should|could|has|have|had|need)n'?t\b", r"\1 not"),
-    (r"\bain'?t\b", "is not"),
-    (r"\bwanna\b", "want to"),
-    (r"\bgonna\b", "going to"),
-    (r"\bi'?m\b", "i am"),
-    (r"(?<=\w)'(?:m|re)\b", " are"),
-    (r"(?<=\w)'ll\b", " will"),
-    (r"(?<=\w)'ve\b", " have"),
-    (r"(?<=\w)'d\b", " would"),
-    (r"(?<=\w)'s\b", " is"),
-    (r"\bself[\s-]+harm", "selfharm"),
-    (r"\bany more\b", "anymore"),
-)
+_SHORT_FORMS: Final = [
+    (re.compile(pattern), full)
+    for pattern, full in (
+        (r"\b(?:can'?t|cannot)\b", "can not"),
+        (r"\b(?:won'?t)\b", "will not"),
+        (r"\b(do|does|did|is|are|was|were|would|should|could|has|have|had|need)n'?t\b", r"\1 not"),
+        (r"\bain'?t\b", "is not"),
+        (r"\bwanna\b", "want to"),
+        (r"\bgonna\b", "going to"),
+        (r"\bi'?m\b", "i am"),
+        (r"(?<=\w)'(?:m|re)\b", " are"),
+        (r"(?<=\w)'ll\b", " will"),
+        (r"(?<=\w)'ve\b", " have"),
+        (r"(?<=\w)'d\b", " would"),
+        (r"(?<=\w)'s\b", " is"),
+        (r"\bself[\s-]+harm", "selfharm"),
+        (r"\bany more\b", "anymore"),
+    )
+]
 _STOP: Final = re.compile(r"[.!?;\n]+(?!\w)|\bbut\b|—", re.IGNORECASE)
 _LEAST_MISSPELT: Final = 7
 _SIMILAR: Final = 0.88
@@ -96,7 +99,9 @@ class Frame:
         is_last = lists[-1] == "$"
         between = rf"(?:\s+\w+){{0,{gap}}}?\s+"
         tail = r"(?=\s*(?:\||$|anymore\b|any\s+longer|no\s+more|like\s+this|and\b|or\b))" if is_last else ""
-        inner = between.join(Words(one).pattern for one in lists if one != "$")
+        parts = [Words(one) for one in lists if one != "$"]
+        inner = between.join(one.pattern for one in parts)
+        self.last: Final = parts[-1]
         self._pattern = re.compile(rf"\b{inner}(?!\w){tail}")
         self._unless = Words(unless) if unless else None
 
@@ -121,7 +126,7 @@ def clauses(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """
     plain = " ".join(fold(text.replace("\u2019", "'")).lower().split(" "))
     for pattern, full in _SHORT_FORMS:
-        plain = re.sub(pattern, full, plain)
+        plain = pattern.sub(full, plain)
     apart = (_clean(clause, known) for clause in _STOP.split(plain))
     return tuple(one for one in apart if one)
 
@@ -149,6 +154,7 @@ def _spelt(word: str, known: tuple[str, ...]) -> str:
     return close[0] if close and len(close[0]) >= _LEAST_MISSPELT else word
 
 
+@lru_cache(maxsize=20_000)
 def _squeeze(word: str) -> str:
     return re.sub(r"(\w)\1+", r"\1", word)
 
@@ -175,9 +181,16 @@ class Signal:
     ) -> None:
         self.name, self.level = name, CrisisLevel(level)
         self._frames, self._unless, self._deniable, self._own = _frames(frames), Words(unless), deniable, own
+        # Most clauses have no word with which any frame ends: to look for those is far cheaper than for the frames.
+        ends = {entry.partition("_")[0] for frame in self._frames for entry in frame.last.entries}
+        self._ends = {one for one in ends if "*" not in one}
+        self._beginnings = tuple(one.partition("*")[0] for one in ends if "*" in one)
 
     def is_meant(self, clause: str) -> bool:
         """Say whether a clause means it."""
+        words = clause.split()
+        if self._ends.isdisjoint(words) and not any(word.startswith(self._beginnings) for word in words):
+            return False
         if self._unless.occurs_in(clause) or (not self._own and _OUTSIDE.occurs_in(clause)):
             return False
         for match in filter(None, (frame.find(clause) for frame in self._frames)):
