@@ -156,6 +156,11 @@ class Database(DamagedRows):
         async with self._names.hold(name):
             yield self
 
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[Database]:
+        """Lend the one connection that a file has."""
+        yield self
+
     def forget_log(self) -> None:
         """Restart the write-ahead log: until then it holds old pages, with deleted rows."""
         self.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -137,6 +137,10 @@ class SqlDatabase(Protocol):
         """
         ...
 
+    def lend(self) -> AbstractAsyncContextManager[SqlDatabase]:
+        """Lend a database for one call that no lock guards, so that such calls need not wait for one another."""
+        ...
+
     def count_lost(self, *tables: str) -> int:
         """Return how many rows of these tables some read lacks."""
         ...

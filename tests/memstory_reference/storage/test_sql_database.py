@@ -11,7 +11,7 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database
+from memstory_reference.storage.postgres.postgres_database_store import LENT_AT_ONCE, open_postgres_database
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.sql_database import EVERY
 
@@ -166,6 +166,14 @@ async def test_two_that_read_and_then_write_in_a_transaction_of_one_owner_lose_n
     assert both[0].execute("SELECT total FROM sums").fetchone()[0] == 40
 
 
+async def test_what_is_written_by_a_lent_database_is_read_by_every_other(database):
+    async with database.lend() as lent:
+        await lent.lane.run(lent.execute, PUT, ("ann", "a", ""))
+        async with database.lend() as other:
+            assert await other.lane.run(ids, other) == ["a"]
+    assert ids(database) == ["a"]
+
+
 async def test_a_statement_that_is_wrong_is_one_line_and_the_next_works(database):
     with pytest.raises(UnavailableError, match=r"cannot be used: .*nowhere"):
         await database.lane.run(database.execute, "SELECT * FROM nowhere")
@@ -219,6 +227,31 @@ class TestPostgres:
     async def test_every_table_with_an_owner_is_divided_by_the_owner(self, database):
         rows = database.execute("SELECT relname FROM pg_class WHERE relkind = 'p' ORDER BY 1")
         assert [row[0] for row in rows] == ["notes"]
+
+    async def test_a_call_that_waits_for_its_owner_holds_up_none_that_is_lent_another_database(self, opened, database):
+        def write(one):
+            with one.transaction("ann"):
+                one.execute(PUT, ("ann", "b", ""))
+
+        async def call(work):
+            async with database.lend() as lent:
+                return await lent.lane.run(work, lent)
+
+        other = await opened()
+        with other.transaction("ann"):
+            waiting = asyncio.create_task(call(write))
+            await asyncio.sleep(0)
+            assert await call(ids) == []
+            assert not waiting.done()
+        await waiting
+        assert ids(database) == ["b"]
+
+    async def test_where_all_are_lent_a_call_goes_on_by_the_one_that_all_share(self, database):
+        async with contextlib.AsyncExitStack() as stack:
+            lent = [await stack.enter_async_context(database.lend()) for _ in range(LENT_AT_ONCE + 2)]
+            assert len(set(lent)) == LENT_AT_ONCE + 1
+            assert lent[-1] is database
+            assert await lent[-1].lane.run(ids, lent[-1]) == []
 
     async def test_a_key_that_is_too_long_for_an_index_is_refused_and_harms_nothing(self, database, seed):
         longest = random.Random(seed).randbytes(5_000)  # noqa: S311  (no secret; what repeats itself is packed)

@@ -33,8 +33,8 @@ from memstory_reference.storage.sql_database import DamagedRows
 
 T = TypeVar("T")
 
-LOCKS_AT_ONCE = 8
-"""Locks that a process holds at once, each on a connection of its own; more wait."""
+LENT_AT_ONCE = 8
+"""Connections that a process lends at once; more locks wait, and all else shares one."""
 
 LOCK_SECONDS = 300.0
 """How long another process's lock is waited for: a model may be asked while it is held."""
@@ -118,7 +118,7 @@ class PostgresDatabase(DamagedRows):
         self._locks = 0
         self._is_closed = False
         self._names = NamedLocks()
-        self._free = asyncio.Semaphore(LOCKS_AT_ONCE)
+        self._free = asyncio.Semaphore(LENT_AT_ONCE)
         self._idle: list[PostgresDatabase] = []
         super().__init__()
         self.lane = SerialThread(self.place, self._translate_errors)
@@ -183,17 +183,29 @@ class PostgresDatabase(DamagedRows):
                 async with self._locked(name):
                     yield self
                 return
-            async with self._free:
-                lent = self._idle.pop() if self._idle else PostgresDatabase(self._place)
-                lent._names = self._names  # noqa: SLF001  (the same class)
-                try:
-                    async with lent._locked(name):  # noqa: SLF001  (the same class)
-                        yield lent
-                finally:
-                    if self._is_closed:
-                        await lent.aclose()
-                    else:
-                        self._idle.append(lent)
+            async with self._free, self._spare() as lent, lent._locked(name):  # noqa: SLF001  (the same class)
+                yield lent
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[PostgresDatabase]:
+        """Lend a connection that nobody else uses meanwhile; where all are lent, this one, which all share."""
+        if self._free.locked():
+            yield self
+            return
+        async with self._free, self._spare() as lent:
+            yield lent
+
+    @asynccontextmanager
+    async def _spare(self) -> AsyncIterator[PostgresDatabase]:
+        lent = self._idle.pop() if self._idle else PostgresDatabase(self._place)
+        lent._names = self._names  # noqa: SLF001  (the same class)
+        try:
+            yield lent
+        finally:
+            if self._is_closed:
+                await lent.aclose()
+            else:
+                self._idle.append(lent)
 
     @asynccontextmanager
     async def _locked(self, name: str) -> AsyncIterator[None]:

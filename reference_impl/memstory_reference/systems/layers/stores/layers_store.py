@@ -56,7 +56,6 @@ class LayersStore:
     def __init__(self, database: SqlDatabase) -> None:
         self._db = database
         self._held = HeldLayers()
-        self._rows = LayersRows(database, self._held)
         self._lent = dict[asyncio.Task[Any] | None, LayersRows]()
 
     async def aput(self, record: MemoryRecord) -> None:
@@ -142,7 +141,7 @@ class LayersStore:
         """Hold `name` against everybody who writes to the same store; not to be taken twice by one task."""
         task = asyncio.current_task()
         outer = self._lent.get(task)
-        async with (outer or self._rows).database.hold(name) as database:
+        async with (outer.database if outer else self._db).hold(name) as database:
             self._lent[task] = LayersRows(database, self._held)
             try:
                 yield
@@ -179,9 +178,12 @@ class LayersStore:
         return await self._run(lambda rows: rows.sessions.forget(owner))
 
     async def _run(self, work: Callable[Concatenate[LayersRows, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Work by the database of the lock that the task holds, or by that of all."""
-        rows = self._lent.get(asyncio.current_task(), self._rows)
-        return await rows.database.lane.run(work, rows, *args, **kwargs)
+        """Work by the database of the lock that the task holds, or by one that is lent for this alone."""
+        rows = self._lent.get(asyncio.current_task())
+        if rows is not None:
+            return await rows.database.lane.run(work, rows, *args, **kwargs)
+        async with self._db.lend() as database:
+            return await database.lane.run(work, LayersRows(database, self._held), *args, **kwargs)
 
 
 def layers_database(file: Path, *, model: str) -> Database:
