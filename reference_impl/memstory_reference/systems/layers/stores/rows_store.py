@@ -47,18 +47,19 @@ class LayersRows:
     def __init__(self, database: SqlDatabase, held: HeldLayers) -> None:
         self.database = database
         self.sessions = SessionRows(database)
-        self._db = database
         self._held = held
 
     def session_key(self) -> bytes:
         """Return the secret of this store, which is made when it is first asked for."""
-        self._db.execute("INSERT INTO about VALUES ('session_key', ?) ON CONFLICT DO NOTHING", (secrets.token_hex(32),))
-        (value,) = self._db.execute("SELECT value FROM about WHERE name = 'session_key'").fetchone()
+        self.database.execute(
+            "INSERT INTO about VALUES ('session_key', ?) ON CONFLICT DO NOTHING", (secrets.token_hex(32),)
+        )
+        (value,) = self.database.execute("SELECT value FROM about WHERE name = 'session_key'").fetchone()
         try:
             return bytes.fromhex(value)
         except ValueError as error:
             raise UnavailableError(
-                f"{self._db.place}: the key that names the sessions of this store is damaged; restore a backup"
+                f"{self.database.place}: the key that names the sessions of this store is damaged; restore a backup"
             ) from error
 
     def put(self, records: Sequence[MemoryRecord]) -> None:
@@ -112,7 +113,7 @@ class LayersRows:
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
     ) -> list[tuple[str, int, float]]:
         """Return the id, the moment and the share of the tokens of the rows that have any, best first."""
-        found = self._db.rows(
+        found = self.database.rows(
             "SELECT number, version FROM namespaces AS n LEFT JOIN versions AS v ON v.owner = n.owner "
             "WHERE n.owner = ? AND n.layer = ?",
             (owner, str(layer)),
@@ -165,47 +166,47 @@ class LayersRows:
                 layer = names[row["namespace"]]
                 gone = self._unindex(row, self._record(row, owner, layer))
                 changes.append((owner, Change(layer=layer, row=row["row"], id=row["id"], gone=gone)))
-            self._db.executemany(
+            self.database.executemany(
                 "DELETE FROM records WHERE namespace = ? AND row = ?", [(row["namespace"], row["row"]) for row in rows]
             )
         if rows:
-            self._db.forget_log()
+            self.database.forget_log()
         found = {row["id"] for row in rows}
         return [one for one in dict.fromkeys(ids) if one in found]
 
     def delete_owner(self, owner: str) -> int:
         """Delete all rows of an owner, and the switch; return how many rows there were."""
         gone = 0
-        with self._db.transaction(owner):
+        with self.database.transaction(owner):
             for number in self._namespaces(owner):
-                gone += self._db.execute("DELETE FROM records WHERE namespace = ?", (number,)).rowcount
-                self._db.execute("DELETE FROM tokens WHERE namespace = ?", (number,))
+                gone += self.database.execute("DELETE FROM records WHERE namespace = ?", (number,)).rowcount
+                self.database.execute("DELETE FROM tokens WHERE namespace = ?", (number,))
             for table in ("namespaces", "versions", "recall_off"):
-                self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608  (three names)
+                self.database.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608  (three names)
         self._held.drop(owner)
         if gone:
-            self._db.forget_log()
+            self.database.forget_log()
         return gone
 
     def set_recall(self, owner: str, *, on: bool) -> None:
         """Keep whether an owner's memory is read."""
         insert = "INSERT INTO recall_off VALUES (?) ON CONFLICT DO NOTHING"
-        self._db.execute("DELETE FROM recall_off WHERE owner = ?" if on else insert, (owner,))
+        self.database.execute("DELETE FROM recall_off WHERE owner = ?" if on else insert, (owner,))
 
     def recall(self, owner: str) -> bool:
         """Say whether an owner's memory is read."""
-        return self._db.execute("SELECT 1 FROM recall_off WHERE owner = ?", (owner,)).fetchone() is None
+        return self.database.execute("SELECT 1 FROM recall_off WHERE owner = ?", (owner,)).fetchone() is None
 
     @contextmanager
     def _alone(self, owners: AbstractSet[str]) -> Iterator[list[tuple[str, Change]]]:
         """Read and write, all or nothing, while nobody else writes for these owners; what was changed is followed."""
         changes = list[tuple[str, Change]]()
-        with self._db.transaction(*owners):
+        with self.database.transaction(*owners):
             before = {owner: self._version(owner) for owner in owners}
             yield changes
             # Drawn and not counted: a number would come again once an owner was forgotten.
             drawn = {owner: secrets.token_hex(8) for owner, _ in changes}
-            self._db.executemany(
+            self.database.executemany(
                 "INSERT INTO versions VALUES (?, ?) ON CONFLICT (owner) DO UPDATE SET version = excluded.version",
                 list(drawn.items()),
             )
@@ -243,8 +244,8 @@ class LayersRows:
             vectors[record.id] = old[record.id]["vector"] if is_kept else None if vector is None else vector.tobytes()
         rows = {record.id: values_of(record, namespace, vectors[record.id]) for record in records}
         new = [one for one in rows if one not in old]
-        self._db.insert("records", WRITTEN, [rows[one] for one in new])
-        self._db.executemany(_UPDATE, [(*rows[one][2:], namespace, one) for one in rows if one in old])
+        self.database.insert("records", WRITTEN, [rows[one] for one in new])
+        self.database.executemany(_UPDATE, [(*rows[one][2:], namespace, one) for one in rows if one in old])
         numbers = {
             row["id"]: row["row"] for row in (*old.values(), *self._in_namespace(namespace, "id, row", "id", new))
         }
@@ -268,7 +269,7 @@ class LayersRows:
                 fresh=fresh,
             )
             changes.append((owner, change))
-        self._db.insert("tokens", "namespace, token, row", written)
+        self.database.insert("tokens", "namespace, token, row", written)
 
     def _unindex(
         self, row: SqlRow, known: MemoryRecord | None, kept: AbstractSet[str] = frozenset()
@@ -276,10 +277,10 @@ class LayersRows:
         """Take a row's tokens out but for those that are `kept`; return them, None if it is damaged."""
         if known is None:
             # Its tokens are those of another text: found by the row's number, which takes longer.
-            self._db.execute("DELETE FROM tokens WHERE namespace = ? AND row = ?", (row["namespace"], row["row"]))
+            self.database.execute("DELETE FROM tokens WHERE namespace = ? AND row = ?", (row["namespace"], row["row"]))
             return None
         gone = self._tokens(known) - kept
-        self._db.executemany(
+        self.database.executemany(
             "DELETE FROM tokens WHERE namespace = ? AND token = ? AND row = ?",
             [(row["namespace"], token, row["row"]) for token in gone],
         )
@@ -290,7 +291,7 @@ class LayersRows:
         return set(map(self._entry, token_set(text_of(record.content)))) if record.is_active else frozenset()
 
     def _entry(self, token: str) -> str:
-        return entry_of(token) if self._db.is_shared else token
+        return entry_of(token) if self.database.is_shared else token
 
     def _matrix(self, owner: str, layer: Layer) -> VectorMatrix:
         matrix = VectorMatrix()
@@ -316,12 +317,12 @@ class LayersRows:
         """Return the number, the id and the moment in microseconds of rows."""
         found, least = list[tuple[int, str, int]](), microseconds(since) if since else None
         # The sign keeps SQLite from reading all rows of the namespace for a list of numbers.
-        within = "namespace = ?" if self._db.is_shared else "+namespace = ?"
+        within = "namespace = ?" if self.database.is_shared else "+namespace = ?"
         for marks, part in batches_of_values(rows):
             sql = f"SELECT row, id, created_at FROM records WHERE {within} AND row IN ({marks})"  # noqa: S608
             found += [
                 (row, identifier, moment)
-                for row, identifier, text in self._db.rows(sql, (namespace, *part))
+                for row, identifier, text in self.database.rows(sql, (namespace, *part))
                 if isinstance(identifier, str) and (moment := moment_of(text)) is not None
                 if least is None or moment >= least
             ]
@@ -336,7 +337,7 @@ class LayersRows:
         self, names: Mapping[int, str], condition: str, values: Sequence[object] = (), *, columns: str = COLUMNS
     ) -> Sequence[SqlRow]:
         sql = f"SELECT {columns} FROM records WHERE namespace IN ({_marks(names)}) AND {condition}"  # noqa: S608
-        return self._db.rows(sql, (*names, *values)) if names else []
+        return self.database.rows(sql, (*names, *values)) if names else []
 
     def _in_namespace(
         self,
@@ -351,7 +352,7 @@ class LayersRows:
         return [
             row
             for marks, part in batches_of_values(values)
-            for row in self._db.rows(
+            for row in self.database.rows(
                 f"SELECT {columns} FROM {table} WHERE namespace = ? AND {key} IN ({marks}) {order}",  # noqa: S608
                 (namespace, *part),
             )
@@ -367,23 +368,23 @@ class LayersRows:
             return record_of(row, owner, Layer(layer))
         except (ValueError, TypeError) as error:
             advice = "Restore a backup, or delete it by its id"
-            self._db.leave_out(f"record {row['id']}", error, advice, (owner, row["id"]))
+            self.database.leave_out(f"record {row['id']}", error, advice, (owner, row["id"]))
             return None
 
     def _version(self, owner: str) -> object:
-        row = self._db.execute("SELECT version FROM versions WHERE owner = ?", (owner,)).fetchone()
+        row = self.database.execute("SELECT version FROM versions WHERE owner = ?", (owner,)).fetchone()
         return row and row["version"]
 
     def _namespaces(self, owner: str, layers: Sequence[str] | None = None) -> Mapping[int, str]:
         """Return the layers of an owner by their numbers."""
-        rows = self._db.rows("SELECT number, layer FROM namespaces WHERE owner = ?", (owner,))
+        rows = self.database.rows("SELECT number, layer FROM namespaces WHERE owner = ?", (owner,))
         return {number: layer for number, layer in rows if layers is None or layer in layers}
 
     def _namespace(self, owner: str, layer: Layer) -> int:
         found = self._namespaces(owner, [layer])
         if found:
             return next(iter(found))
-        row = self._db.execute(
+        row = self.database.execute(
             "INSERT INTO namespaces (owner, layer) VALUES (?, ?) RETURNING number", (owner, str(layer))
         ).fetchone()
         return int(row["number"])
