@@ -199,6 +199,9 @@ async def test_after_closing_nothing_runs_and_closing_twice_is_harmless(database
     await database.aclose()
     with pytest.raises(UnavailableError, match="was closed"):
         await database.lane.run(database.execute, "SELECT 1")
+    async with database.lend() as lent:
+        with pytest.raises(UnavailableError, match="was closed"):
+            await lent.lane.run(lent.execute, "SELECT 1")
 
 
 class TestPostgres:

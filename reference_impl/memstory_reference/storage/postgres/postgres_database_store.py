@@ -189,7 +189,7 @@ class PostgresDatabase(DamagedRows):
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[PostgresDatabase]:
         """Lend a connection that nobody else uses meanwhile; where all are lent, this one, which all share."""
-        if self._free.locked():
+        if self._is_closed or self._free.locked():
             yield self
             return
         async with self._free, self._spare() as lent:
