@@ -13,7 +13,7 @@ from memstory.targets.embedders import Purpose as HarnessPurpose
 from memstory_reference.composition.chat_models import OFFLINE, make_chat
 from memstory_reference.composition.embedders import MINILM, OLLAMA, OPENAI, RANDOM, make_embedder
 from memstory_reference.ports import EmbedderUnavailableError, Purpose
-from memstory_reference.targets.system_target import harness_errors
+from memstory_reference.targets.refusals import harness_errors
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
