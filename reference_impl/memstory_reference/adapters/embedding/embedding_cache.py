@@ -8,7 +8,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -123,9 +123,10 @@ class VectorFile:
         self._path = path
         self._max_bytes = max_bytes
         self._is_lost = False
+        self._lock = FileLock(f"{path}.lock", timeout=BUSY_SECONDS)
         # Two connections: in WAL mode a reader waits for no writer, unless they share a connection.
-        self._reader = _Connection(path)
-        self._writer = _Connection(path)
+        self._reader = _Connection(path, self._lock)
+        self._writer = _Connection(path, self._lock)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vectors of those keys that are there."""
@@ -161,7 +162,7 @@ class VectorFile:
                 if not _is_broken(error):
                     raise
             self.close()
-            with FileLock(f"{self._path}.lock", timeout=BUSY_SECONDS):
+            with self._lock:
                 return self._remake(connection, operation)
         except (sqlite3.Error, OSError, Timeout) as error:
             self._is_lost = True
@@ -186,13 +187,15 @@ class VectorFile:
 class _Connection:
     """One lazy connection behind a lock."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, making: FileLock) -> None:
         self._path = path
+        self._making = making
         self._lock = threading.Lock()
         self._database: sqlite3.Connection | None = None
 
     def use(self, operation: Callable[[sqlite3.Connection], _T]) -> _T:
-        with self._lock:
+        # Of two processes that turn a new file to WAL, SQLite has one wait for nothing: it fails at once.
+        with self._making if self._database is None else nullcontext(), self._lock:
             if self._database is None:
                 self._database = self._open()
             return operation(self._database)

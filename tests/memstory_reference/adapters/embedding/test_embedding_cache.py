@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -272,6 +273,28 @@ def test_processes_share_one_file(path, start):
         (rows,) = database.execute("SELECT count(*) FROM vectors").fetchone()
     database.close()
     assert rows == 300
+
+
+OPENER = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from memstory_reference.adapters.embedding.embedding_cache import VectorFile
+for n in range(40):
+    time.sleep(max(0, float(sys.argv[2]) + n / 20 - time.time()))
+    file = VectorFile(Path(sys.argv[1]) / f"{n}/embeddings.sqlite3", max_bytes=10**9)
+    file.put({b"key": np.ones(3, dtype=np.float32)})
+    assert list(file.get([b"key"])) == [b"key"]
+"""
+
+
+def test_processes_that_make_the_file_at_the_same_moment_all_use_it(tmp_path):
+    moment = str(time.time() + 2)
+    command = [sys.executable, "-c", OPENER, str(tmp_path), moment]
+    openers = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]  # noqa: S603  (our own)
+    for opener in openers:
+        _, errors = opener.communicate()
+        assert opener.returncode == 0, errors
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are read from /proc")
