@@ -39,24 +39,21 @@ async def open_manager(
 
     `engine` is what a report calls the store.
     """
-    place = place or postgres_place(settings, settings.store)
+    place, clock = place or postgres_place(settings, settings.store), clock or SystemClock()
+    if settings.min_score is None:
+        settings = replace(settings, min_score=embedder.profile.min_score)
     store = await open_store(folder, embedder, engine=settings.store, place=place)
-    memory = ManagerMemory(
-        MemoryManager(
-            settings=replace(settings, min_score=embedder.profile.min_score)
-            if settings.min_score is None
-            else settings,
+    try:
+        manager = MemoryManager(
+            settings=settings,
             store=wrap(store),
             embedder=embedder,
-            clock=clock or SystemClock(),
+            clock=clock,
             new_id=new_id,
             tombstones=Tombstones(folder / FILE) if place is None else None,
-        ),
-        chat=chat,
-        clock=clock or SystemClock(),
-        engine=engine or (POSTGRES if settings.is_postgres else settings.store),
-    )
-    try:
+        )
+        engine = engine or (POSTGRES if settings.is_postgres else settings.store)
+        memory = ManagerMemory(manager, chat=chat, clock=clock, engine=engine)
         await memory.open()
     except BaseException:
         await store.close()
