@@ -18,7 +18,7 @@ from memstory_tests_waiting import eventually
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.chroma_store import open_chroma_folder, open_chroma_server
 from memstory_reference.adapters.vectors.exact_store import ExactStore, open_exact_folder
-from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors
+from memstory_reference.composition.vector_stores import open_exact_schema
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
@@ -68,7 +68,7 @@ async def store(request, tmp_path):
         case "chroma server":
             opened = await opened_server(request.getfixturevalue("server_port"))
         case "postgres":
-            opened = await open_postgres_vectors(request.getfixturevalue("schema"), model="fixed")
+            opened = await open_exact_schema(request.getfixturevalue("schema"), model="fixed")
         case _:
             opened = open_exact_folder(tmp_path, model="fixed")
     yield opened

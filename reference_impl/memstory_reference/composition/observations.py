@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
-from memstory_reference.composition.vector_stores import Wrap, drop_damaged, no_wrap, open_store
+from memstory_reference.composition.vector_stores import Wrap, drop_damaged, no_wrap, open_exact_schema, open_store
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.observations.observations_store import (
@@ -89,14 +89,12 @@ async def _in_postgres(
     place: PostgresPlace, embedder: Embedder, opened: AsyncExitStack
 ) -> tuple[ObservationsStore, VectorStore]:
     with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors  # noqa: PLC0415
         from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
 
     database = await open_postgres_database(place, MIGRATIONS, memory=MEMORY, model=embedder.model)
     opened.push_async_callback(database.aclose)
-    beside = place.sibling(VECTORS)
-    vectors = await open_postgres_vectors(
-        beside, model=embedder.model, dimension=embedder.dimension, memory=f"vectors of {MEMORY}"
+    vectors = await open_exact_schema(
+        place.sibling(VECTORS), model=embedder.model, dimension=embedder.dimension, memory=f"vectors of {MEMORY}"
     )
     opened.push_async_callback(vectors.close)
     return ObservationsStore(database, PostgresWords(database)), vectors

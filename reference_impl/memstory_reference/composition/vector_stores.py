@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.exact_store import FILE, is_sound, open_exact_folder
+from memstory_reference.adapters.vectors.exact_store import FILE, MIGRATIONS, ExactStore, is_sound, open_exact_folder
 from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.setting_rules import CHROMA, POSTGRES, SQLITE, CheckedSettings
@@ -76,9 +77,7 @@ async def open_store(
     There it is of the `engine`; until it is closed this process owns the folder, which the other engine refuses.
     """
     if place is not None:
-        with require_extra(*POSTGRES_DRIVER):
-            from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors  # noqa: PLC0415
-        return await open_postgres_vectors(place, model=embedder.model, dimension=embedder.dimension)
+        return await open_exact_schema(place, model=embedder.model, dimension=embedder.dimension)
     if server is None and (folder / "chroma.sqlite3").is_file() and not (folder / FILE).is_file():
         raise StoreConflictError(
             f"{folder} has its rows in Chroma itself, as a version before the first release wrote them; they are not "
@@ -99,3 +98,23 @@ async def open_store(
 
     host, _, port = server.rpartition(":")
     return await open_chroma_server(host, int(port), model=embedder.model, dimension=embedder.dimension)
+
+
+async def open_exact_schema(
+    place: PostgresPlace, *, model: str, dimension: int | None = None, memory: str = "topics and manager"
+) -> ExactStore:
+    """Open the vector store in the schema of `place`, which says that it is of `memory`.
+
+    Raises:
+        SetupError: the server refuses the URL's user or database.
+        OtherModelError, StoreConflictError: its vectors are of another model, or something else made it.
+        UnavailableError: nobody answers.
+    """
+    with require_extra(*POSTGRES_DRIVER):
+        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
+    database = await open_postgres_database(place, MIGRATIONS, memory=memory, model=model)
+    try:
+        return await database.lane.run(partial(ExactStore, database, model=model, dimension=dimension))
+    except BaseException:
+        await database.aclose()
+        raise

@@ -16,10 +16,9 @@ from memstory_reference import AsyncMemory
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import CountedWords
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.adapters.vectors.postgres_rows import open_postgres_vectors
 from memstory_reference.composition.observations import open_observations
 from memstory_reference.composition.systems import SYSTEMS, Models
-from memstory_reference.composition.vector_stores import no_wrap
+from memstory_reference.composition.vector_stores import no_wrap, open_exact_schema
 from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
@@ -58,7 +57,7 @@ async def side_by_side(url, *acts):
 
 
 async def count_up(ready, url):
-    store = await open_postgres_vectors(PostgresPlace(url=url), model="fixed")
+    store = await open_exact_schema(PostgresPlace(url=url), model="fixed")
     index = await store.index("rows", "ann")
     ready.wait()
     for _ in range(TIMES):
@@ -71,14 +70,14 @@ async def count_up(ready, url):
 
 async def test_who_is_alone_with_an_owner_is_so_in_all_processes(postgres_database):
     await side_by_side(postgres_database, [count_up], [count_up])
-    store = await open_postgres_vectors(PostgresPlace(url=postgres_database), model="fixed")
+    store = await open_exact_schema(PostgresPlace(url=postgres_database), model="fixed")
     (counter,) = await (await store.index("rows", "ann")).get(["counter"])
     await store.close()
     assert counter.metadata["n"] == 2 * TIMES
 
 
 async def test_what_fails_while_one_is_alone_leaves_nothing_and_lets_the_next_in(postgres_database):
-    store = await open_postgres_vectors(PostgresPlace(url=postgres_database), model="fixed")
+    store = await open_exact_schema(PostgresPlace(url=postgres_database), model="fixed")
     index = await store.index("rows", "ann")
 
     async def fail():

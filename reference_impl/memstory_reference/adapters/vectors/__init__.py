@@ -1,3 +1,3 @@
 """Vector stores: our SQLite file, Chroma, and Postgres."""
 
-__all__ = ["chroma_store", "exact_store", "postgres_rows"]
+__all__ = ["chroma_store", "exact_store"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,18 @@ from memstory_reference.adapters.vectors.vector_rows import (
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.lane import SerialThread
 
+T = TypeVar("T")
+
 
 class OwnerRows(Protocol):
-    """One owner's rows, blocking; they trust what they are given."""
+    """One owner's rows, blocking, to be used in their `lane`; they trust what they are given."""
+
+    lane: SerialThread
+
+    @property
+    def dimension(self) -> int | None:
+        """How many numbers each vector has; None before the first row of the store."""
+        ...
 
     def put(self, records: Sequence[Record]) -> None:
         """Write rows that have vectors."""
@@ -50,45 +60,52 @@ class OwnerRows(Protocol):
 
 
 class CheckedIndex:
-    """A `VectorIndex` over rows; `dimension` tells what the store holds, None before its first row."""
+    """A `VectorIndex` over the rows that are lent to it for each call."""
 
-    def __init__(self, lane: SerialThread, rows: OwnerRows, dimension: Callable[[], int | None]) -> None:
-        self._lane = lane
-        self._rows = rows
-        self._dimension = dimension
+    def __init__(self, lend: Callable[[], AbstractAsyncContextManager[OwnerRows]]) -> None:
+        self._lend = lend
 
     async def upsert(self, records: Sequence[Record]) -> None:
         """Write rows; one without a vector keeps the vector that it has."""
-        await self._lane.run(self._write, list(records))
+        given = list(records)
+        await self._run(lambda rows: _write(rows, given))
 
     async def get(self, ids: Sequence[str]) -> Sequence[Record]:
-        return await self._lane.run(self._plain, checked_ids(ids))
+        wanted = checked_ids(ids)
+        return await self._run(lambda rows: _plain(rows, wanted))
 
     async def query(
         self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive] | None = None
     ) -> Sequence[Match]:
-        ready, plain = checked_vector(vector, self._dimension()), checked_where(where)
-        return await self._lane.run(self._rows.nearest, ready, max(k, 0), plain)
+        plain = checked_where(where)
+        return await self._run(lambda rows: rows.nearest(checked_vector(vector, rows.dimension), max(k, 0), plain))
 
     async def list(
         self, where: Mapping[str, Primitive] | None = None, limit: int | None = None, offset: int = 0
     ) -> Sequence[Record]:
         plain = checked_where(where)
-        return await self._lane.run(lambda: self._plain(page_of_ids(self._rows.select(plain), limit, offset)))
+        return await self._run(lambda rows: _plain(rows, page_of_ids(rows.select(plain), limit, offset)))
 
     async def delete(self, ids: Sequence[str]) -> Sequence[str]:
-        return await self._lane.run(self._rows.drop, checked_ids(ids))
+        wanted = checked_ids(ids)
+        return await self._run(lambda rows: rows.drop(wanted))
 
     async def count(self, where: Mapping[str, Primitive] | None = None) -> int:
         plain = checked_where(where)
-        return await self._lane.run(lambda: len(self._rows.select(plain)) if plain else self._rows.count())
+        return await self._run(lambda rows: len(rows.select(plain)) if plain else rows.count())
 
-    def _write(self, records: Sequence[Record]) -> None:
-        ready = checked_records(records, self._dimension())
-        if ready:
-            bare = [row.id for row in ready if row.vector is None]
-            old = {row.id: row.vector for row in self._rows.read(bare)}
-            self._rows.put(fill_vectors(ready, old.get))
+    async def _run(self, work: Callable[[OwnerRows], T]) -> T:
+        async with self._lend() as rows:
+            return await rows.lane.run(work, rows)
 
-    def _plain(self, ids: Sequence[str]) -> Sequence[Record]:
-        return [replace(row, vector=None) for row in self._rows.read(ids)]
+
+def _write(rows: OwnerRows, records: Sequence[Record]) -> None:
+    ready = checked_records(records, rows.dimension)
+    if ready:
+        bare = [row.id for row in ready if row.vector is None]
+        old = {row.id: row.vector for row in rows.read(bare)}
+        rows.put(fill_vectors(ready, old.get))
+
+
+def _plain(rows: OwnerRows, ids: Sequence[str]) -> Sequence[Record]:
+    return [replace(row, vector=None) for row in rows.read(ids)]

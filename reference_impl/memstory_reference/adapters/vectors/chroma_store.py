@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -108,7 +108,7 @@ class ChromaStore:
         has_copies: bool = False,
     ) -> None:
         self._locks = NamedLocks()
-        self._lane = lane
+        self.lane = lane
         self._release = release
         self.has_copies = has_copies
         self.dimension = dimension
@@ -126,21 +126,21 @@ class ChromaStore:
         """Open the index of `owner`."""
         name = collection_name(collection, owner)
         rows = self._rows.get(name) or ChromaRows(self, (collection, owner))
-        if await self._lane.run(rows.open):
+        if await self.lane.run(rows.open):
             self._rows[name] = rows  # of a name that only was asked for, nothing is kept
-        return CheckedIndex(self._lane, rows, lambda: self.dimension)
+        return CheckedIndex(lambda: nullcontext(rows))
 
     async def owners(self, collection: str) -> Sequence[str]:
         """Return the owners that ever wrote."""
-        return await self._lane.run(self._owners, collection)
+        return await self.lane.run(self._owners, collection)
 
     async def close(self) -> None:
         """Let go of the folder or the server; a second call does nothing."""
-        await self._lane.close(self._release)
+        await self.lane.close(self._release)
 
     async def admit(self) -> None:
         """Compare the store with this run by its first collection: all others were admitted by the same rule."""
-        first = await self._lane.run(next, own_collections(self._client), None)
+        first = await self.lane.run(next, own_collections(self._client), None)
         if first is not None:
             self._check(first)
 
@@ -174,9 +174,15 @@ class ChromaRows:
     """One owner's rows in Chroma, blocking; their collection is made by the first write."""
 
     def __init__(self, store: ChromaStore, key: tuple[str, str]) -> None:
+        self.lane = store.lane
         self._store = store
         self._key = key
         self._found: Collection | None = None
+
+    @property
+    def dimension(self) -> int | None:
+        """How many numbers a vector has; None before the first row."""
+        return self._store.dimension
 
     def open(self) -> Collection | None:
         """Find the collection and, the first time, check that a query reaches its rows."""

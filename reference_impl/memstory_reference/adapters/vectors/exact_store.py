@@ -1,20 +1,25 @@
-"""The exact vector store: rows in SQLite are the truth, and the vectors of active owners are in memory as a matrix.
+"""The exact vector store: rows in SQLite or Postgres are the truth, vectors of active owners are in memory as a matrix.
 
-What is deleted is overwritten.
-A row that cannot be read comes without text and metadata: it is no memory, is in nobody's way, and can be deleted.
+What is deleted is overwritten, where that is in our hands. Each write draws a new version of its owner's rows, by which
+another process reads them again; a process's own writes are followed. A row that cannot be read comes without text and
+metadata: it is no memory, is in nobody's way, and can be deleted.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import secrets
 import shutil
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, closing
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from weakref import WeakValueDictionary
+from threading import Lock
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -24,10 +29,12 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, equality_test
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import IN_MEMORY, Database, batches_of_values
-from memstory_reference.storage.lane import NamedLocks
+from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
+from memstory_reference.storage.sql_database import SqlDatabase
 from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix
 
 logger = logging.getLogger(__name__)
@@ -35,7 +42,7 @@ logger = logging.getLogger(__name__)
 FILE = "vectors.sqlite3"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS owners (
-    number INTEGER PRIMARY KEY, collection TEXT NOT NULL, owner TEXT NOT NULL, UNIQUE (collection, owner)
+    number INTEGER PRIMARY KEY, collection TEXT NOT NULL, owner TEXT NOT NULL, version TEXT, UNIQUE (collection, owner)
 );
 CREATE TABLE IF NOT EXISTS rows (
     owner INTEGER NOT NULL, id TEXT NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL, vector BLOB NOT NULL,
@@ -47,12 +54,6 @@ EMBEDDED = EmbeddedTable(
     update="UPDATE rows SET vector = ? WHERE rowid = ?",
     text=text_in("text"),
 )
-_PUT = (
-    "INSERT INTO rows (owner, id, text, metadata, vector, checksum) VALUES (?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (owner, id) DO UPDATE SET text = excluded.text, metadata = excluded.metadata, "
-    "vector = excluded.vector, checksum = excluded.checksum"
-)
-
 EMBEDDED_FILE = EmbeddedFile(name=FILE, schema=SCHEMA, tables=[EMBEDDED])
 INDEXES = ("chroma", "chroma.stale")
 """Folders in which an earlier version kept Chroma's index of the same rows: what is forgotten must not stay there."""
@@ -60,30 +61,66 @@ INDEXES = ("chroma", "chroma.stale")
 KEPT_CONDITIONS = 64
 """Conditions of one owner whose rows are known without looking at them again."""
 
+# Vectors are read packed: never out of line.
+_TABLES = f"{postgres_tables(SCHEMA, 'owner INTEGER')} ALTER TABLE rows ALTER vector SET STORAGE MAIN;"
+
+
+def _text_of(column: str) -> str:
+    """Return the SQL of Postgres for a text that stood as bytes: byte by byte, for NUL is written in two now."""
+    signs = f"regexp_replace(encode({column}, 'hex'), '(..)', '\\1 ', 'g')"
+    return f"convert_from(decode(replace(replace(replace({signs}, '01 ', '0131'), '00 ', '0130'), ' ', ''), 'hex'), 'UTF8')"
+
+
+# Schema 1 had its vectors in pgvector, whose numbers come with the highest byte first, after four other bytes, and pairs
+# of metadata in JSON of their own.
+MIGRATIONS: Mapping[int, str] = {
+    0: _TABLES,
+    1: f"""
+CREATE TEMPORARY TABLE was_owners ON COMMIT DROP AS SELECT number, collection, name FROM owners;
+CREATE TEMPORARY TABLE was_rows ON COMMIT DROP AS SELECT owner, id, text, metadata, vector FROM rows;
+DROP TABLE owners, rows;
+{_TABLES}
+SELECT setval('row_numbers', 1 + greatest((SELECT max(number) FROM was_owners), 0));
+INSERT INTO owners SELECT number, collection, {_text_of("name")}, NULL FROM was_owners;
+INSERT INTO rows SELECT owner, {_text_of("id")}, {_text_of("text")},
+    (SELECT '{{' || coalesce(string_agg(substr(pair, 2, length(pair) - 2), ', ' ORDER BY place), '') || '}}'
+        FROM unnest(metadata) WITH ORDINALITY AS pairs (pair, place)),
+    decode(regexp_replace(
+        encode(substring(vector_send(vector) FROM 5), 'hex'), '(..)(..)(..)(..)', '\\4\\3\\2\\1', 'g'), 'hex'),
+    NULL
+    FROM was_rows ORDER BY owner;
+""",  # noqa: S608  (constants)
+}
+"""What makes a schema of Postgres, out of nothing or of an earlier one."""
+
+_OWNER = (
+    "INSERT INTO owners (collection, owner, version) VALUES (?, ?, ?) "
+    "ON CONFLICT (collection, owner) DO UPDATE SET version = excluded.version RETURNING number"
+)
+
 
 class _RowsInMemory:
-    """One owner's rows in memory."""
+    """One owner's rows in memory, as they were at a version."""
 
-    def __init__(self, records: Sequence[Record]) -> None:
+    def __init__(self, version: object, records: Sequence[Record]) -> None:
+        self.version = version
         self._records: dict[str, Record] = {}
         self._matrix = VectorMatrix()
         self._matching: dict[frozenset[tuple[str, type, Primitive]], NDArray[np.intp]] = {}
-        self.put(records)
+        self.change([], records)
 
     def __len__(self) -> int:
         return len(self._records)
 
-    def put(self, records: Sequence[Record]) -> None:
+    def change(self, gone: Sequence[str], records: Sequence[Record]) -> None:
+        """Take rows out, and put others in."""
         self._matching.clear()
+        for one in gone:
+            self._matrix.discard(one)
+            self._records.pop(one, None)
         for record in records:
             self._matrix.put(record.id, np.asarray(record.vector, np.float32))
             self._records[record.id] = replace(record, vector=None)
-
-    def drop(self, ids: Sequence[str]) -> None:
-        self._matching.clear()
-        for one in ids:
-            self._matrix.discard(one)
-            self._records.pop(one, None)
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
         found = self._matrix.nearest(vector, k, among=self._places(where) if where else None)
@@ -103,200 +140,244 @@ class _RowsInMemory:
 
 
 class ExactRows:
-    """One owner's rows in one collection: in SQLite, and in memory while they are searched; blocking.
+    """One owner's rows in one collection, by one database; blocking. The owner is noted with the first row."""
 
-    The owner is noted with the first row.
-    """
-
-    def __init__(self, store: ExactStore, database: Database, key: tuple[str, str]) -> None:
-        self.key = key
+    def __init__(self, store: ExactStore, database: SqlDatabase, key: tuple[str, str]) -> None:
+        self.lane = database.lane
         self._store = store
         self._db = database
-        self._count: int | None = None
-        self._known = 0
+        self._key = key
 
     @property
-    def has_owner(self) -> bool:
-        """Whether the owner ever wrote."""
-        return bool(self._number())
+    def dimension(self) -> int | None:
+        """How many numbers a vector has; None before the first row, which another process may write."""
+        if self._store.dimension is None:
+            self._store.dimension = _dimension_in(self._db)
+        return self._store.dimension
 
     def put(self, records: Sequence[Record]) -> None:
         """Write rows that have vectors, all or none; the first of a store bring with them what it is about."""
-        self._count = None
-        about = self._store.about(len(np.asarray(records[0].vector)))
-        try:
-            with self._db.transaction():
-                self._db.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(about.items()))
-                self._db.execute("INSERT OR IGNORE INTO owners (collection, owner) VALUES (?, ?)", self.key)
-                self._db.executemany(_PUT, [_values(self._number(), record) for record in records])
-        except BaseException:
-            self._known = 0  # the number may have been taken back, and be somebody else's next
-            raise
-        if (held := self._store.held.get(self.key)) is not None:
-            held.put(records)
+        self._write([record.id for record in records], records)
 
     def drop(self, ids: Sequence[str]) -> list[str]:
         """Delete rows everywhere; return the ids that existed."""
-        self._count, number = None, self._number()
-        with self._db.transaction():
-            gone = self._known_ids(ids)  # not read: one that is damaged can be forgotten
-            self._db.executemany("DELETE FROM rows WHERE owner = ? AND id = ?", [(number, one) for one in gone])
+        gone = self._write(ids, [])
         if gone:
             self._db.forget_log()
-        if (held := self._store.held.get(self.key)) is not None:
-            held.drop(gone)
         return gone
 
     def read(self, ids: Sequence[str]) -> list[Record]:
         """Return the rows that exist, in the order of `ids`, with their vectors."""
+        number, _ = self._state()
         found: dict[str, Record] = {}
         for marks, part in batches_of_values(ids):
             sql = f"SELECT id, text, metadata, vector, checksum FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
-            found |= {row[0]: self._record(*row) for row in self._db.rows(sql, (self._number(), *part))}
+            found |= {row[0]: self._record(number, *row) for row in self._db.rows(sql, (number, *part))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
         """Return the k nearest rows, ties by id."""
-        return self._in_memory().nearest(vector, k, where) if self.count() else []
+        # The version first: what is written in between is then read once more.
+        number, version = self._state()
+        if not number:
+            return []
+        return self._store.search(
+            self._key,
+            version,
+            read=lambda: _RowsInMemory(version, self._sound(number)),
+            by=lambda held: held.nearest(vector, k, where),
+        )
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
         """Return the ids of the rows that match, sorted."""
+        number, _ = self._state()
         tests = [(key, equality_test(value)) for key, value in where.items()]
         if not tests:
-            return [
-                row[0] for row in self._db.execute("SELECT id FROM rows WHERE owner = ? ORDER BY id", (self._number(),))
-            ]
-        # SQLite leaves out, without decoding them, rows that do not have the texts anywhere.
-        texts = [json.dumps(value) for value in where.values() if isinstance(value, str)]
-        holding = " AND instr(metadata, ?)" * len(texts)
-        sql = f"SELECT id, text, metadata, x'', checksum FROM rows WHERE owner = ?{holding} ORDER BY id"  # noqa: S608
-        rows = self._db.rows(sql, (*(self._number(),), *texts))
-        read = ((row[0], self._record(*row).metadata) for row in rows)
-        return [one for one, metadata in read if all(is_same(metadata.get(key)) for key, is_same in tests)]
+            return [row[0] for row in self._db.execute("SELECT id FROM rows WHERE owner = ? ORDER BY id", (number,))]
+        # Rows that do not have the texts anywhere are left out without decoding them; Postgres has some as they are.
+        forms = [
+            [json.dumps(value), json.dumps(value, ensure_ascii=False)]
+            for value in where.values()
+            if isinstance(value, str)
+        ]
+        holding = " AND (replace(metadata, ?, '') <> metadata OR replace(metadata, ?, '') <> metadata)" * len(forms)
+        sql = f"SELECT id, text, metadata, checksum FROM rows WHERE owner = ?{holding} ORDER BY id"  # noqa: S608
+        rows = self._db.rows(sql, (number, *(one for pair in forms for one in pair)))
+        read = (self._record(number, row, text, metadata, b"", seal) for row, text, metadata, seal in rows)
+        return [row.id for row in read if all(is_same(row.metadata.get(key)) for key, is_same in tests)]
 
     def count(self) -> int:
         """Count all rows."""
-        if self._count is None:
-            (self._count,) = self._db.execute("SELECT count(*) FROM rows WHERE owner = ?", (self._number(),)).fetchone()
-        return int(self._count)
+        number, _ = self._state()
+        (count,) = self._db.execute("SELECT count(*) FROM rows WHERE owner = ?", (number,)).fetchone()
+        return int(count)
 
-    def _in_memory(self) -> _RowsInMemory:
-        """Return the rows in memory; those of others go, the longest unused first, until they fit."""
-        held = self._store.held.get(self.key)
-        if held is None:
-            sql = "SELECT id, text, metadata, vector, checksum FROM rows WHERE owner = ?"
-            every = (self._record(*row) for part in self._db.batches(sql, (self._number(),)) for row in part)
-            sound = [one for one in every if np.asarray(one.vector).size == self._store.dimension]
-            held = self._store.held.keep(self.key, _RowsInMemory(sound))
-        return held
+    def _write(self, ids: Sequence[str], records: Sequence[Record]) -> list[str]:
+        """Put records in the place of rows; return the ids of those that there were."""
+        version = secrets.token_hex(8)
+        with self._db.transaction(json.dumps(self._key)):
+            number, before = self._state()
+            gone = self._known_ids(number, ids)  # not read: one that is damaged can be forgotten
+            if not gone and not records:
+                return []
+            if records:
+                self._store.note(self._db, len(np.asarray(records[0].vector)))
+            (number,) = self._db.execute(_OWNER, (*self._key, version)).fetchone()
+            self._db.executemany("DELETE FROM rows WHERE owner = ? AND id = ?", [(number, one) for one in gone])
+            columns = "owner, id, text, metadata, vector, checksum"
+            self._db.insert("rows", columns, [_values(number, record) for record in records])
+        self._store.follow(self._key, before, version, lambda held: held.change(gone, records))
+        return gone
 
-    def _known_ids(self, ids: Sequence[str]) -> list[str]:
+    def _state(self) -> tuple[int, object]:
+        """Return the owner's number and version; 0, which nobody has, before the first row."""
+        sql = "SELECT number, version FROM owners WHERE collection = ? AND owner = ?"
+        number, version = self._db.execute(sql, self._key).fetchone() or (0, None)
+        return number, version
+
+    def _sound(self, number: int) -> list[Record]:
+        sql = "SELECT id, text, metadata, vector, checksum FROM rows WHERE owner = ?"
+        every = (self._record(number, *row) for part in self._db.batches(sql, (number,)) for row in part)
+        return [one for one in every if np.asarray(one.vector).size == self.dimension]
+
+    def _known_ids(self, number: int, ids: Sequence[str]) -> list[str]:
         found: set[str] = set()
         for marks, part in batches_of_values(ids):
             sql = f"SELECT id FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
-            found |= {row[0] for row in self._db.execute(sql, (self._number(), *part))}
+            found |= {row[0] for row in self._db.execute(sql, (number, *part))}
         return [one for one in dict.fromkeys(ids) if one in found]
 
-    def _record(self, identifier: str, text: str, metadata: str, blob: bytes, seal: int | None = None) -> Record:
+    def _record(
+        self, number: int, identifier: str, text: str, metadata: str, blob: bytes, seal: int | None = None
+    ) -> Record:
         try:
-            if seal not in (None, _checksum(self._number(), identifier, text, metadata)):
+            if seal not in (None, _checksum(number, identifier, text, metadata)):
                 raise ValueError("its checksum does not fit")  # noqa: TRY301  (one way for all that is damaged)
             return _record(identifier, text, metadata, blob)
         except (TypeError, ValueError) as problem:
             advice = "Restore a backup, or forget its owner"
-            self._db.leave_out(f"the row {identifier!r}", problem, advice, (self.key, identifier))
+            self._db.leave_out(f"the row {identifier!r}", problem, advice, (self._key, identifier))
             return Record(id=identifier, text="", vector=np.empty(0, np.float32))
-
-    def _number(self) -> int:
-        """Return the owner's number; 0, which nobody has, before the first row."""
-        if not self._known:
-            found = self._db.execute(
-                "SELECT number FROM owners WHERE collection = ? AND owner = ?", self.key
-            ).fetchone()
-            self._known = 0 if found is None else found[0]
-        return self._known
 
 
 class ExactStore:
-    """A `VectorStore` in one SQLite file, or in memory alone if there is no `file`; one process owns the file.
+    """A `VectorStore` in a database, or in memory alone; `release` is called at the end.
 
-    `release` is called at the end.
+    One process owns a file. In Postgres, what a task does while it is alone is whole or nothing.
     """
-
-    is_shared = False
 
     def __init__(
         self,
-        file: Path | None = None,
+        database: SqlDatabase | None = None,
         *,
         model: str,
         dimension: int | None = None,
         release: Callable[[], object] = lambda: None,
     ) -> None:
-        self._locks = NamedLocks()
-        self._db = Database(file or IN_MEMORY, schema=SCHEMA)
-        self._lane = self._db.lane
+        """Compare the database with this run; blocking."""
+        self._db = database or Database(IN_MEMORY, schema=SCHEMA)
+        self.is_shared = self._db.is_shared
         self._model = model
         self.dimension = dimension
-        self._place = file.parent if file else "memory"
         self._release = release
-        self._used: WeakValueDictionary[tuple[str, str], ExactRows] = WeakValueDictionary()
-        self._rows: dict[tuple[str, str], ExactRows] = {}
+        self._own: dict[asyncio.Task[Any] | None, SqlDatabase] = {}
         self.held = HeldRows[tuple[str, str], _RowsInMemory](len)
-        try:
-            seal_rows(self._db)
-            self._admit()
-        except BaseException:
-            self._db.close()
-            raise
+        self._lock = Lock()
+        self._admit()
 
-    def alone(self, owner: str) -> AbstractAsyncContextManager[None]:
-        """Hold off who else in this process wants to be alone with this owner."""
-        return self._locks.hold(owner)
+    @asynccontextmanager
+    async def alone(self, owner: str) -> AsyncIterator[None]:
+        """Hold off who else, in any process, wants to be alone with this owner."""
+        async with self._db.hold(owner) as own:
+            task = asyncio.current_task()
+            self._own[task] = own
+            try:
+                # A file has one connection, by which all others write meanwhile.
+                async with _transaction(own) if self.is_shared else nullcontext():
+                    yield
+            finally:
+                del self._own[task]
 
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Return the index of `owner`."""
         key = (checked_collection(collection), checked_name("owner", owner))
-        return await self._lane.run(self._index, key)
+        return await self._db.lane.run(CheckedIndex, partial(self._rows, key))
 
     async def owners(self, collection: str) -> Sequence[str]:
         """Return the owners that ever wrote."""
         sql = "SELECT owner FROM owners WHERE collection = ?"
-        return await self._lane.run(lambda: sorted(row[0] for row in self._db.execute(sql, (collection,))))
+        async with self._lent() as database:
+            return await database.lane.run(lambda: sorted(row[0] for row in database.execute(sql, (collection,))))
 
     async def close(self) -> None:
-        """Finish what is being written and let go of the file; a second call does nothing."""
-        await self._lane.close(self._close)
+        """Finish what is being written and let go of the database; a second call does nothing."""
+        await asyncio.shield(self._close())
 
-    def about(self, dimension: int) -> Mapping[str, str]:
-        """Return what the first row says of the store: what its vectors are."""
-        self.dimension = dimension
-        return {"model": self._model, "dimension": str(dimension)}
+    def note(self, database: SqlDatabase, dimension: int) -> None:
+        """Note with the first row what the vectors are; another process may have written one meanwhile; blocking."""
+        held = _dimension_in(database)
+        if held is None:
+            about = [("model", self._model), ("dimension", str(dimension))]
+            database.executemany("INSERT INTO about VALUES (?, ?) ON CONFLICT DO NOTHING", about)
+            held = _dimension_in(database)
+        if held != dimension:
+            raise StoreConflictError(f"vector has {dimension} numbers, the store holds vectors of {held}")
 
-    def _index(self, key: tuple[str, str]) -> CheckedIndex:
-        rows = self._used.setdefault(key, ExactRows(self, self._db, key))
-        if rows.has_owner:
-            # What is known of an owner's rows is kept between two calls; of a name that only was asked for, nothing.
-            self._rows[key] = rows
-        return CheckedIndex(self._lane, rows, lambda: self.dimension)
+    def search(
+        self,
+        key: tuple[str, str],
+        version: object,
+        *,
+        read: Callable[[], _RowsInMemory],
+        by: Callable[[_RowsInMemory], list[Match]],
+    ) -> list[Match]:
+        """Return what `by` finds in the rows of a version, which `read` reads if they are not held; blocking."""
+        with self._lock:
+            held = self.held.get(key)
+            if held is not None and held.version == version:
+                return by(held)
+        held = read()
+        with self._lock:
+            return by(self.held.keep(key, held))
+
+    def follow(
+        self, key: tuple[str, str], before: object, version: object, change: Callable[[_RowsInMemory], None]
+    ) -> None:
+        """Go along with a write of this process that made one version of another; blocking."""
+        with self._lock:
+            held = self.held.drop(key)
+            if held is not None and held.version == before:
+                change(held)
+                held.version = version
+                self.held.keep(key, held)
+
+    @asynccontextmanager
+    async def _rows(self, key: tuple[str, str]) -> AsyncIterator[ExactRows]:
+        async with self._lent() as database:
+            yield ExactRows(self, database, key)
+
+    def _lent(self) -> AbstractAsyncContextManager[SqlDatabase]:
+        """Lend the database of who is alone, else any."""
+        own = self._own.get(asyncio.current_task())
+        return self._db.lend() if own is None else nullcontext(own)
 
     def _admit(self) -> None:
-        """Compare the file with this run; UnavailableError where it has rows and does not say of which model."""
+        """Compare the database with this run; UnavailableError where it has rows and does not say of which model."""
         about = dict(map(tuple, self._db.execute("SELECT name, value FROM about")))
-        if not about and self._db.execute("SELECT 1 FROM rows LIMIT 1").fetchone() is None:
+        if "dimension" not in about and self._db.execute("SELECT 1 FROM rows LIMIT 1").fetchone() is None:
             return
         model, dimension = about.get("model"), _count(about.get("dimension"))
         if not isinstance(model, str) or dimension is None:
             raise UnavailableError(
-                f"{self._db.file} is damaged: it does not say which model its vectors are of; restore a backup, "
+                f"{self._db.place} is damaged: it does not say which model its vectors are of; restore a backup, "
                 "or embed its texts again (memory reindex)"
             )
-        check_model(str(self._place), (model, dimension), (self._model, self.dimension))
+        check_model(self._db.place, (model, dimension), (self._model, self.dimension))
         self.dimension = dimension
 
-    def _close(self) -> None:
+    async def _close(self) -> None:
         try:
-            self._db.close()
+            await self._db.aclose()
         finally:
             self._release()
 
@@ -309,24 +390,55 @@ def open_exact_folder(folder: Path, *, model: str, dimension: int | None = None)
         SetupError: the folder cannot be written.
     """
     with FolderLock(folder).opening() as release:
-        store = ExactStore(folder / FILE, model=model, dimension=dimension, release=release)
+        store = open_exact_file(folder / FILE, model=model, dimension=dimension, release=release)
         for index in [folder / name for name in INDEXES if (folder / name).is_dir()]:
             logger.warning("%s is deleted: an index of the rows that are in %s", index, FILE)
             shutil.rmtree(index)
     return store
 
 
-def seal_rows(database: Database) -> None:
-    """Give the rows of a file that was made without them their checksums, all or none."""
-    if any(row["name"] == "checksum" for row in database.execute("PRAGMA table_info(rows)")):
+def open_exact_file(
+    file: Path, *, model: str, dimension: int | None = None, release: Callable[[], object] = lambda: None
+) -> ExactStore:
+    """Open the store in `file`, which nobody else may have open."""
+    database = Database(file, schema=SCHEMA)
+    try:
+        _complete(database)
+        return ExactStore(database, model=model, dimension=dimension, release=release)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _complete(database: Database) -> None:
+    """Give a file of an earlier version what it lacks, all or none: versions, and checksums of its rows."""
+    tables = ("owners", "rows")
+    columns = {row["name"] for table in tables for row in database.execute(f"PRAGMA table_info({table})")}
+    if {"version", "checksum"} <= columns:
         return
     with database.transaction():
-        database.execute("ALTER TABLE rows ADD COLUMN checksum INTEGER")
-        rows = database.rows("SELECT owner, id, text, metadata, rowid FROM rows")
-        sound = [(row[:4], row[4]) for row in map(tuple, rows) if all(isinstance(one, str) for one in row[1:4])]
-        database.executemany(
-            "UPDATE rows SET checksum = ? WHERE rowid = ?", [(_checksum(*row), number) for row, number in sound]
-        )
+        if "version" not in columns:
+            database.execute("ALTER TABLE owners ADD COLUMN version TEXT")
+        if "checksum" not in columns:
+            database.execute("ALTER TABLE rows ADD COLUMN checksum INTEGER")
+            rows = database.rows("SELECT owner, id, text, metadata, rowid FROM rows")
+            sound = [(row[:4], row[4]) for row in map(tuple, rows) if all(isinstance(one, str) for one in row[1:4])]
+            database.executemany(
+                "UPDATE rows SET checksum = ? WHERE rowid = ?", [(_checksum(*row), number) for row, number in sound]
+            )
+
+
+@asynccontextmanager
+async def _transaction(database: SqlDatabase) -> AsyncIterator[None]:
+    """Be in one transaction through several calls of the lane."""
+    whole = database.transaction()
+    await database.lane.run(whole.__enter__)
+    try:
+        yield
+    except BaseException as problem:
+        await asyncio.shield(database.lane.run(whole.__exit__, type(problem), problem, problem.__traceback__))
+        raise
+    await asyncio.shield(database.lane.run(whole.__exit__, None, None, None))
 
 
 def _values(owner: int, record: Record) -> tuple[object, ...]:
@@ -354,6 +466,11 @@ def is_sound(file: Path) -> bool:
     except (sqlite3.Error, TypeError, ValueError):
         return False
     return verdict == "ok" and (not sizes or ("model" in about and sizes == {_count(about.get("dimension"))}))
+
+
+def _dimension_in(database: SqlDatabase) -> int | None:
+    row = database.execute("SELECT value FROM about WHERE name = 'dimension'").fetchone()
+    return _count(row[0]) if row else None
 
 
 def _count(text: object) -> int | None:

@@ -160,9 +160,9 @@ class PostgresDatabase(DamagedRows):
 
     @contextmanager
     def transaction(self, *owners: str) -> Iterator[None]:
-        """All or nothing; nobody else is in a transaction of one of these owners meanwhile, in any process."""
+        """All or nothing, also within another; nobody else is in one of these owners meanwhile, in any process."""
         with self._translate_errors():
-            connection = self._usable()
+            connection, was_within = self._usable(), self._is_in_transaction
             with connection.transaction():
                 for lock in sorted({self._place.lock_of(owner) for owner in owners}):  # in one order: no deadlocks
                     connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock,))
@@ -170,7 +170,7 @@ class PostgresDatabase(DamagedRows):
                 try:
                     yield
                 finally:
-                    self._is_in_transaction = False
+                    self._is_in_transaction = was_within
                 if connection.info.transaction_status is not TransactionStatus.INTRANS:
                     # Who passed over an error must not believe that anything was written.
                     raise OperationalError("a statement of the transaction had failed")

@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.vectors.exact_store import ExactStore
+from memstory_reference.adapters.vectors.exact_store import open_exact_file
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import observations_in_file
 from memstory_reference.systems.observations.service import ObservationService
@@ -67,7 +67,7 @@ def open_words(tmp_path, words):
         numbers = count()
         service = ObservationService(
             rows=observations_in_file(tmp_path / "observations.sqlite3", model=words.model),
-            vectors=vectors or ExactStore(tmp_path / "vectors.sqlite3", model="words"),
+            vectors=vectors or open_exact_file(tmp_path / "vectors.sqlite3", model="words"),
             embedder=words,
             chat=chat,
             clock=StandingClock(),
