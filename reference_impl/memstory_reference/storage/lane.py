@@ -41,14 +41,18 @@ class SerialThread:
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `call` returns; UnavailableError after `close`."""
-        if not self._is_open:
-            raise UnavailableError(f"the store at {self._place} was closed; open it again")
+        self.check_open()
 
         def work() -> T:
             with self._translated():
                 return call(*args, **kwargs)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def check_open(self) -> None:
+        """Raise UnavailableError after `close`."""
+        if not self._is_open:
+            raise UnavailableError(f"the store at {self._place} was closed; open it again")
 
     async def close(self, last: Callable[[], object]) -> None:
         """Run `last` after all that waits, then take no more calls; closing twice is harmless."""

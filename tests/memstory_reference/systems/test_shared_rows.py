@@ -7,6 +7,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -90,6 +91,34 @@ async def test_what_fails_while_one_is_alone_leaves_nothing_and_lets_the_next_in
     async with store.alone("ann"):
         assert await index.count() == 0
     await store.close()
+
+
+async def test_what_a_process_holds_of_an_owner_is_read_again_once_another_has_written(postgres_database):
+    stores = [await open_exact_schema(PostgresPlace(url=postgres_database), model="fixed") for _ in range(2)]
+    one, other = [await store.index("rows", "ann") for store in stores]
+
+    async def found():
+        return [match.record.text for match in await one.query(np.array(EAST, np.float32), 9)]
+
+    await one.upsert([Record(id="a", text="old", vector=EAST)])
+    assert await found() == ["old"]
+    await other.upsert([Record(id="a", text="new", vector=EAST), Record(id="b", text="more", vector=EAST)])
+    assert await found() == ["new", "more"]
+    await other.delete(["a"])
+    await one.upsert([Record(id="c", text="own", vector=EAST)])
+    assert await found() == ["more", "own"]
+
+    async def fail():
+        async with stores[0].alone("ann"):
+            await one.delete(["b", "c"])
+            assert await found() == []
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await fail()
+    assert await found() == ["more", "own"]
+    for store in stores:
+        await store.close()
 
 
 async def say_facts(ready, url, name):

@@ -13,10 +13,11 @@ import logging
 import secrets
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -68,11 +69,13 @@ _TABLES = f"{postgres_tables(SCHEMA, 'owner INTEGER')} ALTER TABLE rows ALTER ve
 def _text_of(column: str) -> str:
     """Return the SQL of Postgres for a text that stood as bytes: byte by byte, for NUL is written in two now."""
     signs = f"regexp_replace(encode({column}, 'hex'), '(..)', '\\1 ', 'g')"
-    return f"convert_from(decode(replace(replace(replace({signs}, '01 ', '0131'), '00 ', '0130'), ' ', ''), 'hex'), 'UTF8')"
+    written = f"replace(replace(replace({signs}, '01 ', '0131'), '00 ', '0130'), ' ', '')"
+    return f"convert_from(decode({written}, 'hex'), 'UTF8')"
 
 
-# Schema 1 had its vectors in pgvector, whose numbers come with the highest byte first, after four other bytes, and pairs
-# of metadata in JSON of their own.
+# Schema 1 had its vectors in pgvector, whose numbers come with the highest byte first, after four other bytes, and of
+# metadata a list of key and value in JSON for each, whose NULs the functions of Postgres refuse.
+_PAIR = r"""regexp_replace(pair, '^\[("([^"\\]|\\.)*"), (.*)\]$', '\1: \3')"""
 MIGRATIONS: Mapping[int, str] = {
     0: _TABLES,
     1: f"""
@@ -83,7 +86,7 @@ DROP TABLE owners, rows;
 SELECT setval('row_numbers', 1 + greatest((SELECT max(number) FROM was_owners), 0));
 INSERT INTO owners SELECT number, collection, {_text_of("name")}, NULL FROM was_owners;
 INSERT INTO rows SELECT owner, {_text_of("id")}, {_text_of("text")},
-    (SELECT '{{' || coalesce(string_agg(substr(pair, 2, length(pair) - 2), ', ' ORDER BY place), '') || '}}'
+    (SELECT '{{' || coalesce(string_agg({_PAIR}, ', ' ORDER BY place), '') || '}}'
         FROM unnest(metadata) WITH ORDINALITY AS pairs (pair, place)),
     decode(regexp_replace(
         encode(substring(vector_send(vector) FROM 5), 'hex'), '(..)(..)(..)(..)', '\\4\\3\\2\\1', 'g'), 'hex'),
@@ -172,11 +175,14 @@ class ExactRows:
         found: dict[str, Record] = {}
         for marks, part in batches_of_values(ids):
             sql = f"SELECT id, text, metadata, vector, checksum FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
-            found |= {row[0]: self._record(number, *row) for row in self._db.rows(sql, (number, *part))}
+            found |= {row[0]: self._record(number, row) for row in self._db.rows(sql, (number, *part))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
         """Return the k nearest rows, ties by id."""
+        held = None if self._db.is_shared else self._store.held.get(self._key)
+        if held is not None:  # nobody else writes
+            return held.nearest(vector, k, where)
         # The version first: what is written in between is then read once more.
         number, version = self._state()
         if not number:
@@ -185,7 +191,7 @@ class ExactRows:
             self._key,
             version,
             read=lambda: _RowsInMemory(version, self._sound(number)),
-            by=lambda held: held.nearest(vector, k, where),
+            by=lambda rows: rows.nearest(vector, k, where),
         )
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
@@ -195,15 +201,12 @@ class ExactRows:
         if not tests:
             return [row[0] for row in self._db.execute("SELECT id FROM rows WHERE owner = ? ORDER BY id", (number,))]
         # Rows that do not have the texts anywhere are left out without decoding them; Postgres has some as they are.
-        forms = [
-            [json.dumps(value), json.dumps(value, ensure_ascii=False)]
-            for value in where.values()
-            if isinstance(value, str)
-        ]
-        holding = " AND (replace(metadata, ?, '') <> metadata OR replace(metadata, ?, '') <> metadata)" * len(forms)
+        texts = [{json.dumps(one), json.dumps(one, ensure_ascii=False)} for one in where.values() if type(one) is str]
+        has_text = "replace(metadata, ?, '') <> metadata"
+        holding = "".join(f" AND ({' OR '.join([has_text] * len(forms))})" for forms in texts)
         sql = f"SELECT id, text, metadata, checksum FROM rows WHERE owner = ?{holding} ORDER BY id"  # noqa: S608
-        rows = self._db.rows(sql, (number, *(one for pair in forms for one in pair)))
-        read = (self._record(number, row, text, metadata, b"", seal) for row, text, metadata, seal in rows)
+        rows = self._db.rows(sql, (number, *chain.from_iterable(texts)))
+        read = (self._record(number, (*texts, b"", seal)) for *texts, seal in rows)
         return [row.id for row in read if all(is_same(row.metadata.get(key)) for key, is_same in tests)]
 
     def count(self) -> int:
@@ -237,7 +240,7 @@ class ExactRows:
 
     def _sound(self, number: int) -> list[Record]:
         sql = "SELECT id, text, metadata, vector, checksum FROM rows WHERE owner = ?"
-        every = (self._record(number, *row) for part in self._db.batches(sql, (number,)) for row in part)
+        every = (self._record(number, row) for part in self._db.batches(sql, (number,)) for row in part)
         return [one for one in every if np.asarray(one.vector).size == self.dimension]
 
     def _known_ids(self, number: int, ids: Sequence[str]) -> list[str]:
@@ -247,9 +250,8 @@ class ExactRows:
             found |= {row[0] for row in self._db.execute(sql, (number, *part))}
         return [one for one in dict.fromkeys(ids) if one in found]
 
-    def _record(
-        self, number: int, identifier: str, text: str, metadata: str, blob: bytes, seal: int | None = None
-    ) -> Record:
+    def _record(self, number: int, row: Iterable[Any]) -> Record:
+        identifier, text, metadata, blob, seal = row
         try:
             if seal not in (None, _checksum(number, identifier, text, metadata)):
                 raise ValueError("its checksum does not fit")  # noqa: TRY301  (one way for all that is damaged)
@@ -301,7 +303,8 @@ class ExactStore:
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Return the index of `owner`."""
         key = (checked_collection(collection), checked_name("owner", owner))
-        return await self._db.lane.run(CheckedIndex, partial(self._rows, key))
+        self._db.lane.check_open()
+        return CheckedIndex(partial(self._rows, key))
 
     async def owners(self, collection: str) -> Sequence[str]:
         """Return the owners that ever wrote."""
