@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.chroma_collections import (
     check_space,
     chroma_errors,
@@ -35,7 +34,7 @@ from memstory_reference.adapters.vectors.chroma_collections import (
     sample_ids,
     unreachable_ids,
 )
-from memstory_reference.adapters.vectors.vector_rows import check_model
+from memstory_reference.adapters.vectors.vector_rows import CheckedIndex, check_model
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.lane import NamedLocks, SerialThread
 from memstory_reference.storage.vector_matrix import DIGITS

@@ -28,8 +28,13 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.vectors.checked_index import CheckedIndex
-from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, equality_test
+from memstory_reference.adapters.vectors.vector_rows import (
+    CheckedIndex,
+    check_model,
+    checked_collection,
+    checked_name,
+    meets,
+)
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import IN_MEMORY, Database, batches_of_values
@@ -135,10 +140,8 @@ class _RowsInMemory:
         if key not in self._matching:
             if len(self._matching) == KEPT_CONDITIONS:
                 self._matching.clear()
-            tests = [(name, equality_test(value)) for name, value in where.items()]
-            rows = self._records.items()
-            matching = (one for one, row in rows if all(is_same(row.metadata.get(name)) for name, is_same in tests))
-            self._matching[key] = self._matrix.places(matching)
+            is_met = meets(where)
+            self._matching[key] = self._matrix.places(one for one, row in self._records.items() if is_met(row.metadata))
         return self._matching[key]
 
 
@@ -197,8 +200,7 @@ class ExactRows:
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
         """Return the ids of the rows that match, sorted."""
         number, _ = self._state()
-        tests = [(key, equality_test(value)) for key, value in where.items()]
-        if not tests:
+        if not where:
             return [row[0] for row in self._db.execute("SELECT id FROM rows WHERE owner = ? ORDER BY id", (number,))]
         # Rows that do not have the texts anywhere are left out without decoding them; Postgres has some as they are.
         texts = [{json.dumps(one), json.dumps(one, ensure_ascii=False)} for one in where.values() if type(one) is str]
@@ -207,7 +209,8 @@ class ExactRows:
         sql = f"SELECT id, text, metadata, checksum FROM rows WHERE owner = ?{holding} ORDER BY id"  # noqa: S608
         rows = self._db.rows(sql, (number, *chain.from_iterable(texts)))
         read = (self._record(number, (*texts, b"", seal)) for *texts, seal in rows)
-        return [row.id for row in read if all(is_same(row.metadata.get(key)) for key, is_same in tests)]
+        is_met = meets(where)
+        return [row.id for row in read if is_met(row.metadata)]
 
     def count(self) -> int:
         """Count all rows."""
@@ -220,13 +223,12 @@ class ExactRows:
         version = secrets.token_hex(8)
         with self._db.transaction(json.dumps(self._key)):
             number, before = self._state()
-            gone = self._known_ids(number, ids)  # not read: one that is damaged can be forgotten
+            gone = self._delete(number, ids)
             if not gone and not records:
                 return []
             if records:
                 self._store.note(self._db, len(np.asarray(records[0].vector)))
             (number,) = self._db.execute(_OWNER, (*self._key, version)).fetchone()
-            self._db.executemany("DELETE FROM rows WHERE owner = ? AND id = ?", [(number, one) for one in gone])
             columns = "owner, id, text, metadata, vector, checksum"
             self._db.insert("rows", columns, [_values(number, record) for record in records])
         self._store.follow(self._key, before, version, lambda held: held.change(gone, records))
@@ -243,10 +245,11 @@ class ExactRows:
         every = (self._record(number, row) for part in self._db.batches(sql, (number,)) for row in part)
         return [one for one in every if np.asarray(one.vector).size == self.dimension]
 
-    def _known_ids(self, number: int, ids: Sequence[str]) -> list[str]:
-        found: set[str] = set()
+    def _delete(self, number: int, ids: Sequence[str]) -> list[str]:
+        found = set[str]()
         for marks, part in batches_of_values(ids):
-            sql = f"SELECT id FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
+            # Not read: one that is damaged can be forgotten.
+            sql = f"DELETE FROM rows WHERE owner = ? AND id IN ({marks}) RETURNING id"  # noqa: S608
             found |= {row[0] for row in self._db.execute(sql, (number, *part))}
         return [one for one in dict.fromkeys(ids) if one in found]
 

@@ -17,13 +17,21 @@ from memstory_reference.storage import vector_matrix
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.reindexing import reindex
 
-EXECUTEMANY = Database.executemany
+EXECUTE, EXECUTEMANY = Database.execute, Database.executemany
 
 
 def _write_then_fail(database, sql, rows):
     EXECUTEMANY(database, sql, rows)
     if " rows " in sql:
         raise RuntimeError
+
+
+def _delete_then_fail(database, sql, parameters=()):
+    found = EXECUTE(database, sql, parameters)
+    if sql.startswith("DELETE"):
+        found.fetchall()
+        raise RuntimeError
+    return found
 
 
 async def test_longest_unused_owner_leaves_memory_and_is_found_again(rows_of, spread, monkeypatch):
@@ -49,6 +57,7 @@ async def test_write_that_fails_changes_neither_the_file_nor_memory(rows_of, spr
         patched.setattr(Database, "executemany", _write_then_fail)
         with pytest.raises(RuntimeError):
             await index.upsert(rows_of(spread(4, seed=3), prefix="n"))
+        patched.setattr(Database, "execute", _delete_then_fail)
         with pytest.raises(RuntimeError):
             await index.delete(["r0000"])
     assert await index.count() == 4

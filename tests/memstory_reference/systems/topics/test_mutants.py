@@ -5,8 +5,8 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.exact_store import ExactStore
+from memstory_reference.adapters.vectors.vector_rows import CheckedIndex
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.bus import InProcessBus
 from memstory_reference.composition import topics as composition
