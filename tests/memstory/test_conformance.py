@@ -434,6 +434,18 @@ class IgnoresConditions(Oracle):
         return await super().search(Query(text=query.text, top_k=query.top_k), scope)
 
 
+class KeepsWordsOfTrash(Oracle):
+    async def delete(self, ref, scope):
+        found = self._find(ref, scope)
+        self._path.with_name("words").write_text(" ".join(sorted(found.hit.text.lower().split())) if found else "")
+        return await super().delete(ref, scope)
+
+
+class TakesNoneForNoHit(Oracle):
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return (await super().search(query, scope))[: query.top_k or 0]
+
+
 class ScoresUpsideDown(Oracle):
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         hits = await super().search(query, scope)
@@ -452,6 +464,16 @@ class ScoresUpsideDown(Oracle):
             factory_of(IgnoresConditions, without=["search.where"]),
             "test_undeclared_conditions_of_a_search_are_not_ignored",
             "'search.budget' is not declared and must raise NotSupported",
+        ),
+        (
+            factory_of(TakesNoneForNoHit),
+            "test_a_search_without_a_number_of_hits_finds_what_was_added",
+            "a search without top_k finds []",
+        ),
+        (
+            factory_of(KeepsWordsOfTrash),
+            "test_what_is_deleted_is_in_no_file",
+            "a file has ['harbour'] after its deletion",
         ),
         (factory_of(MixesSessions), "test_sessions_are_apart_where_asked_to", "finds what was said in another"),
         (

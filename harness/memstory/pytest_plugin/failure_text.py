@@ -12,6 +12,7 @@ import pytest
 from memstory.case import Case
 from memstory.contract.errors import Mark
 from memstory.contract.target import Tree
+from memstory.judging.verdicts import locate
 from memstory.language.stories import InvalidStory
 from memstory.language.story import Step, Story
 from memstory.reporting.document import shorten
@@ -141,10 +142,11 @@ def _verdict_lines(verdict: Verdict, *, with_reason: bool, with_actual: bool) ->
 def _step_lines(story: Story, path: Sequence[int], file: Path | None, wrong: Sequence[Verdict] = ()) -> Iterator[str]:
     """Yield the lines of the story that a step was written on, with their numbers, and a caret below what is wrong."""
     step, following = _find(story.steps, path)
-    if step is None:
+    place = locate(story, path)
+    if step is None or place is None:
         return
     yield ""
-    yield f"step {'.'.join(str(index + 1) for index in path)} ({step.op}) at {step.mark}"
+    yield f"{place.label} at {step.mark}"
     if file is None:
         return
     places = [tuple(map(int, verdict.where.rsplit(":", 2)[1:])) for verdict in wrong if verdict.where.count(":") > 1]

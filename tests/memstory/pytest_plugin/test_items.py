@@ -139,6 +139,13 @@ def test_a_case_that_hangs_ends_by_its_timeout(project):
     result.stdout.fnmatch_lines(["*timed out after 0.2 s in step 2*"])
 
 
+def test_a_step_in_a_loop_has_one_number_in_the_reason_and_above_its_lines(project):
+    project.story("story: L1\ntitle: t\nsteps:\n  - repeat: {times: 2, steps: [{say: fine}, {say: break}]}\n")
+    text = project.run().stdout.str()
+    assert "stories/a.yaml:4:46 step 1.2, pass 1 (say): RuntimeError" in text
+    assert "\nstep 1.2, pass 1 (say) at stories/a.yaml:4:46\n" in text
+
+
 def test_what_the_target_lacks_is_skipped_with_the_reason(project):
     # H-05
     project.story("story: U1\ntitle: t\nsteps: [{add: x}, {advance: 1d}]\n")
