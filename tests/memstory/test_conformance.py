@@ -379,7 +379,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from memstory.controls import Oracle, OracleFactory
-from memstory.controls.faults.durability import WritingAtTheEnd
+from memstory.controls.faults.durability import ReadingOnce, WritingAtTheEnd
 
 
 class OneFolderEach(Oracle):
@@ -387,6 +387,13 @@ class OneFolderEach(Oracle):
         folder = Path(env.workspace) / str(os.getpid())
         folder.mkdir(exist_ok=True)
         await super().open(replace(env, workspace=str(folder)), clock)
+
+
+class ReadsOnce(OracleFactory):
+    spec = "lying_targets:ReadsOnce"
+
+    def target(self):
+        return ReadingOnce()
 
 
 class CrashLoses(OracleFactory):
@@ -421,6 +428,14 @@ def test_a_false_declaration_about_processes_fails_the_test_about_it_and_no_othe
     monkeypatch.syspath_prepend(str(tmp_path))
     failed, _ = broken(lambda: load_spec(f"lying_targets:{name}"))
     assert set(failed) == {test}, failed
+
+
+def test_a_memory_that_a_second_process_reads_only_as_it_opens_is_not_open_in_several(tmp_path, monkeypatch):
+    (tmp_path / "lying_targets.py").write_text(PROCESSES, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    failed, _ = broken(lambda: load_spec("lying_targets:ReadsOnce"))
+    said = "a second process does not find what was acknowledged while it had the memory open"
+    assert said in failed["test_a_second_process_finds_what_was_acknowledged"]
 
 
 def test_every_checked_capability_has_a_lie_that_fails_its_tests():

@@ -340,13 +340,16 @@ class Lifetime(TargetTests):
 
     @shows("other_process", given=["add", "search"])
     async def test_a_second_process_finds_what_was_acknowledged(self) -> None:
-        """It opens the same memory while the first one has it open."""
+        """Before it opened the memory, and while both have it open."""
         self._needs_spec()
         async with self._open_stage() as stage:
             await self._remember(stage.target, ANN, HARBOUR)
             other = await stage.open_other()
-            found = await finds(other.target, HARBOUR)
-        claim(found, "a second process does not find what was acknowledged before it opened the memory")
+            found = [await finds(other.target, HARBOUR)]
+            await self._remember(stage.target, ANN, VIOLIN)
+            found.append(await finds(other.target, VIOLIN))
+        claim(found[0], "a second process does not find what was acknowledged before it opened the memory")
+        claim(found[1], "a second process does not find what was acknowledged while it had the memory open")
 
     def _needs_spec(self) -> None:
         if self._factory.spec is None:
