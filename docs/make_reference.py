@@ -76,7 +76,7 @@ PYTHON: Mapping[str, tuple[str, str]] = {
 }
 """By section: its introduction, and its names in order."""
 
-WITH_FIELDS = frozenset("Environment Scope Item Ref Query Hit Receipt ReceiptItem ToolSchema ToolCall Turn".split())
+WITH_FIELDS = frozenset({"Environment", *PYTHON["What goes in and comes out"][1].split()} - {"Json"})
 """What an adapter reads and makes."""
 
 ALIASES = {
@@ -663,7 +663,9 @@ def _name(name: str) -> list[str]:
 
 
 def _signature(function: Callable[..., Any]) -> str:
-    names = [name + "=…" * (one.default is not one.empty) for name, one in inspect.signature(function).parameters.items()]
+    names = [
+        name + "=…" * (one.default is not one.empty) for name, one in inspect.signature(function).parameters.items()
+    ]
     return f"({', '.join(name for name in names if name != 'self')})"
 
 

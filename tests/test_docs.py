@@ -14,8 +14,8 @@ import yaml
 
 import memstory
 from memstory.cli import COMMANDS, load_command, parser_of
-from memstory.controls import CONTROLS
 from memstory.contract.target import OPERATIONS
+from memstory.controls import CONTROLS
 from memstory.data_sets import SETS
 from memstory.language.capabilities import FEATURES, operations
 from memstory.language.grammar import grammar

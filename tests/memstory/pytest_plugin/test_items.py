@@ -226,7 +226,9 @@ def test_what_is_only_measured_counts_apart_from_what_passed_and_was_skipped(pro
 def test_a_task_that_scores_too_low_shows_questions_that_were_missed(project):
     measured(project)
     project.story('{"id": "q", "text": "text number 7", "relevant": ["d7", "d99"]}', "stories/q.jsonl")
-    project.story('{"id": "d99", "text": "nothing of the kind"}\n{"id": "d7", "text": "text number 7"}', "stories/c.jsonl")
+    project.story(
+        '{"id": "d99", "text": "nothing of the kind"}\n{"id": "d7", "text": "text number 7"}', "stories/c.jsonl"
+    )
     project.story(MEASURED.replace("measure: true", "expect: {metrics: {recall@2: {ge: 0.9}}}"))
     project.run("--target", "control:grep").stdout.fnmatch_lines(
         ["*recall@2*is 0.5*", "*missed 1 of 1 questions; `memstory show` has more:", "*q: wanted d7, d99; got d7"]

@@ -65,7 +65,9 @@ def _exit_code(code: int, told: Mapping[str, str], words: Sequence[str]) -> int:
         return shown
     if code == _USAGE and not is_left:
         near = "".join(did_you_mean(word.partition("=")[0], SHORT) for word in words if not word.startswith(PREFIX))
-        complain(f"pytest does not know an argument, which it names above.{near} All: memstory run --help; pytest --help")
+        complain(
+            f"pytest does not know an argument, which it names above.{near} All: memstory run --help; pytest --help"
+        )
         return shown
     how = f"exit code {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"
     complain(f"pytest did not come to its end: it left with {how}")

@@ -263,7 +263,9 @@ def test_a_mistyped_option_is_told_with_what_is_near(terminal):
     )
     assert done.returncode == 4
     assert "unrecognized arguments: --targt=fts5" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("memstory: pytest does not know an argument, which it names above. Did")
+    assert done.stderr.splitlines()[-1].startswith(
+        "memstory: pytest does not know an argument, which it names above. Did"
+    )
     assert "Did you mean '--target'?" in done.stderr
 
 
