@@ -65,7 +65,7 @@ PYTHON: Mapping[str, tuple[str, str]] = {
         "Target TargetFactory TargetContract Environment Clock Stopwatch Capability",
     ),
     "What goes in and comes out": (
-        "Frozen dataclasses, with keywords only.",
+        "Frozen dataclasses, with keywords only. What has `=…` may be left out.",
         "Scope Item Ref Query Hit Receipt ReceiptItem ToolSchema ToolCall Turn Json",
     ),
     "Running stories": (NOTEBOOK, "play RunOptions CaseResult load_stories parse_stories Story InvalidStory"),
@@ -75,6 +75,9 @@ PYTHON: Mapping[str, tuple[str, str]] = {
     ),
 }
 """By section: its introduction, and its names in order."""
+
+WITH_FIELDS = frozenset({"Environment", *PYTHON["What goes in and comes out"][1].split()} - {"Json"})
+"""What an adapter reads and makes."""
 
 ALIASES = {
     "Capability": "A word for what a target can do, such as `search` or `job.compress`: see [targets](targets.md).",
@@ -644,21 +647,26 @@ def python_page() -> str:
     ]
     methods = [
         [code(f"{name}{_signature(method)}"), first_line(method)]
-        for name, method in vars(memstory.Target).items()
-        if inspect.isfunction(method) and not name.startswith("_")
+        for kind in (memstory.Target.__base__, memstory.Target)
+        for name, method in vars(kind).items()
+        if inspect.isfunction(method) and not name.startswith("_") and name != "perform"
     ]
-    return page(PYTHON_HEAD, *sections, "## The operations of a target", table(["operation", "what it does"], methods))
+    head = "## The operations of a target\n\nAll are `async`, but for `load`, `take_requests` and `usage`."
+    return page(PYTHON_HEAD, *sections, head, table(["operation", "what it does"], methods))
 
 
 def _name(name: str) -> list[str]:
     value = getattr(memstory, name)
     waits = "await " if inspect.iscoroutinefunction(value) else ""
-    written = f"{waits}{name}{_signature(value)}" if inspect.isfunction(value) else name
+    written = f"{waits}{name}{_signature(value)}" if name in WITH_FIELDS or inspect.isfunction(value) else name
     return [code(written), ALIASES.get(name) or first_line(value)]
 
 
 def _signature(function: Callable[..., Any]) -> str:
-    return f"({', '.join(name for name in inspect.signature(function).parameters if name != 'self')})"
+    names = [
+        name + "=…" * (one.default is not one.empty) for name, one in inspect.signature(function).parameters.items()
+    ]
+    return f"({', '.join(name for name in names if name != 'self')})"
 
 
 def first_line(value: object) -> str:

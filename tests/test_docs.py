@@ -14,6 +14,7 @@ import yaml
 
 import memstory
 from memstory.cli import COMMANDS, load_command, parser_of
+from memstory.contract.target import OPERATIONS
 from memstory.controls import CONTROLS
 from memstory.data_sets import SETS
 from memstory.language.capabilities import FEATURES, operations
@@ -55,6 +56,13 @@ EVERY_BLOCK = [
 def test_the_reference_is_what_the_code_says(name):
     path = DOCS / f"reference/{name}.md"
     assert path.read_text("utf-8") == MADE.pages()[path], "make it again: python docs/make_reference.py"
+
+
+def test_the_page_of_python_names_has_every_operation_that_an_adapter_may_override():
+    page = (DOCS / "reference/python.md").read_text("utf-8")
+    assert {name for name in OPERATIONS if f"| `{name}(" not in page} == set()
+    assert "| `list(scope, kinds=…, limit=…)` |" in page
+    assert "| `Query(text, kinds=…, top_k=…, min_score=…, token_budget=…," in page
 
 
 def test_the_table_of_backends_is_what_the_adapters_say():

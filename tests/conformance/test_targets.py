@@ -45,6 +45,14 @@ class OmittingExpired(OnPostgres):
         cls.options = {"postgres": postgres_url, "omit_expired": True}
 
 
+class OfChroma(TargetContract):
+    """A second process that has the folder open misses what the first one adds then: FP1 fails on it."""
+
+    def test_a_second_process_finds_what_was_acknowledged(self):
+        with pytest.raises(AssertionError, match="while it had the memory open"):
+            super().test_a_second_process_finds_what_was_acknowledged()
+
+
 class OfLanggraphSqlite(TargetContract):
     def test_a_memory_is_gone_when_its_time_is_over(self):
         with pytest.raises(AssertionError, match="still found when its 'ttl' is over"):
@@ -62,6 +70,7 @@ class OfPipeline(TargetContract):
 
 
 PECULIAR = {
+    "chroma": OfChroma,
     "langgraph-postgres": OmittingExpired,
     "langgraph-sqlite": OfLanggraphSqlite,
     "manager": OfManager,

@@ -379,7 +379,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from memstory.controls import Oracle, OracleFactory
-from memstory.controls.faults.durability import WritingAtTheEnd
+from memstory.controls.faults.durability import ReadingOnce, WritingAtTheEnd
 
 
 class OneFolderEach(Oracle):
@@ -387,6 +387,13 @@ class OneFolderEach(Oracle):
         folder = Path(env.workspace) / str(os.getpid())
         folder.mkdir(exist_ok=True)
         await super().open(replace(env, workspace=str(folder)), clock)
+
+
+class ReadsOnce(OracleFactory):
+    spec = "lying_targets:ReadsOnce"
+
+    def target(self):
+        return ReadingOnce()
 
 
 class CrashLoses(OracleFactory):
@@ -423,6 +430,14 @@ def test_a_false_declaration_about_processes_fails_the_test_about_it_and_no_othe
     assert set(failed) == {test}, failed
 
 
+def test_a_memory_that_a_second_process_reads_only_as_it_opens_is_not_open_in_several(tmp_path, monkeypatch):
+    (tmp_path / "lying_targets.py").write_text(PROCESSES, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    failed, _ = broken(lambda: load_spec("lying_targets:ReadsOnce"))
+    said = "a second process does not find what was acknowledged while it had the memory open"
+    assert said in failed["test_a_second_process_finds_what_was_acknowledged"]
+
+
 def test_every_checked_capability_has_a_lie_that_fails_its_tests():
     told = {"inspect." if word.startswith("inspect.") else word: test
             for word, (_, test) in (LIES | LIES_OF_PROCESSES).items()}  # fmt: skip
@@ -432,6 +447,18 @@ def test_every_checked_capability_has_a_lie_that_fails_its_tests():
 class IgnoresConditions(Oracle):
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         return await super().search(Query(text=query.text, top_k=query.top_k), scope)
+
+
+class KeepsWordsOfTrash(Oracle):
+    async def delete(self, ref, scope):
+        found = self._find(ref, scope)
+        self._path.with_name("words").write_text(" ".join(sorted(found.hit.text.lower().split())) if found else "")
+        return await super().delete(ref, scope)
+
+
+class TakesNoneForNoHit(Oracle):
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return (await super().search(query, scope))[: query.top_k or 0]
 
 
 class ScoresUpsideDown(Oracle):
@@ -452,6 +479,16 @@ class ScoresUpsideDown(Oracle):
             factory_of(IgnoresConditions, without=["search.where"]),
             "test_undeclared_conditions_of_a_search_are_not_ignored",
             "'search.budget' is not declared and must raise NotSupported",
+        ),
+        (
+            factory_of(TakesNoneForNoHit),
+            "test_a_search_without_a_number_of_hits_finds_what_was_added",
+            "a search without top_k finds []",
+        ),
+        (
+            factory_of(KeepsWordsOfTrash),
+            "test_what_is_deleted_is_in_no_file",
+            "a file has ['harbour'] after its deletion",
         ),
         (factory_of(MixesSessions), "test_sessions_are_apart_where_asked_to", "finds what was said in another"),
         (

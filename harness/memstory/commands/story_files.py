@@ -108,5 +108,6 @@ def _near(missing: Path) -> str:
     bundled = [path.name for path in bundled_stories().iterdir() if path.name != "corpora"]
     if near := nearest(str(missing), [name for name in SETS if set_story(name)]):
         return f" Did you mean '{near}', a set of data?"
-    near = nearest(str(missing), bundled)
+    deep = [path.relative_to(bundled_stories()).as_posix() for path in bundled_stories().glob("*/*.yaml")]
+    near = nearest(str(missing), [*bundled, *deep])
     return f" Did you mean '--bundled {near}'?" if near else ""

@@ -180,7 +180,16 @@ class Memory:
         # By place, since an adapter may call a parameter by another name.
         placed = [request.args[one.name] for one in form if one.kind is not one.KEYWORD_ONLY]
         named = {one.name: request.args[one.name] for one in form if one.kind is one.KEYWORD_ONLY}
-        answer = getattr(self, request.op)(*placed, **named)
+        operation = getattr(self, request.op)
+        try:
+            answer = operation(*placed, **named)
+        except TypeError as error:
+            # A coroutine function has not begun here: what does not fit are its parameters.
+            if not iscoroutinefunction(operation):
+                raise
+            usual = ", ".join(str(one.replace(annotation=one.empty)) for one in form)
+            said = f"'{request.op}' of the target has other parameters: {error}."
+            raise TargetError(f"{said} Define it as 'async def {request.op}(self, {usual})'") from None
         if not hasattr(answer, "__await__"):
             raise TargetError(f"'{request.op}' of the target is not a coroutine: define it with 'async def'")
         return cast("Answer", await answer)

@@ -93,11 +93,12 @@ def step_verdicts(story: Story, recording: Recording) -> tuple[Verdict, ...]:
         contents.update(_saved_texts(place.step, record))
         is_cut = recording.failure is not None and tuple(recording.failure.step) == path
         step = _looked_at(place.step, record) if is_cut else place.step
-        verdicts += _of_record(step, record, contents, recording.tools)
+        # Before what the step expects: whose memory it is says more than how many there are.
         verdicts += (
             _bare(place.step, record, "hits", OF_ANOTHER, f"hits have a memory of another user: {text!r:.60}")
             for text in foreign_texts(record, owners)
         )
+        verdicts += _of_record(step, record, contents, recording.tools)
     if recording.failure is None:
         verdicts += _left_out(story, records)
     return tuple(verdicts)

@@ -12,15 +12,18 @@ import pytest
 from memstory.case import Case
 from memstory.contract.errors import Mark
 from memstory.contract.target import Tree
+from memstory.judging.verdicts import locate
 from memstory.language.stories import InvalidStory
 from memstory.language.story import Step, Story
 from memstory.reporting.document import shorten
 from memstory.results.outcomes import CaseResult, TrialResult, Verdict
 from memstory.results.recording import Recording, StepRecord
+from memstory.tasks.perturbation import level_name
 
 _LONGEST_VALUE = 400
 _MOST_LINES = 20
 _MOST_HITS = 10
+_MOST_MISSED = 3
 _SAME_ERROR = 100
 _QUIET_STYLES = frozenset({"auto", "line", "no"})
 _INDENT = "    "
@@ -124,6 +127,19 @@ def _trial_lines(story: Story, trial: TrialResult, path: Path | None, *, said: s
             yield from _verdict_lines(
                 verdict, with_reason=not is_first, with_actual=not has_hits or verdict.field != "hits"
             )
+    if any(not verdict.step for verdict in wrong):
+        yield from _missed_lines(trial.recording)
+
+
+def _missed_lines(recording: Recording) -> Iterator[str]:
+    """Yield some questions that were not answered, of the first task that has any."""
+    for task in recording.retrieval:
+        missed = [one for one in task.questions if one.judged and not one.is_answered]
+        if missed:
+            level = f" at {level_name(task.level)}" if task.level else ""
+            yield f"{_INDENT}missed{level} {len(missed)} of {len(task.questions)} questions; `memstory show` has more:"
+            yield from (f"{_INDENT * 2}{_short(str(one))}" for one in missed[:_MOST_MISSED])
+            return
 
 
 def _verdict_lines(verdict: Verdict, *, with_reason: bool, with_actual: bool) -> Iterator[str]:
@@ -141,10 +157,11 @@ def _verdict_lines(verdict: Verdict, *, with_reason: bool, with_actual: bool) ->
 def _step_lines(story: Story, path: Sequence[int], file: Path | None, wrong: Sequence[Verdict] = ()) -> Iterator[str]:
     """Yield the lines of the story that a step was written on, with their numbers, and a caret below what is wrong."""
     step, following = _find(story.steps, path)
-    if step is None:
+    place = locate(story, path)
+    if step is None or place is None:
         return
     yield ""
-    yield f"step {'.'.join(str(index + 1) for index in path)} ({step.op}) at {step.mark}"
+    yield f"{place.label} at {step.mark}"
     if file is None:
         return
     places = [tuple(map(int, verdict.where.rsplit(":", 2)[1:])) for verdict in wrong if verdict.where.count(":") > 1]

@@ -48,6 +48,7 @@ REASONS: Final = 8
 """Reasons for unsupported cases that are listed, most frequent first."""
 
 TITLE_LIMIT: Final = 60
+REASON: Final = 240
 
 ALL_TARGETS: Final = 20
 """Up to this many targets have a line each."""
@@ -132,7 +133,7 @@ def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
     yield from (line.rstrip() for line in table.splitlines())
     errors = Counter((case.target, short_reason(case).partition("\n")[0]) for case in with_outcome(run, "error"))
     for (name, reason), count in errors.most_common(ALL_ERRORS):
-        yield fill(f"{_cut(name, TITLE_LIMIT)}: {count} error: {_plain(reason)}", width)
+        yield fill(f"{_cut(name, TITLE_LIMIT)}: {count} error: {_plain(reason, REASON)}", width)
     if rest := errors.most_common()[ALL_ERRORS:]:
         others = f"{quantity(len(rest), 'other reason')}, all in the report"
         yield f"and {quantity(sum(count for _, count in rest), 'more error')} for {others}"
@@ -221,7 +222,7 @@ def unsupported_reasons(run: Run) -> list[str]:
         reason = case.reason or "no reason was given"
         counts[reason] = counts.get(reason, 0) + 1
     ranked = sorted(counts.items(), key=lambda item: -item[1])
-    lines = [f"{count} unsupported: {_plain(reason, 240)}" for reason, count in ranked[:REASONS]]
+    lines = [f"{count} unsupported: {_plain(reason, REASON)}" for reason, count in ranked[:REASONS]]
     if rest := ranked[REASONS:]:
         lines.append(f"{sum(count for _, count in rest)} unsupported for {len(rest)} other reasons, all in report.md")
     return lines

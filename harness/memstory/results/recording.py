@@ -125,6 +125,9 @@ class QuestionRecord:
     model: ModelUse | None = None
     answer: AnswerRecord | None = None
 
+    def __str__(self) -> str:
+        return f"{self.id}: wanted {', '.join(self.relevant)}; got {', '.join(self.retrieved) or 'nothing'}"
+
     @property
     def places(self) -> tuple[int, ...]:
         """The places, from 1, at which its gold was found; an id that came twice counts once."""

@@ -246,8 +246,9 @@ class _Run:
         await self.performer.faults.end(stage)
 
     def failure(self, error: Exception) -> Failure:
-        """Return why the run ended."""
-        return failure_of(error, self.case.target, self.performer.place if self.performer else ())
+        """Return why the run ended; what two cases say alike is the same text, whichever folder they had."""
+        failure = failure_of(error, self.case.target, self.performer.place if self.performer else ())
+        return replace(failure, message=failure.message.replace(str(self.bounds.workspace), "WORKSPACE"))
 
     def timed_out(self, error: Exception) -> Failure:
         """Return where the run was when its time was over."""

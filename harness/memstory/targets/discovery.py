@@ -219,9 +219,15 @@ def load_spec(spec: str) -> TargetFactory:
             raise _unknown(spec, [*_BROAD_CONTROLS, ALL_CONTROLS])
         return CONTROLS[spec.removeprefix(CONTROL)]()
     module, _, attribute = spec.partition(":")
+    if module.endswith(".py"):
+        said = f"{module.removesuffix('.py').replace('/', '.')}:{attribute or 'CLASS'}"
+        raise SetupError(f"the target '{spec}' names a file, and a module is wanted: write '{said}', in its folder")
     imported = _load_or_explain(spec, lambda: import_module(module))
     if not hasattr(imported, attribute):
-        raise SetupError(f"the module '{module}' has no '{attribute}' (target '{spec}')")
+        own = [name for name, one in vars(imported).items() if getattr(one, "__module__", None) == module]
+        has = f" It has: {', '.join(own)}." if own else ""
+        near = did_you_mean(attribute, own)
+        raise SetupError(f"the module '{module}' has no '{attribute}' (target '{spec}').{near}{has}")
     return factory_of(spec, getattr(imported, attribute))
 
 
@@ -323,6 +329,8 @@ def _suggestion(name: str, known: Sequence[str] = ()) -> str:
 
 
 def _unknown(name: str, known: Sequence[str]) -> SetupError:
+    if Path(f"{name}.py").is_file():
+        return SetupError(f"unknown target '{name}'. There is a {name}.py here: name a class of it, as {name}:CLASS")
     choice = ", ".join(known) or "none is installed"
     return SetupError(f"unknown target '{name}'.{_suggestion(name, known)} Known: {choice}; or give module:Class.")
 

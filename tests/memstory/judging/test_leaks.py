@@ -36,6 +36,15 @@ def test_another_users_memory_among_the_hits_fails_a_story_that_expects_nothing_
     assert (found.passed, found.check, found.reason) == (False, "owner", "hits have a memory of another user: 'a safe'")
 
 
+def test_whose_memory_came_back_is_said_before_how_many_came():
+    (story,) = parse_stories(
+        STORY.replace("safe, as: bob}\n", "safe, as: bob, expect: {hits: {count: 1}}}\n"), "f.yaml"
+    )
+    steps = [*ADDED, record(2, "search", "bob", [BOAT, SAFE])]
+    found = step_verdicts(story, Recording(story="A", target="t", steps=steps))
+    assert [one.check for one in found if not one.passed] == ["owner", "count"]
+
+
 @pytest.mark.parametrize("op", ["search", "list", "get"])
 def test_every_way_of_reading_is_looked_at(op):
     result = SAFE if op == "get" else [SAFE]

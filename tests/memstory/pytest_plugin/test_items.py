@@ -139,6 +139,13 @@ def test_a_case_that_hangs_ends_by_its_timeout(project):
     result.stdout.fnmatch_lines(["*timed out after 0.2 s in step 2*"])
 
 
+def test_a_step_in_a_loop_has_one_number_in_the_reason_and_above_its_lines(project):
+    project.story("story: L1\ntitle: t\nsteps:\n  - repeat: {times: 2, steps: [{say: fine}, {say: break}]}\n")
+    text = project.run().stdout.str()
+    assert "stories/a.yaml:4:46 step 1.2, pass 1 (say): RuntimeError" in text
+    assert "\nstep 1.2, pass 1 (say) at stories/a.yaml:4:46\n" in text
+
+
 def test_what_the_target_lacks_is_skipped_with_the_reason(project):
     # H-05
     project.story("story: U1\ntitle: t\nsteps: [{add: x}, {advance: 1d}]\n")
@@ -214,6 +221,18 @@ def test_what_is_only_measured_counts_apart_from_what_passed_and_was_skipped(pro
     assert 'tests="2"' in junit
     assert 'skipped="1"' in junit
     assert "measured, recall@2 1.000" in junit
+
+
+def test_a_task_that_scores_too_low_shows_questions_that_were_missed(project):
+    measured(project)
+    project.story('{"id": "q", "text": "text number 7", "relevant": ["d7", "d99"]}', "stories/q.jsonl")
+    project.story(
+        '{"id": "d99", "text": "nothing of the kind"}\n{"id": "d7", "text": "text number 7"}', "stories/c.jsonl"
+    )
+    project.story(MEASURED.replace("measure: true", "expect: {metrics: {recall@2: {ge: 0.9}}}"))
+    project.run("--target", "control:grep").stdout.fnmatch_lines(
+        ["*recall@2*is 0.5*", "*missed 1 of 1 questions; `memstory show` has more:", "*q: wanted d7, d99; got d7"]
+    )
 
 
 def test_a_result_is_let_go_once_it_is_written_down(project):

@@ -52,6 +52,12 @@ def test_why_cases_ended_as_errors_is_said_once_for_all_that_say_the_same(make_c
     ]
 
 
+def test_what_to_do_about_an_error_is_not_cut_off(make_case, short):
+    reason = "the target 'mine' needs the package 'somewhere', which is not installed. Install it with: pip install x"
+    said = short([make_case("S1", outcome="error", reason=f"a.yaml:1:1: {reason}")])
+    assert reason in " ".join(said.split())
+
+
 def test_errors_and_losses_beyond_those_that_are_named_are_counted(make_case, short, run_of):
     names = [f"S{number}" for number in range(1, 15)]
     cases = [make_case(name, outcome="error", reason=f"a.yaml:1:1: broke by {name}") for name in names]

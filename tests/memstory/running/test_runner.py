@@ -296,6 +296,15 @@ async def test_what_a_target_raises_decides_who_must_act(go, raised, kind, messa
     assert ("Traceback" in (recording.failure.detail or "")) == (kind == "error")
 
 
+async def test_cases_that_break_alike_say_the_same_whichever_folder_they_had(go, tmp_path):
+    class Missing(Oracle):
+        async def add(self, items, scope):
+            raise FileNotFoundError(f"no store at {tmp_path}/memory.db")
+
+    recording = await go(add("x"), factory=ToyFactory(Missing))
+    assert recording.failure.message == "FileNotFoundError: no store at WORKSPACE/memory.db"
+
+
 async def test_a_case_that_takes_too_long_says_in_which_step(go):
     # H-07
     class Slow(Oracle):

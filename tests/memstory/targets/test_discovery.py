@@ -64,6 +64,13 @@ def test_an_unknown_name_says_what_is_near_and_what_is_known():
         check_names(["referense"])
 
 
+def test_the_name_of_a_module_that_lies_here_says_how_its_class_is_named(tmp_path, monkeypatch):
+    (tmp_path / "notes.py").write_text("class Notes: ...")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SetupError, match=r"unknown target 'notes'\. There is a notes\.py here: .* as notes:CLASS"):
+        check_names(["notes"])
+
+
 def test_names_with_a_colon_are_left_to_loading():
     check_names(["somewhere.else:Target"])
 
@@ -74,6 +81,8 @@ def test_names_with_a_colon_are_left_to_loading():
         ("nowhere_at_all:X", "needs the package 'nowhere_at_all', which is not installed"),
         ("contrl:oracle", "needs the package 'contrl', .* Did you mean 'control:oracle'"),
         ("memstory.controls:Orakel", "has no 'Orakel'"),
+        ("memstory.controls.oracle:Orakle", r"has no 'Orakle' .*Did you mean 'Oracle'\? It has: .*, Oracle, "),
+        ("far/mine.py:Notes", "names a file, and a module is wanted: write 'far.mine:Notes'"),
         ("memstory.controls:CONTROLS", "is a dict, not a memstory.TargetFactory"),
     ],
 )

@@ -131,9 +131,7 @@ def _retrieval(record: RetrievalRecord, limit: int) -> Iterator[str]:
     missed = [one for one in record.questions if one.judged and not set(one.relevant) <= set(one.retrieved)]
     yield f"{_INDENT}{len(record.questions) - len(missed)} found all that they should"
     for one in missed[:_MISSED]:
-        yield _INDENT + _cut(
-            f"{one.id}: wanted {', '.join(one.relevant)}; got {', '.join(one.retrieved) or 'nothing'}", limit
-        )
+        yield _INDENT + _cut(str(one), limit)
     if len(missed) > _MISSED:
         yield f"{_INDENT}and {len(missed) - _MISSED} more did not"
 

@@ -13,7 +13,9 @@ from types import FrameType
 from typing import Final
 
 from memstory.commands.output import complain
+from memstory.commands.running.option_names import PREFIX, SHORT
 from memstory.contract.errors import SetupError
+from memstory.contract.texts import did_you_mean
 from memstory.results.folder.histories import HISTORIES_NAME
 from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME
 from memstory.running.hosting.marked import end_marked
@@ -22,6 +24,7 @@ from memstory.running.supervision import ENDED, REPORT, SUPERVISOR, messages_of
 
 _HANDED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LOST: Final = 3
+_USAGE: Final = 4
 _PYTEST: Final = """\
 import os, runpy, sys
 sys.path[:1] = [os.getcwd()] if sys.path[:1] == [""] else sys.path[:1]
@@ -49,16 +52,22 @@ def supervise(words: Sequence[str]) -> int:
         for one in end_marked(f"{SUPERVISOR}={own.path}"):
             complain(f"ended what a target left running: {one}")
         told = messages_of(child, own.path)
-        return _exit_code(code, told)
+        return _exit_code(code, told, words)
     finally:
         own.remove()
 
 
-def _exit_code(code: int, told: Mapping[str, str]) -> int:
+def _exit_code(code: int, told: Mapping[str, str], words: Sequence[str]) -> int:
     shown = code if code >= 0 else 128 - code
     folder = Path(told.get(REPORT, os.devnull))
     is_left = any((folder / name).exists() for name in (SPOOL_NAME, SELECTED_NAME))
     if ENDED in told and not is_left:
+        return shown
+    if code == _USAGE and not is_left:
+        near = "".join(did_you_mean(word.partition("=")[0], SHORT) for word in words if not word.startswith(PREFIX))
+        complain(
+            f"pytest does not know an argument, which it names above.{near} All: memstory run --help; pytest --help"
+        )
         return shown
     how = f"exit code {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"
     complain(f"pytest did not come to its end: it left with {how}")

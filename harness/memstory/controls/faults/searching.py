@@ -15,6 +15,7 @@ from memstory.controls.oracle import OracleMemory
 
 _LONGEST_QUERY: Final = 500
 _LONGER_WORD: Final = 4
+_INDEXED_WORDS: Final = 40
 
 
 class WorstFirst(Mutant):
@@ -192,3 +193,35 @@ class CaseWords(Mutant):
         wanted = set(re.findall(r"\w+", query.text))
         found = await super().search(query, scope)
         return [hit for hit in found if wanted & set(re.findall(r"\w+", hit.text))]
+
+
+class LettersOnly(Mutant):
+    """Has only the letters of English in its index."""
+
+    def _index_text(self, hit: Hit) -> str:
+        return " ".join(re.findall("[A-Za-z]+", hit.text))
+
+
+class FirstWords(Mutant):
+    """Has the first forty words of a text in its index."""
+
+    def _index_text(self, hit: Hit) -> str:
+        return " ".join(hit.text.split()[:_INDEXED_WORDS])
+
+
+class RepeatingAnswers(Mutant):
+    """Gives the answer of last time to a question that was asked before, until something is added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._answers: dict[tuple[str, Scope], Sequence[Hit]] = {}
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        self._answers.clear()
+        return await super().add(items, scope)
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        asked = repr(query), scope
+        if asked not in self._answers:
+            self._answers[asked] = await super().search(query, scope)
+        return self._answers[asked]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from unicodedata import category, normalize
 
+from memstory.contract.target import Item, Json
 from memstory.controls.mutants import Mutant
 
 
@@ -80,3 +82,15 @@ class FlatMetadata(
 
 class AsciiMetadata(Mutant, metadata=lambda own: {name: one for name, one in own.items() if name.isascii()}):
     """Drops metadata whose name has letters that are not English."""
+
+
+class GatheringMetadata(Mutant):
+    """Gives each memory the metadata of those before it, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._gathered: dict[str, Json] = {}
+
+    def _distort(self, item: Item) -> Item:
+        self._gathered.update(item.metadata)
+        return replace(item, metadata={**self._gathered})

@@ -27,7 +27,7 @@ METHODS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "context": ("context", "get_context", "build_context"),
     "settle": ("settle", "flush", "wait_until_indexed"),
-    "begin": ("connect", "setup", "initialize", "start", "open"),
+    "begin": ("connect", "setup", "initialize", "init", "start", "open"),
     "close": ("close", "aclose", "shutdown", "disconnect", "stop"),
 }
 """By operation the names of methods, the first that the object has; `begin` is called before the first use."""

@@ -256,6 +256,24 @@ def test_a_bundled_folder_that_lies_here_too_is_the_one_here(terminal):
     assert len([word for word in given if word.endswith(".yaml")]) > 20
 
 
+def test_a_mistyped_option_is_told_with_what_is_near(terminal):
+    terminal.save()
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, "run", "--targt=fts5"], cwd=terminal.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 4
+    assert "unrecognized arguments: --targt=fts5" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(
+        "memstory: pytest does not know an argument, which it names above. Did"
+    )
+    assert "Did you mean '--target'?" in done.stderr
+
+
+def test_a_bundled_file_named_without_its_ending_is_a_hint():
+    with pytest.raises(SetupError, match=r"Did you mean '--bundled faults/expiry\.yaml'"):
+        pytest_arguments(["--bundled", "faults/expiry"])
+
+
 def test_a_bundled_folder_named_without_bundled_is_a_hint():
     with pytest.raises(SetupError, match=r"no file or folder generc\. Did you mean '--bundled generic'"):
         pytest_arguments(["generc"])

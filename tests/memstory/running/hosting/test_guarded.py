@@ -162,3 +162,22 @@ async def test_an_operation_that_is_no_coroutine_says_what_to_do():
 
     with pytest.raises(TargetError, match="'search' of the target is not a coroutine: define it with 'async def'"):
         await GuardedTarget(Plain(), frozenset()).perform(Request.of(Target.search, Query(text="q"), ANN))
+
+
+async def test_an_operation_with_other_parameters_says_how_it_is_called():
+    class Short(Target):
+        async def list(self, scope):  # what somebody writes who has seen `add` and `search` only
+            return []
+
+    said = r"Short\.list\(\) takes .* Define it as 'async def list\(self, scope, kinds=\(\), limit=None\)'"
+    with pytest.raises(TargetError, match=said):
+        await GuardedTarget(Short(), frozenset()).perform(Request.of(Target.list, ANN))
+
+
+async def test_a_type_error_of_an_operation_itself_stays_what_it_is():
+    class Wrong(Target):
+        async def list(self, scope, kinds=(), limit=None):
+            return range(limit)
+
+    with pytest.raises(TypeError, match="NoneType"):
+        await GuardedTarget(Wrong(), frozenset()).perform(Request.of(Target.list, ANN))

@@ -104,6 +104,20 @@ async def test_a_class_is_used_as_people_write_it(tmp_path):
         assert await target.get(Ref(id=first), ANN) is None
 
 
+class MadeByInit(Memory):
+    def __init__(self, path):
+        self.path = path
+
+    def init(self):
+        super().__init__(self.path)
+
+
+async def test_a_memory_that_wants_init_gets_it_before_its_first_use(tmp_path):
+    async with opened(ObjectFactory("m:Memory", MadeByInit), tmp_path) as target:
+        await target.add([Item(text=TEA)], ANN)
+        assert [hit.text for hit in await target.list(ANN)] == [TEA]
+
+
 async def test_an_unknown_id_is_told_as_one(tmp_path):
     async with opened(ObjectFactory("m:Memory", Memory), tmp_path) as target:
         await target.add([Item(text=TEA)], ANN)
