@@ -24,11 +24,12 @@ from memstory_reference.commands.conversation import Conversation, ConversationE
 from memstory_reference.commands.desk import chosen_settings
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal import Speech, Terminal, cell, json_text
+from memstory_reference.composition.declaration import Models
 from memstory_reference.composition.extras import open_bus
-from memstory_reference.composition.systems import Models, system_named
+from memstory_reference.composition.systems import system_named
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.ports import BY_RULES, Envelope
+from memstory_reference.ports import BY_RULES, STAND_IN, Envelope
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers import process as layers
 from memstory_reference.systems.topics import process as topics
@@ -136,7 +137,7 @@ def _say_by_tools(memory: SystemMemory, model: ChatModel) -> Say:
 
 def _greet(memory: SystemMemory, scope: Scope, speech: Speech, model: str) -> None:
     speech.aside(f"Answers come from: {model}.")
-    if "stand-in" in model:
+    if STAND_IN in model:
         speech.aside("It follows written rules; no language model is behind it. Choose one with --chat ollama:NAME.")
     if memory.is_forgetful:
         speech.aside("Nothing of this conversation is written; when it ends, all of it is forgotten.")

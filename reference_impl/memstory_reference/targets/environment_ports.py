@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
@@ -24,7 +24,6 @@ from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_e
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId, Purpose, Vectors, VectorStore
-from memstory_reference.setting_rules import CheckedSettings
 
 FILE = "opened"
 
@@ -165,11 +164,6 @@ def environment_ports(
         switches=switches,
         has_zero_vector=not all(map(any, env.vectors.values())),
     )
-
-
-def options_of(kind: type[CheckedSettings], but: Iterable[str]) -> tuple[str, ...]:
-    """Return the settings of a memory that a story may choose: all but these, which the case decides."""
-    return tuple(name for name in kind.rules if name not in but)
 
 
 def text_option(env: Environment, name: str, default: str) -> str:
