@@ -78,6 +78,7 @@ def text_rule(what: str, *starts: str) -> SettingRule:
     return SettingRule(what, fits)
 
 
+EMBEDDING_MODEL = text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME")
 Place = Annotated[str, text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE")]
 
 
@@ -94,9 +95,7 @@ class CheckedSettings(SecretPolicy):
     """The setting that may name a server which has it instead."""
 
     store: str = SQLITE
-    embedding_model: Annotated[str, text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME")] = (
-        "all-MiniLM-L6-v2"
-    )
+    embedding_model: Annotated[str, EMBEDDING_MODEL] = "all-MiniLM-L6-v2"
     chat: Annotated[str, text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE")] = "offline"
     ollama_host: Annotated[str, text_rule("an address such as http://127.0.0.1:11434", "http://", "https://")] = DEFAULT
     secrets: Annotated[str, SECRETS] = SecretAction.REDACT

@@ -9,7 +9,6 @@ from typing import cast, overload
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Environment, Scope, Tree
-from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder
 from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
 from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.layers import LAYERS, open_layers_memory
@@ -101,12 +100,8 @@ class LayersTarget(SystemTarget):
         return settings
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        if self._is_durable:
-            return environment_ports(env, self._make_embedder, after_reply=EXTRACTOR)
-        ids = counted_ids(env.seed)
-        # The log above it shows that it is never asked.
-        idle = IdleEmbedder("none")
-        return environment_ports(env, lambda *_: idle, new_id=ids, after_reply=EXTRACTOR, compares=False)
+        new_id = None if self._is_durable else counted_ids(env.seed)
+        return environment_ports(env, self._settings, self._make_embedder, new_id=new_id, after_reply=EXTRACTOR)
 
     def _wrap(self, store: LayersStore) -> LayersStore:
         return faulty_layers_store(store, self._ports.switches["store"])
@@ -119,8 +114,7 @@ class LayersTarget(SystemTarget):
         return user.removeprefix(self._env.owner).removeprefix(".") in self._anonymous
 
     async def about(self) -> Mapping[str, str]:
-        embedder = {} if self._is_durable else {"embedder": "none"}
-        return {**await super().about(), **embedder, "mode": str(self._settings.memory_mode)}
+        return {**await super().about(), "mode": str(self._settings.memory_mode)}
 
     async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         # A session that the steps before were in: only they name it by themselves.

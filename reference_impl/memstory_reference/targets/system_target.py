@@ -33,10 +33,10 @@ from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import BY_RULES, STAND_IN
-from memstory_reference.setting_rules import POSTGRES, SQL_ENGINE, SQLITE, check_settings, rules_of
+from memstory_reference.setting_rules import EMBEDDING_MODEL, POSTGRES, SQL_ENGINE, SQLITE, check_settings, rules_of
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.system_memory import JOB, SystemMemory, check_arguments, check_names, own_operations
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, environment_ports
+from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import harness_errors, story_errors
 from memstory_reference.targets.shared_postgres import CasesPostgres
 
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 ROOT = "memstory_reference"
 KEPT_LINES = 1_000
+EMBEDDER: Final = "embedder"
+"""How stories call the embedding model."""
 
 
 class WarningLog(logging.Handler):
@@ -112,7 +114,7 @@ class SystemTarget(Target):
         for name in FORWARDED:
             if name not in vars(cls) and getattr(cls.system.memory, name) is not getattr(Memory, name):
                 setattr(cls, name, _forward(name))
-        cls.options = tuple(dict.fromkeys([*cls._chosen(), "store", *PORT_OPTIONS, *cls.own_options]))
+        cls.options = tuple(dict.fromkeys([*cls._chosen(), "store", EMBEDDER, *cls.own_options]))
 
     def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
         self._make_embedder = make_embedder
@@ -142,11 +144,14 @@ class SystemTarget(Target):
             # What a story calls the store is its engine here.
             check_settings({"store": env.options.get("store", SQLITE)}, {"store": SQL_ENGINE}, "options")
         chosen = {name: env.options[name] for name in self._chosen() if name in env.options}
+        if EMBEDDER in env.options:
+            chosen["embedding_model"] = env.options[EMBEDDER]
+            check_settings({EMBEDDER: env.options[EMBEDDER]}, {EMBEDDER: EMBEDDING_MODEL}, "options")
         return self.system.kind.default().merge(chosen, "options")
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         """Return the ports that `env` asks for; InputError is the story's mistake."""
-        return environment_ports(env, self._make_embedder)
+        return environment_ports(env, self._settings, self._make_embedder)
 
     def _wrap(self, store: Any) -> Any:
         """Return the store of the memory as one that the story can make fail."""
@@ -155,20 +160,18 @@ class SystemTarget(Target):
     async def _open_memory(self, folder: Path) -> SystemMemory:
         """Return the memory in `folder`, or in its database, open on the ports of the case."""
         settings = replace(self._settings, **{self.system.place: str(folder)})
-        return await self._open_on(settings, self._memory_ports(await self._place()))
-
-    async def _open_on(self, settings: Any, ports: MemoryPorts) -> SystemMemory:
-        return await self.system.opener(settings, ports)
-
-    def _memory_ports(self, place: PostgresPlace | None) -> MemoryPorts:
-        return MemoryPorts(
+        ports = MemoryPorts(
             embedder=self._ports.embedder,
             chat=self._ports.chat,
             clock=self._clock,
             new_id=self._ports.new_id,
             wrap=self._wrap,
-            place=place,
+            place=await self._place(),
         )
+        return await self._open_on(settings, ports)
+
+    async def _open_on(self, settings: Any, ports: MemoryPorts) -> SystemMemory:
+        return await self.system.opener(settings, ports)
 
     @property
     def _is_in_postgres(self) -> bool:

@@ -57,7 +57,7 @@ class TopicsTarget(SystemTarget):
         if self._bus not in BUSES:
             raise InputError(f"options: bus {self._bus!r:.80} is not allowed; allowed: {', '.join(BUSES)}")
         profile = _profile(env.options.get("profile"), has_vectors=bool(env.vectors))
-        return environment_ports(env, self._make_embedder, profile=profile)
+        return environment_ports(env, self._settings, self._make_embedder, profile=profile)
 
     async def _open_on(self, settings: TopicsSettings, ports: MemoryPorts) -> TopicsMemory:
         bus = await self._server_bus(Path(self._env.workspace) / "nats") if self._bus == NATS else None

@@ -20,7 +20,6 @@ from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
 from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
 from memstory_reference.systems.turns.stores.store import TurnsStore
-from memstory_reference.targets.environment_ports import text_option
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
 
@@ -57,7 +56,7 @@ class TurnsTarget(FolderTarget):
         return self._own is None and super()._is_in_postgres
 
     def _settings_of(self, env: Environment) -> TurnsSettings:
-        self._own = _own_place(text_option(env, AT, "")) if env.preloaded else None
+        self._own = _own_place(env.options.get(AT, "")) if env.preloaded else None
         # Texts that a story gives vectors for are embedded as they are.
         settings: TurnsSettings = replace(super()._settings_of(env), cleaning=not env.vectors)
         return settings
@@ -91,11 +90,11 @@ class TurnsFactory(SystemFactory):
         return super().capabilities(options) | (frozenset({"preloaded"}) if AT in options else frozenset())
 
 
-def _own_place(at: str) -> Path | PostgresPlace:
+def _own_place(at: Tree) -> Path | PostgresPlace:
     """Return where a memory is that somebody has filled; InputError where there is none."""
-    if "://" in at:
+    if "://" in str(at):
         return parse_place(at)
-    folder = Path(at).expanduser()
+    folder = Path(str(at)).expanduser()
     if not (folder / OWNERS_FILE).is_file():
         raise InputError(f"options: {AT} is {at!r:.200}, where no turns are stored; allowed: their folder or URL")
     return folder

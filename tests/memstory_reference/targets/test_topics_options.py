@@ -43,7 +43,7 @@ async def test_a_profile_gives_fixed_vectors_the_prefixes_of_a_model(opened):
     ("options", "given", "said"),
     [
         ({"toolset": "triple"}, {}, "options: toolset is 'triple'; allowed: single or dual"),
-        ({"embedder": 5}, {}, "embedder is 5"),
+        ({"embedder": 5}, {}, "embedder is 5; allowed: all-MiniLM"),
         ({"bus": "tram"}, {}, "bus 'tram' is not allowed; allowed: in_process, nats"),
         ({"profile": "nomic-embed-text"}, {}, "profile goes with vectors"),
         ({"profile": "unknown"}, {"vectors": {"a": [1, 0]}}, "allowed: nomic-embed-text"),
