@@ -112,6 +112,14 @@ class CheckedSettings(SecretPolicy):
         """Return the settings in `file`, with the defaults for what it leaves out."""
         return cls.default().merge(cls._values(_text_of(file), str(file)), str(file))
 
+    @classmethod
+    @cache
+    def rules(cls) -> Mapping[str, SettingRule]:
+        """Return the rules by the names of the settings; what it inherits comes last."""
+        hints = get_type_hints(cls, include_extras=True)
+        names = dict.fromkeys(name for one in cls.__mro__ for name in vars(one).get("__annotations__", ()))
+        return {name: hints[name].__metadata__[0] for name in names if hasattr(hints[name], "__metadata__")}
+
     @property
     def folder(self) -> Path:
         """Where a store on this machine lies, the home folder expanded."""
@@ -139,7 +147,7 @@ class CheckedSettings(SecretPolicy):
 
     def merge(self, values: Mapping[str, Tree], where: str) -> Self:
         """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
-        check_settings(values, rules_of(type(self)), where)
+        check_settings(values, self.rules(), where)
         return replace(self, **values)
 
     @classmethod
@@ -160,15 +168,8 @@ class ShippedSettings(CheckedSettings):
     @cache
     def _package_defaults(cls) -> Self:
         values = cls._values((files(cls.__module__.rpartition(".")[0]) / DEFAULTS).read_text("utf-8"), DEFAULTS)
-        check_settings(values, rules_of(cls), DEFAULTS)
+        check_settings(values, cls.rules(), DEFAULTS)
         return cls(**values)
-
-
-def rules_of(kind: type) -> Mapping[str, SettingRule]:
-    """Return the rules of a class by the names of its settings; what it inherits comes last."""
-    hints = get_type_hints(kind, include_extras=True)
-    names = dict.fromkeys(name for one in kind.__mro__ for name in vars(one).get("__annotations__", ()))
-    return {name: hints[name].__metadata__[0] for name in names if hasattr(hints[name], "__metadata__")}
 
 
 def check_settings(values: Mapping[str, Tree], rules: Mapping[str, SettingRule], where: str) -> None:

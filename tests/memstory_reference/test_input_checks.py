@@ -1,6 +1,7 @@
 import math
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import get_type_hints
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,6 @@ from memstory_reference.input_checks import (
     checked_texts,
     limits_of,
 )
-from memstory_reference.setting_rules import rules_of
 
 ANYTHING = st.one_of(
     st.none(),
@@ -119,6 +119,6 @@ def test_one_text_is_not_taken_for_the_list_of_its_characters():
 def test_limits_are_taken_from_settings_and_each_has_a_rule_that_its_default_fits():
     assert limits_of(SimpleNamespace(max_tool_calls=3, other=1)) == Limits(max_tool_calls=3)
     defaults = Limits()
-    rules = rules_of(Limits)
+    rules = {name: hint.__metadata__[0] for name, hint in get_type_hints(Limits, include_extras=True).items()}
     assert all(rule.fits(getattr(defaults, name)) for name, rule in rules.items())
     assert set(rules) == set(Limits.__slots__)

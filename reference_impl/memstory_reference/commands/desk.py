@@ -19,7 +19,7 @@ from memstory_reference.composition.declaration import MemorySystem, Models
 from memstory_reference.composition.systems import system_named
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.setting_rules import CheckedSettings, rules_of
+from memstory_reference.setting_rules import CheckedSettings
 from memstory_reference.system_memory import ForgetResult, ForgettingInWords, SystemMemory
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def chosen_settings(parsed: argparse.Namespace) -> tuple[MemorySystem, CheckedSe
     typed = {option: getattr(parsed, option, None) for option in setting_of}
     changes: dict[str, Json] = {setting_of[option]: value for option, value in typed.items() if value is not None}
     for option, value in typed.items():
-        if value is not None and setting_of[option] not in rules_of(system.kind):
+        if value is not None and setting_of[option] not in system.kind.rules():
             raise InputError(f"--{option.replace('_', '-')} is nothing that the {system.name} memory has; leave it out")
     if system.kind.server is not None and typed["store"] is not None:
         # A folder that was typed is meant, whatever server the file names.

@@ -33,7 +33,7 @@ from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import BY_RULES, STAND_IN
-from memstory_reference.setting_rules import EMBEDDING_MODEL, POSTGRES, SQL_ENGINE, SQLITE, check_settings, rules_of
+from memstory_reference.setting_rules import EMBEDDING_MODEL, POSTGRES, SQL_ENGINE, SQLITE, check_settings
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.system_memory import JOB, SystemMemory, check_arguments, check_names, own_operations
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
@@ -130,7 +130,7 @@ class SystemTarget(Target):
     def _chosen(cls) -> list[str]:
         """Return the settings that a story may choose."""
         but = (cls.system.place, "embedding_model", *cls.decided)
-        return [name for name in rules_of(cls.system.kind) if name not in but]
+        return [name for name in cls.system.kind.rules() if name not in but]
 
     @classmethod
     def capabilities(cls) -> frozenset[Capability]:
