@@ -18,7 +18,7 @@ from memstory_reference.composition.embedders import embedder_of, make_idle_embe
 from memstory_reference.composition.vector_stores import COLLECTIONS, no_wrap, postgres_place
 from memstory_reference.errors import InputError, OtherModelError
 from memstory_reference.input_checks import DEFAULT_OWNER
-from memstory_reference.ports import STAND_IN
+from memstory_reference.ports import BY_RULES, STAND_IN
 from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class Models:
 class MemorySystem:
     """One of the six: `kind` is the class of its settings, `memory` that of what `opener` opens, whole or not at all.
 
+    With `has_rules` it goes by rules of its own where no language model is named, and leaves the stand-in alone.
     `owner` is whose memory it is in a talk where no name is given; of nobody's, the conversation owns it.
     `files` are those of its folder that vectors belong to, with the names that `earlier` versions gave the last;
     `derived` is made again from them where it is gone.
@@ -127,6 +128,7 @@ class MemorySystem:
     earlier: Sequence[str] = ()
     derived: Sequence[str] = ()
     owner: str = DEFAULT_OWNER
+    has_rules: bool = False
 
     @property
     def place(self) -> str:
@@ -180,6 +182,10 @@ class MemorySystem:
             raise InputError(f"{works_on}, and this memory is on a server: {otherwise}")
         if not self.is_stored(settings):
             raise InputError(f"{self.place_of(settings)}: no memory is stored here. Name its folder with --store")
+
+    def talker(self, model: str) -> str:
+        """Return who answers where the language model has this name."""
+        return BY_RULES if self.has_rules and STAND_IN in model else model
 
     def place_of(self, settings: CheckedSettings) -> str:
         """Return where the memories are stored, as it may be shown: a URL may have a password."""

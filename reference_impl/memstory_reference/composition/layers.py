@@ -122,4 +122,5 @@ LAYERS = MemorySystem(
     opener=open_layers_memory,
     files=[EMBEDDED_FILE],
     owner="",
+    has_rules=True,
 )

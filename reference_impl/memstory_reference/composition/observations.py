@@ -103,4 +103,5 @@ OBSERVATIONS = MemorySystem(
     opener=open_observations_memory,
     files=[EMBEDDED_FILE],
     derived=[VECTORS],
+    has_rules=True,
 )

@@ -78,7 +78,6 @@ class LayersTarget(SystemTarget):
     system = LAYERS
     folder = "layers"
     own_options = ("anonymous",)
-    has_rules = True
     _settings: LayersSettings
 
     @property

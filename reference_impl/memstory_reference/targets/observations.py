@@ -15,7 +15,6 @@ class ObservationsTarget(SystemTarget):
     """One memory of observations; both indexes are in the case's workspace, or in its schemas."""
 
     system = OBSERVATIONS
-    has_rules = True
 
 
 class ObservationsFactory(SystemFactory):

@@ -32,7 +32,6 @@ from memstory_reference.adapters.folder_copy import copy_folder
 from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.ports import BY_RULES, STAND_IN
 from memstory_reference.setting_rules import EMBEDDING_MODEL, POSTGRES, SQL_ENGINE, SQLITE, check_settings
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.system_memory import JOB, SystemMemory, check_arguments, check_names, own_operations
@@ -101,8 +100,6 @@ class SystemTarget(Target):
     """Settings that a case decides, beside place and embedding model; a story may choose all others."""
     own_options: ClassVar[Sequence[str]] = ()
     """Options that are no settings."""
-    has_rules: ClassVar[bool] = False
-    """Whether it goes by rules of its own where no language model is named."""
     options: ClassVar[Sequence[str]]
     usual_options: Mapping[str, Tree] = {}
     _memory: SystemMemory
@@ -216,7 +213,7 @@ class SystemTarget(Target):
     async def about(self) -> Mapping[str, str]:
         return {
             "embedder": self._ports.embedder.model,
-            "chat": BY_RULES if self.has_rules and STAND_IN in self._ports.chat.name else self._ports.chat.name,
+            "chat": self.system.talker(self._ports.chat.name),
             "store": self._memory.store_name,
             MADE_BY: "memstory",
             **({"unreadable": f"{lost} rows of a damaged file"} if (lost := await self._memory.count_lost()) else {}),
