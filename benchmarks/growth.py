@@ -48,7 +48,7 @@ from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
-from memstory_reference.systems.layers.settings import LayersConfig
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
@@ -187,7 +187,7 @@ class Layers:
     def __init__(self, store: LayersStore, seed: int) -> None:
         self._store, self._embedder = store, Chance(seed)
         self._retrieval = Retrieval(
-            store=store, embeddings=Embeddings(self._embedder), config=LayersConfig(min_similarity=-1)
+            store=store, embeddings=Embeddings(self._embedder), config=LayersSettings(min_similarity=-1)
         )
 
     async def load(self, owner: int, numbers: range) -> None:

@@ -30,7 +30,7 @@ from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import drop_schemas
 from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule
-from memstory_reference.systems.layers.settings import LayersConfig
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 FACTS, OTHERS, BATCH, TURNS, DIMENSION = 10_000, 9, 1_000, 200, 384
@@ -117,7 +117,7 @@ async def _write(store: LayersStore, records: Sequence[MemoryRecord]) -> float:
 
 
 async def _read(store: LayersStore, embedder: Drawn, owner: str) -> list[float]:
-    retrieval = Retrieval(store=store, embeddings=Embeddings(embedder), config=LayersConfig(min_similarity=-1))
+    retrieval = Retrieval(store=store, embeddings=Embeddings(embedder), config=LayersSettings(min_similarity=-1))
     milliseconds = []
     for number in range(TURNS):
         question = f"Do I like {THINGS[number % 10]} or {THINGS[number // 10 % 10]} of kind {number}?"

@@ -16,10 +16,11 @@ from time import perf_counter
 
 import numpy as np
 
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.observations import open_observations
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.observations.observation import Observation
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsSettings
 
 RUNS, BATCH, QUERIES, DIMENSION = 10_000, 500, 200, 384
 SUBJECTS = ("token", "cache", "memory", "agent", "retrieval", "prompt", "vector", "budget", "latency", "planner")
@@ -63,9 +64,8 @@ def _observation(number: int) -> Observation:
 
 
 async def _measure(folder: Path) -> None:
-    service = await open_observations(
-        folder, embedder=Drawn(), chat=None, clock=Noon(), new_id=str, config=ObservationsConfig(min_sim=-1)
-    )
+    ports = MemoryPorts(embedder=Drawn(), clock=Noon(), new_id=str)
+    service = await open_observations(ObservationsSettings(path=str(folder), min_sim=-1), ports)
     begun = perf_counter()
     for start in range(0, RUNS, BATCH):
         await service.store([_observation(number) for number in range(start, start + BATCH)], "ann")

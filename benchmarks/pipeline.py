@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 from memstory.contract.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import minilm, weights
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.pipeline.chunk import Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 
 WANTED_SHARE = 0.85
 WANTED_MILLISECONDS = 10.0
@@ -72,15 +73,9 @@ class RandomEmbedder:
 async def opened(folder: Path, embedder: Embedder, **settings: object) -> PipelineService:
     """Return an open pipeline that stores every text."""
     numbers = count()
-    config = PipelineConfig().merge({"store_threshold": 0, "auto_compress": False, **settings}, "benchmark")
-    return await open_pipeline(
-        folder,
-        embedder=embedder,
-        chat=None,
-        clock=Ticking(),
-        new_id=lambda: f"id-{next(numbers):09}",
-        config=config,
-    )
+    given = {"path": str(folder), "store_threshold": 0, "auto_compress": False, **settings}
+    ports = MemoryPorts(embedder=embedder, clock=Ticking(), new_id=lambda: f"id-{next(numbers):09}")
+    return await open_pipeline(PipelineSettings().merge(given, "benchmark"), ports)
 
 
 def mixed_texts(number: int) -> list[str]:

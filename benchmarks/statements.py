@@ -24,14 +24,15 @@ import yaml
 from memstory.contract.models import ChatRequest, Message, ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import OfflineChat
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.layers import open_layers
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.sessions.session_end import EndReason
-from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
+from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
 from memstory_reference.systems.pipeline.chunk import ChunkType
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.text.stems import stems
 
 SENTENCES = Path(__file__).parents[1] / "tests/memstory_reference/text"
@@ -118,14 +119,8 @@ async def by_the_pipeline(said: Sequence[str]) -> list[Entry]:
     """Tell the pipeline; return what it takes for preferences and facts. Of all else it keeps that it was said."""
     ids = count()
     with TemporaryDirectory() as folder:
-        service = await open_pipeline(
-            Path(folder),
-            embedder=RandomVectors(),
-            chat=None,
-            clock=Noon(),
-            new_id=lambda: f"id-{next(ids)}",
-            config=PipelineConfig(),
-        )
+        ports = MemoryPorts(embedder=RandomVectors(), clock=Noon(), new_id=lambda: f"id-{next(ids)}")
+        service = await open_pipeline(PipelineSettings(path=folder), ports)
         for text in said:
             await service.ingest(text, "user", "session")
         found = await service.memories("user", [ChunkType.PROCEDURAL, ChunkType.SEMANTIC])
@@ -136,15 +131,8 @@ async def by_the_pipeline(said: Sequence[str]) -> list[Entry]:
 async def by_the_layers(said: Sequence[str]) -> list[Entry]:
     """Talk with the layers; return the facts and rules that are active after the session."""
     ids = count()
-    service = await open_layers(
-        Path("nowhere"),
-        embedder=None,
-        model=None,
-        clock=Noon(),
-        new_id=lambda: f"id-{next(ids)}",
-        config=LayersConfig(),
-        mode=MemoryMode.INCOGNITO,
-    )
+    ports = MemoryPorts(embedder=RandomVectors(), clock=Noon(), new_id=lambda: f"id-{next(ids)}")
+    service = await open_layers(LayersSettings(mode=MemoryMode.INCOGNITO), ports)
     who = await service.who("user", "session")
     for text in said:
         await service.turn(text, who)

@@ -53,13 +53,13 @@ from memstory_reference.systems.turns.ranking.scoring import (
 )
 from memstory_reference.systems.turns.ranking.weighting import Weights
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.settings import TurnsConfig
+from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.turn import NewTurn, Turn
 from memstory_reference.text.stems import stems
 
 K, OWNER, MARK, SEED = 10, "owner", Mark("benchmarks/talk.py", 1, 1), 7
 PAGE = Path(__file__).parents[1] / "docs/explanation/turns.md"
-UNGUARDED = TurnsConfig(secrets="keep")
+UNGUARDED = TurnsSettings(secrets="keep")
 """What is compared is the search: 44 of BEAM's 2,536 messages hold what the guard takes for a secret."""
 
 BEGIN, END = "<!-- benchmarks/talk.py -->", "<!-- end -->"
@@ -106,8 +106,8 @@ async def main(given: argparse.Namespace) -> int:
         for name, found in (await _plain(talk, embedder)).items():
             rows.setdefault(name, {})[talk.name] = found
         async with _remembered(talk, embedder) as memories:
-            seen = await _found(talk, memories, TurnsConfig())
-            whole = await _found(talk, memories, TurnsConfig(cleaning=False))
+            seen = await _found(talk, memories, TurnsSettings())
+            whole = await _found(talk, memories, TurnsSettings(cleaning=False))
         sure[talk.name] = {TURNS: seen.answerable, DENSE: await _best_cosines(talk, embedder)}
         rows.setdefault(TURNS, {})[talk.name] = seen.found
         for name in Weights.__dataclass_fields__:
@@ -263,7 +263,7 @@ class Seen:
     turns: dict[str, Mapping[int, Turn]]
 
 
-async def _found(talk: Talk, memories: Sequence[TurnsService], config: TurnsConfig) -> Seen:
+async def _found(talk: Talk, memories: Sequence[TurnsService], config: TurnsSettings) -> Seen:
     seen = Seen({}, {}, {}, {})
     for memory, collection in zip(memories, talk.collections, strict=True):
         memory.config = config

@@ -11,10 +11,10 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 from memstory_reference.errors import InputError
-from memstory_reference.setting_rules import SettingRule, count_rule
+from memstory_reference.setting_rules import count_rule
 
 DEFAULT_OWNER = "default"
 """Whose memory it is where nobody is named: that of programs, and of the MCP server."""
@@ -25,29 +25,30 @@ _REFUSED_IN_NAMES = frozenset({"Cc", "Zl", "Zp"})
 """Control characters and line ends: names stand on one line of messages, logs and prompts."""
 
 
+MemoryCharacters = Annotated[int, count_rule(10_000_000)]
+QueryCharacters = Annotated[int, count_rule(1_000_000)]
+WindowCharacters = Annotated[int, count_rule(10_000_000)]
+ResultCharacters = Annotated[int, count_rule(1_000_000, 200)]
+PromptCharacters = Annotated[int, count_rule(10_000_000, 1_000)]
+ToolCalls = Annotated[int, count_rule(1_000)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much each part may hold, in characters, and how many tools one reply of a model may call."""
+    """How much each part may hold, in characters, and how many tools one reply of a model may call.
 
-    max_memory_characters: int = 100_000
-    max_query_characters: int = 10_000
-    max_window_characters: int = 48_000
-    max_result_characters: int = 16_000
-    max_prompt_characters: int = 24_000
-    max_tool_calls: int = 16
+    A system's settings have those of them that it needs.
+    """
+
+    max_memory_characters: MemoryCharacters = 100_000
+    max_query_characters: QueryCharacters = 10_000
+    max_window_characters: WindowCharacters = 48_000
+    max_result_characters: ResultCharacters = 16_000
+    max_prompt_characters: PromptCharacters = 24_000
+    max_tool_calls: ToolCalls = 16
 
 
 DEFAULT_LIMITS = Limits()
-
-LIMIT_RULES: Mapping[str, SettingRule] = {
-    "max_memory_characters": count_rule(10_000_000),
-    "max_query_characters": count_rule(1_000_000),
-    "max_window_characters": count_rule(10_000_000),
-    "max_result_characters": count_rule(1_000_000, 200),
-    "max_prompt_characters": count_rule(10_000_000, 1_000),
-    "max_tool_calls": count_rule(1_000),
-}
-"""What a system's settings allow for each limit that it has."""
 
 
 def limits_of(settings: object) -> Limits:

@@ -26,7 +26,8 @@ from memstory_reference.input_checks import (
 )
 
 if TYPE_CHECKING:
-    from memstory_reference.composition.systems import MemorySystem, Settings
+    from memstory_reference.composition.declaration import MemorySystem
+    from memstory_reference.setting_rules import CheckedSettings
     from memstory_reference.system_memory import SystemMemory
 
 P = ParamSpec("P")
@@ -303,13 +304,13 @@ def back_up_memory(system: str, path: str | Path | None, to: str | Path, **setti
 
 
 async def _open(system: str, path: str | Path | None, owner: str, settings: Mapping[str, Tree]) -> AsyncMemory:
-    from memstory_reference.composition.systems import Models  # noqa: PLC0415
+    from memstory_reference.composition.declaration import Models  # noqa: PLC0415
 
     chosen, checked = _choose(system, path, settings)
     return AsyncMemory(memory=await chosen.open(checked, Models()), owner=checked_owner(owner))
 
 
-def _choose(system: str, path: str | Path | None, settings: Mapping[str, Tree]) -> tuple[MemorySystem, Settings]:
+def _choose(system: str, path: str | Path | None, settings: Mapping[str, Tree]) -> tuple[MemorySystem, CheckedSettings]:
     # Only now: an import of this package must not need its extra.
     from memstory_reference.composition.systems import system_named  # noqa: PLC0415
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BY_RULES = "rules (deterministic stand-in)"
+STAND_IN = "deterministic stand-in"
+"""What the name of every chat model says that goes by rules."""
+BY_RULES = f"rules ({STAND_IN})"
 """What answers where a system goes by rules, without a chat model."""
 
 Primitive: TypeAlias = str | int | float | bool

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self, get_type_hints
 
 import yaml
 
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Tree
-from memstory.models.ollama_address import ollama_url
+from memstory.models.ollama_address import DEFAULT, ollama_url
 from memstory_reference.errors import InputError
-from memstory_reference.text.secret_guard import SecretAction
+from memstory_reference.text.secret_guard import SecretAction, SecretPolicy
 
 DEFAULTS = "memory.yaml"
 MAX_TEXT_CHARACTERS = 500
@@ -32,75 +32,6 @@ class SettingRule:
 
     allowed: str
     fits: Callable[[Tree], bool]
-
-
-class CheckedSettings:
-    """Settings as a frozen dataclass, whose every field has a rule."""
-
-    __slots__ = ()
-    rules: ClassVar[Mapping[str, SettingRule]]
-    place: ClassVar[str] = "path"
-    """The setting that says where the memory is stored."""
-
-    @classmethod
-    def default(cls) -> Self:
-        """Return the settings as they are without a file; OLLAMA_HOST, where it is set, says where Ollama answers."""
-        shipped, address = cls._package_defaults(), ollama_url()
-        return shipped if address is None else replace(shipped, ollama_host=address)  # type: ignore[type-var]
-
-    @classmethod
-    def read(cls, file: Path) -> Self:
-        """Return the settings in `file`, with the defaults for what it leaves out."""
-        return cls.default().merge(cls._values(_text_of(file), str(file)), str(file))
-
-    @property
-    def folder(self) -> Path:
-        """Where a store on this machine lies, the home folder expanded."""
-        return Path(getattr(self, self.place)).expanduser()
-
-    @property
-    def is_postgres(self) -> bool:
-        """Whether the store is a database that others may use at the same time."""
-        return "://" in getattr(self, self.place)
-
-    def merge(self, values: Mapping[str, Tree], where: str) -> Self:
-        """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
-        check_settings(values, self.rules, where)
-        return replace(self, **values)  # type: ignore[type-var]  # each subclass is a dataclass
-
-    @classmethod
-    def _package_defaults(cls) -> Self:
-        return cls()
-
-    @classmethod
-    def _values(cls, yaml_text: str, where: str) -> dict[str, Tree]:
-        return read_mapping(yaml_text, where)
-
-
-class ShippedSettings(CheckedSettings):
-    """Settings whose defaults are in `memory.yaml` beside their module, which explains each."""
-
-    __slots__ = ()
-
-    @classmethod
-    @cache
-    def _package_defaults(cls) -> Self:
-        values = cls._values((files(cls.__module__.rpartition(".")[0]) / DEFAULTS).read_text("utf-8"), DEFAULTS)
-        check_settings(values, cls.rules, DEFAULTS)
-        return cls(**values)
-
-
-class ConfiguredSettings(CheckedSettings):
-    """Settings of an operator, with all that the configuration of the memory has, whose rules are among their own."""
-
-    __slots__ = ()
-    config: Any
-
-    def merge(self, values: Mapping[str, Tree], where: str) -> Self:
-        check_settings(values, self.rules, where)
-        inner = {name: value for name, value in values.items() if name in self.config.rules}
-        own = {name: value for name, value in values.items() if name not in inner}
-        return replace(self, **own, config=self.config.merge(inner, where))  # type: ignore[type-var]
 
 
 def number_rule(low: float, high: float, what: str) -> SettingRule:
@@ -124,6 +55,7 @@ SQLITE, CHROMA, POSTGRES = ENGINES = ("sqlite", "chroma", "postgres")
 
 ENGINE = SettingRule("sqlite, chroma or postgres", lambda value: value in ENGINES)
 SQL_ENGINE = SettingRule("sqlite or postgres", lambda value: value in (SQLITE, POSTGRES))
+SECRETS = SettingRule("redact, refuse or keep", lambda value: value in tuple(SecretAction))
 SWITCH = SettingRule("true or false", lambda value: isinstance(value, bool))
 
 
@@ -146,21 +78,98 @@ def text_rule(what: str, *starts: str) -> SettingRule:
     return SettingRule(what, fits)
 
 
-PLACE = text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE")
-
-MODEL_RULES: Mapping[str, SettingRule] = {
-    "embedding_model": text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
-    "chat": text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
-    "ollama_host": text_rule("an address such as http://127.0.0.1:11434", "http://", "https://"),
-}
-"""What every memory has: its two models, and where Ollama answers."""
+EMBEDDING_MODEL = text_rule("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME")
+Place = Annotated[str, text_rule("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE")]
 
 
-SECRET_RULES: Mapping[str, SettingRule] = {
-    "secrets": SettingRule("redact, refuse or keep", lambda value: value in tuple(SecretAction)),
-    "keep_pins": SWITCH,
-}
-"""What an operator of any memory decides about secrets."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSettings(SecretPolicy):
+    """What an operator decides about a memory: each field whose type is annotated with a rule is a setting.
+
+    These are the settings of every memory: its two models, where Ollama answers, and what becomes of secrets.
+    """
+
+    place: ClassVar[str] = "path"
+    """The setting that says where the memory is stored."""
+    server: ClassVar[str | None] = None
+    """The setting that may name a server which has it instead."""
+
+    store: str = SQLITE
+    embedding_model: Annotated[str, EMBEDDING_MODEL] = "all-MiniLM-L6-v2"
+    chat: Annotated[str, text_rule("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE")] = "offline"
+    ollama_host: Annotated[str, text_rule("an address such as http://127.0.0.1:11434", "http://", "https://")] = DEFAULT
+    secrets: Annotated[str, SECRETS] = SecretAction.REDACT
+    keep_pins: Annotated[bool, SWITCH] = True
+
+    @classmethod
+    def default(cls) -> Self:
+        """Return the settings as they are without a file; OLLAMA_HOST, where it is set, says where Ollama answers."""
+        shipped, address = cls._package_defaults(), ollama_url()
+        return shipped if address is None else replace(shipped, ollama_host=address)
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Return the settings in `file`, with the defaults for what it leaves out."""
+        return cls.default().merge(cls._values(_text_of(file), str(file)), str(file))
+
+    @classmethod
+    @cache
+    def rules(cls) -> Mapping[str, SettingRule]:
+        """Return the rules by the names of the settings; what it inherits comes last."""
+        hints = get_type_hints(cls, include_extras=True)
+        names = dict.fromkeys(name for one in cls.__mro__ for name in vars(one).get("__annotations__", ()))
+        return {name: hints[name].__metadata__[0] for name in names if hasattr(hints[name], "__metadata__")}
+
+    @property
+    def folder(self) -> Path:
+        """Where a store on this machine lies, the home folder expanded."""
+        return Path(getattr(self, self.place)).expanduser()
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether the store is a database that others may use at the same time."""
+        return "://" in getattr(self, self.place)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether a server has the store, and no folder of this machine."""
+        return self.is_postgres or (self.server is not None and getattr(self, self.server) is not None)
+
+    @property
+    def engine(self) -> str:
+        """What keeps the rows of a store on this machine."""
+        return SQLITE if self.place == "store" else self.store
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the memory has vectors."""
+        return True
+
+    def merge(self, values: Mapping[str, Tree], where: str) -> Self:
+        """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
+        check_settings(values, self.rules(), where)
+        return replace(self, **values)
+
+    @classmethod
+    def _package_defaults(cls) -> Self:
+        return cls()
+
+    @classmethod
+    def _values(cls, yaml_text: str, where: str) -> dict[str, Tree]:
+        return read_mapping(yaml_text, where)
+
+
+class ShippedSettings(CheckedSettings):
+    """Settings whose defaults are in `memory.yaml` beside their module, which explains each."""
+
+    __slots__ = ()
+
+    @classmethod
+    @cache
+    def _package_defaults(cls) -> Self:
+        values = cls._values((files(cls.__module__.rpartition(".")[0]) / DEFAULTS).read_text("utf-8"), DEFAULTS)
+        check_settings(values, cls.rules(), DEFAULTS)
+        return cls(**values)
 
 
 def check_settings(values: Mapping[str, Tree], rules: Mapping[str, SettingRule], where: str) -> None:

@@ -1,6 +1,7 @@
 import math
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import get_type_hints
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,6 @@ from hypothesis import strategies as st
 
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
-    LIMIT_RULES,
     MAX_OWNER_CHARACTERS,
     Limits,
     checked_count,
@@ -119,5 +119,6 @@ def test_one_text_is_not_taken_for_the_list_of_its_characters():
 def test_limits_are_taken_from_settings_and_each_has_a_rule_that_its_default_fits():
     assert limits_of(SimpleNamespace(max_tool_calls=3, other=1)) == Limits(max_tool_calls=3)
     defaults = Limits()
-    assert all(rule.fits(getattr(defaults, name)) for name, rule in LIMIT_RULES.items())
-    assert set(LIMIT_RULES) == set(Limits.__slots__)
+    rules = {name: hint.__metadata__[0] for name, hint in get_type_hints(Limits, include_extras=True).items()}
+    assert all(rule.fits(getattr(defaults, name)) for name, rule in rules.items())
+    assert set(rules) == set(Limits.__slots__)

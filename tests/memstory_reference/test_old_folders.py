@@ -23,8 +23,9 @@ from memstory.contract.target import Scope
 from memstory_reference import open_memory_async
 from memstory_reference.adapters.embedding.fixed_vectors import RandomVectors
 from memstory_reference.cli import main
+from memstory_reference.composition.declaration import Models
 from memstory_reference.composition.embedders import MINILM
-from memstory_reference.composition.systems import SYSTEMS, Models
+from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.library import AsyncMemory
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")

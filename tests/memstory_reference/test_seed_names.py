@@ -103,12 +103,12 @@ MemoryChunk(content, memory_type, importance, compressed) | .memory:MemoryChunk
 RecallResult(memories, total_tokens, budget_used) | .memory:RecallResult
 encode_batch(texts) | ports:Embedder.embed | one embedder for all memories, which only takes batches
 count_tokens | text.tokens:count_tokens
-MAX_CHUNK_TOKENS | .settings:PipelineConfig.max_chunk_tokens | a setting
-MIN_CHUNK_TOKENS | .settings:PipelineConfig.min_chunk_tokens | a setting
-top_k_candidates | .settings:PipelineConfig.candidates_factor | the setting is the factor, as `top_k * 4` has it
-reranker_enabled | .settings:PipelineConfig.reranker_enabled
-compression_threshold | .settings:PipelineConfig.compression_threshold
-sessions_to_compress | .settings:PipelineConfig.sessions_to_compress
+MAX_CHUNK_TOKENS | .settings:PipelineSettings.max_chunk_tokens | a setting
+MIN_CHUNK_TOKENS | .settings:PipelineSettings.min_chunk_tokens | a setting
+top_k_candidates | .settings:PipelineSettings.candidates_factor | the setting is the factor, as `top_k * 4` has it
+reranker_enabled | .settings:PipelineSettings.reranker_enabled
+compression_threshold | .settings:PipelineSettings.compression_threshold
+sessions_to_compress | .settings:PipelineSettings.sessions_to_compress
 """
 
 LAYERS = """
@@ -134,7 +134,7 @@ NullEmbeddingProvider | .recall.retrieval:Embeddings | CF-5: without an embedder
 resolve_owner_id | .identity:resolve_owner_id
 hash_session_id | .identity:hash_session_id
 iso_now | .identity:iso_now
-ProceduralProfile | .settings:LayersConfig.rule_cap | rules are rows like any other, capped as they are written
+ProceduralProfile | .settings:LayersSettings.rule_cap | rules are rows like any other, capped as they are written
 CrisisLogRecord | .log_entries:CrisisLogRecord
 CrisisLogBackend | .stores.log_store:Log | the log of crises and that of feedback are one class
 FeedbackLabel | .log_entries:FeedbackLabel

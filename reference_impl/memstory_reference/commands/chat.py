@@ -24,11 +24,12 @@ from memstory_reference.commands.conversation import Conversation, ConversationE
 from memstory_reference.commands.desk import chosen_settings
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal import Speech, Terminal, cell, json_text
+from memstory_reference.composition.declaration import Models
 from memstory_reference.composition.extras import open_bus
-from memstory_reference.composition.systems import Models, system_named
+from memstory_reference.composition.systems import system_named
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.ports import BY_RULES, Envelope
+from memstory_reference.ports import STAND_IN, Envelope
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers import process as layers
 from memstory_reference.systems.topics import process as topics
@@ -90,8 +91,9 @@ async def _local(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Co
         status = memory.status_line(await memory.inspect("status", {}, scope))
         place = "this process alone" if memory.is_forgetful else system.place_of(settings)
         speech.aside(f"The memory of {_name(scope)} in {place}: {status}.")
-        say = memory.say if "chat" in memory.operations else _say_by_tools(memory, models.chat_of(settings))
-        _greet(memory, scope, speech, made[-1].name if made else BY_RULES)
+        talks, model = "chat" in memory.operations, made[-1].name
+        say = memory.say if talks else _say_by_tools(memory, models.chat_of(settings))
+        _greet(memory, scope, speech, system.talker(model) if talks else model)
         conversation = Conversation(memory=memory, say=say, speech=speech, scope=scope)
         yield conversation
         await conversation.leave()
@@ -136,7 +138,7 @@ def _say_by_tools(memory: SystemMemory, model: ChatModel) -> Say:
 
 def _greet(memory: SystemMemory, scope: Scope, speech: Speech, model: str) -> None:
     speech.aside(f"Answers come from: {model}.")
-    if "stand-in" in model:
+    if STAND_IN in model:
         speech.aside("It follows written rules; no language model is behind it. Choose one with --chat ollama:NAME.")
     if memory.is_forgetful:
         speech.aside("Nothing of this conversation is written; when it ends, all of it is forgotten.")

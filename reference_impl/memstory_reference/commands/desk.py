@@ -15,9 +15,11 @@ from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Json, Tree
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, row_of
 from memstory_reference.commands.terminal import cell
-from memstory_reference.composition.systems import MemorySystem, Models, Settings, system_named
+from memstory_reference.composition.declaration import MemorySystem, Models
+from memstory_reference.composition.systems import system_named
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_owner
+from memstory_reference.setting_rules import CheckedSettings
 from memstory_reference.system_memory import ForgetResult, ForgettingInWords, SystemMemory
 
 LOG = logging.getLogger(__name__)
@@ -28,18 +30,18 @@ _SETTING_OF = {"embedder": "embedding_model", "chat": "chat", "toolset": "toolse
 """Options that are one setting each, where the system has it."""
 
 
-def chosen_settings(parsed: argparse.Namespace) -> tuple[MemorySystem, Settings]:
+def chosen_settings(parsed: argparse.Namespace) -> tuple[MemorySystem, CheckedSettings]:
     """Return the memory and the settings that were typed: the settings' file first, then each option."""
     system = system_named(parsed.system)
     setting_of = {**_SETTING_OF, "store": system.place}
     typed = {option: getattr(parsed, option, None) for option in setting_of}
     changes: dict[str, Json] = {setting_of[option]: value for option, value in typed.items() if value is not None}
     for option, value in typed.items():
-        if value is not None and not hasattr(system.kind.default(), setting_of[option]):
+        if value is not None and setting_of[option] not in system.kind.rules():
             raise InputError(f"--{option.replace('_', '-')} is nothing that the {system.name} memory has; leave it out")
-    if system.server is not None and "store" in vars(parsed) and parsed.store is not None:
+    if system.kind.server is not None and typed["store"] is not None:
         # A folder that was typed is meant, whatever server the file names.
-        changes[system.server] = None
+        changes[system.kind.server] = None
     return system, system.settings(getattr(parsed, "settings", None), changes, "command line")
 
 

@@ -12,18 +12,14 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from memstory_reference.adapters.clocks import SystemClock
-from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition import embedders
-from memstory_reference.composition.chat_models import make_chat
-from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
+from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.observations import OBSERVATIONS, open_observations
 from memstory_reference.errors import InputError
-from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 from memstory_reference.systems.observations.service import ObservationService, StoredObservation
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsSettings
 
 NOTHING_FOUND = "Nothing is known about this; a run on it would start from scratch."
 WRITING = ("store", "run")
@@ -64,8 +60,7 @@ async def store(service: ObservationService, options: argparse.Namespace) -> int
 
 async def research(service: ObservationService, options: argparse.Namespace) -> int:
     """Carry out a task on a folder of texts; what earlier runs read is not read again."""
-    chat = make_chat(options.chat, ollama_host=options.ollama_host) if options.chat else None
-    loop = ResearchLoop(service, LocalCorpus(passages_in(options.corpus)), chat)
+    loop = ResearchLoop(service, LocalCorpus(passages_in(options.corpus)), service.chat)
     run = await loop.run(
         options.task, options.owner, run_id=options.run_id, task_type=options.type, final_score=options.score
     )
@@ -114,18 +109,13 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 async def _with_service(work: Work, options: argparse.Namespace) -> int:
-    folder, place = Path(options.store), parse_place(options.store) if "://" in options.store else None
-    if place is None and options.action not in WRITING and not (folder / OBSERVATIONS_FILE).exists():
-        raise InputError(f"{folder}: no observations are stored here; name the folder with --store")
-    service = await open_observations(
-        folder,
-        embedder=embedders.make_embedder(options.embedder, ollama_host=options.ollama_host, cached=False),
-        chat=make_chat(options.chat, ollama_host=options.ollama_host) if getattr(options, "chat", None) else None,
-        clock=SystemClock(),
-        new_id=random_id,
-        config=ObservationsConfig(),
-        place=place,
-    )
+    setting_of = {"store": "path", "embedder": "embedding_model", "ollama_host": "ollama_host", "chat": "chat"}
+    typed = {setting: getattr(options, name, None) for name, setting in setting_of.items()}
+    chosen = {setting: value for setting, value in typed.items() if value is not None}
+    settings = ObservationsSettings.default().merge(chosen, "command line")
+    if options.action not in WRITING and not OBSERVATIONS.is_stored(settings):
+        raise InputError(f"{settings.folder}: no observations are stored here; name the folder with --store")
+    service = await open_observations(settings, Models().ports(settings))
     try:
         return await work(service, options)
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -23,7 +22,7 @@ from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.observations.observation import KIND, TASK_TYPES
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsSettings
 from memstory_reference.systems.turns.turn import KINDS as TURN_KINDS
 
 KINDS = tuple(dict.fromkeys(("topic", *map(str, Layer), *map(str, MemoryType), "working", *TURN_KINDS, KIND)))
@@ -123,7 +122,7 @@ def add_observations(subparsers: Parsers) -> None:
         actions, "search", "what a planner would learn about TASK, with every number of its rank"
     )
     found.add_argument("task", metavar="TASK")
-    found.add_argument("--top-k", type=int, help=f"how many at most (default {ObservationsConfig().top_k})")
+    found.add_argument("--top-k", type=int, help=f"how many at most (default {ObservationsSettings().top_k})")
     found.add_argument("--context", action="store_true", help="print only the text that a planner reads")
     stored = _add_observations_action(
         actions, "store", "store a finished run: its output is summarised, its summary kept"
@@ -150,7 +149,7 @@ def _add_observations_action(actions: Parsers, name: str, text: str) -> Parser:
     parser.add_argument("--store", required=True, metavar="DIR", help=text)
     parser.add_argument("--owner", default=DEFAULT_OWNER, help=f"whose runs (default '{DEFAULT_OWNER}')")
     parser.add_argument("--embedder", default=MINILM, help=f"the store's model (default {MINILM})")
-    parser.add_argument("--ollama-host", default=os.environ.get("OLLAMA_HOST", "http://127.0.0.1:11434"), metavar="URL")
+    parser.add_argument("--ollama-host", metavar="URL")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     return parser
 

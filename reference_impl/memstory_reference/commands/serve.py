@@ -17,11 +17,11 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.desk import chosen_settings, chosen_settings_of
 from memstory_reference.commands.memory_web import MemoryWeb, memory_page
-from memstory_reference.composition.chat_models import chat_of
+from memstory_reference.composition.declaration import MemoryPorts, Models
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.extras import http_service, open_bus
-from memstory_reference.composition.systems import Models, open_layers_of
-from memstory_reference.composition.topics import memory_service, open_topics_store
+from memstory_reference.composition.layers import open_layers
+from memstory_reference.composition.topics import open_topics_service
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.process import LayersPart
 from memstory_reference.systems.layers.settings import LayersSettings
@@ -122,8 +122,7 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
 @asynccontextmanager
 async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = chosen_settings_of(parsed, TopicsSettings)
-    embedder = embedder_of(settings)
-    service = memory_service(settings, await open_topics_store(settings, embedder), embedder)
+    service = await open_topics_service(settings, MemoryPorts(embedder=embedder_of(settings)))
     try:
         yield MemoryPart(service, bus, random_id)
     finally:
@@ -139,12 +138,13 @@ async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part
 @asynccontextmanager
 async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = chosen_settings_of(parsed, TopicsSettings)
-    yield AgentPart(bus, chat=chat_of(settings), new_id=random_id, settings=settings)
+    yield AgentPart(bus, chat=Models().chat_of(settings), new_id=random_id, settings=settings)
 
 
 @asynccontextmanager
 async def _layers(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    service = await open_layers_of(chosen_settings_of(parsed, LayersSettings), Models())
+    settings = chosen_settings_of(parsed, LayersSettings)
+    service = await open_layers(settings, Models().ports(settings))
     try:
         yield LayersPart(service, bus, new_id=random_id)
         await service.shut_down()

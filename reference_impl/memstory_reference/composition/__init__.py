@@ -2,6 +2,7 @@
 
 __all__ = [
     "chat_models",
+    "declaration",
     "embedders",
     "extras",
     "layers",

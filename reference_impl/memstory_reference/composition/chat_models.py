@@ -16,7 +16,6 @@ from memstory_reference.errors import InputError
 if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
-    from memstory_reference.composition.embedders import ModelSettings
     from memstory_reference.ports import Embedder
 
 OFFLINE = "offline"
@@ -41,14 +40,6 @@ def _minilm(folder: Path) -> ProfiledEmbedder:
 
 def no_embedder() -> None:
     """Return no embedder: the stand-in compares texts by their words alone."""
-
-
-def chat_of(
-    settings: ModelSettings, on_text: Callable[[str], None] | None = None, *, incognito: bool = False
-) -> ChatModel:
-    """Return the chat model of `settings`; in incognito it embeds nothing."""
-    compared = no_embedder if incognito else own_embedder
-    return make_chat(settings.chat, compared, ollama_host=settings.ollama_host, on_text=on_text)
 
 
 def make_chat(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from memstory.contract.cache_folder import cache_folder
 from memstory_reference.composition.extras import OPENAI_CLIENT, require_extra
@@ -12,6 +12,7 @@ from memstory_reference.errors import InputError
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
+    from memstory_reference.setting_rules import CheckedSettings
     from memstory_reference.systems.pipeline.selection import Reranker
 
 MINILM = "all-MiniLM-L6-v2"
@@ -24,18 +25,7 @@ WORDS = "words"
 """Vectors that count words: quick and the same everywhere, for exploring and for tests."""
 
 
-class ModelSettings(Protocol):
-    """Settings that name an embedder and a chat model, and where Ollama answers."""
-
-    @property
-    def embedding_model(self) -> str: ...
-    @property
-    def chat(self) -> str: ...
-    @property
-    def ollama_host(self) -> str: ...
-
-
-def embedder_of(settings: ModelSettings) -> CachedEmbedder:
+def embedder_of(settings: CheckedSettings) -> CachedEmbedder:
     """Return the embedder of `settings` of a person's store: its vectors lie there alone, and go when it forgets."""
     return make_embedder(settings.embedding_model, ollama_host=settings.ollama_host, cached=False)
 

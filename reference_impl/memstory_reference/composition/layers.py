@@ -6,106 +6,102 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, closing_on_failure
+from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.storage.database_store import IN_MEMORY, Database
-from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.memory import LayersMemory, is_nobody
 from memstory_reference.systems.layers.recall.retrieval import MODEL_OF_NONE
 from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
-from memstory_reference.systems.layers.settings import MemoryMode
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.stores.log_store import Log, LogKind, R
 from memstory_reference.systems.layers.stores.tables_store import EMBEDDED_FILE, migrations
 
 if TYPE_CHECKING:
-    from memstory.contract.clock import Clock
-    from memstory.contract.models import ChatModel
-    from memstory_reference.ports import Embedder, NewId
-    from memstory_reference.systems.layers.settings import LayersConfig
+    from memstory_reference.storage.postgres.place import PostgresPlace
 
-LAYERS_FILE = EMBEDDED_FILE.name
+S = TypeVar("S", LayersStore, Log[Any])
 _MEMORY = "layers"
 """What a schema of Postgres says of itself."""
 
 
-async def open_layers(
-    folder: Path,
-    *,
-    embedder: Embedder | None,
-    model: ChatModel | None,
-    clock: Clock,
-    new_id: NewId,
-    config: LayersConfig,
-    mode: MemoryMode = MemoryMode.LOCAL,
-    place: PostgresPlace | None = None,
-    wrap: Callable[[LayersStore], LayersStore] = lambda store: store,
-) -> LayersService:
-    """Open the layers memory in `folder`, which this process then owns, or in `place`, which many may share.
+async def open_layers(settings: LayersSettings, ports: MemoryPorts) -> LayersService:
+    """Open the layers memory in its folder, which this process then owns, or in Postgres, which many may share.
 
-    Incognito touches neither and embeds nothing. Without a chat model, extraction, policy and reconciliation go by
+    Incognito touches neither and embeds nothing. Without a language model, extraction, policy and reconciliation go by
     documented rules.
     """
-    if mode.is_durable and place is not None:
-        stores = await _shared_layers(place, embedder)
-    elif mode.is_durable:
-        stores = _durable_layers(folder, embedder)
-    else:
-        stores = LayersStores(
-            memory=LayersStore(layers_database(IN_MEMORY, model=MODEL_OF_NONE)),
+    embedder = ports.embedder if settings.embeds else None
+    async with AsyncExitStack() as opened:
+        stores = await _open_stores(settings, ports, embedder.model if embedder else MODEL_OF_NONE, opened)
+        service = LayersService(
+            ports=LayersPorts(
+                stores=replace(stores, memory=ports.wrap(stores.memory)),
+                embedder=embedder,
+                model=ports.model,
+                clock=ports.clock,
+                new_id=ports.new_id,
+            ),
+            config=settings,
+            mode=settings.memory_mode,
+        )
+        opened.pop_all()
+    async with closing_on_failure(service.close):
+        await service.open()
+    return service
+
+
+async def open_layers_memory(
+    settings: LayersSettings, ports: MemoryPorts, is_anonymous: Callable[[str], bool] = is_nobody
+) -> LayersMemory:
+    """Open the layers memory with what every memory can do."""
+    name = ports.store_name(settings) if settings.memory_mode.is_durable else "memory only"
+    return LayersMemory(await open_layers(settings, ports), store_name=name, is_anonymous=is_anonymous)
+
+
+async def _open_stores(
+    settings: LayersSettings, ports: MemoryPorts, model: str, opened: AsyncExitStack
+) -> LayersStores:
+    """Open what the memory is stored in; `opened` closes it unless all of it is there."""
+    place, folder = ports.place_of(settings), settings.folder
+    if not settings.memory_mode.is_durable:
+        return LayersStores(
+            memory=LayersStore(layers_database(IN_MEMORY, model=model)),
             crisis=log_in_file(IN_MEMORY, CRISES),
             feedback=log_in_file(IN_MEMORY, FEEDBACK),
             tombstones=Tombstones(),
         )
-        embedder = None
-    ports = LayersPorts(
-        stores=replace(stores, memory=wrap(stores.memory)),
-        embedder=embedder,
-        model=model,
-        clock=clock,
-        new_id=new_id,
-    )
-    service = LayersService(ports=ports, config=config, mode=mode)
-    try:
-        await service.open()
-    except BaseException:
-        await service.close()
-        raise
-    return service
 
+    def held(store: S) -> S:
+        opened.push_async_callback(store.aclose)
+        return store
 
-def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
-    with FolderLock(folder).opening() as release:
+    if place is not None:
         return LayersStores(
-            memory=LayersStore(
-                layers_database(folder / LAYERS_FILE, model=embedder.model if embedder else MODEL_OF_NONE)
-            ),
-            crisis=log_in_file(folder / "audit.sqlite3", CRISES),
-            feedback=log_in_file(folder / "feedback.sqlite3", FEEDBACK),
-            release=release,
-            tombstones=Tombstones(folder / FILE),
+            memory=held(await layers_in_postgres(place, model=model)),
+            crisis=held(await log_in_postgres(place.sibling("audit"), CRISES)),
+            feedback=held(await log_in_postgres(place.sibling("feedback"), FEEDBACK)),
+            shared=True,
         )
-
-
-async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> LayersStores:
-    async with AsyncExitStack() as opened:
-        memory = await layers_in_postgres(place, model=embedder.model if embedder else MODEL_OF_NONE)
-        opened.push_async_callback(memory.aclose)
-        crisis = await log_in_postgres(place.sibling("audit"), CRISES)
-        opened.push_async_callback(crisis.aclose)
-        feedback = await log_in_postgres(place.sibling("feedback"), FEEDBACK)
-        opened.pop_all()
-    return LayersStores(memory=memory, crisis=crisis, feedback=feedback, shared=True)
+    lock = FolderLock(folder)
+    opened.enter_context(lock)
+    return LayersStores(
+        memory=held(LayersStore(layers_database(folder / EMBEDDED_FILE.name, model=model))),
+        crisis=held(log_in_file(folder / "audit.sqlite3", CRISES)),
+        feedback=held(log_in_file(folder / "feedback.sqlite3", FEEDBACK)),
+        release=lock.release,
+        tombstones=Tombstones(folder / FILE),
+    )
 
 
 async def layers_in_postgres(place: PostgresPlace, *, model: str) -> LayersStore:
-    """Open the store in `place`; raises as `open_postgres_database` does."""
-    with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
-    return LayersStore(await open_postgres_database(place, migrations(), memory=_MEMORY, model=model))
+    """Open the store in `place`."""
+    return LayersStore(await open_shared_database(place, migrations(), memory=_MEMORY, model=model))
 
 
 def log_in_file(file: Path, kind: LogKind[R]) -> Log[R]:
@@ -115,7 +111,16 @@ def log_in_file(file: Path, kind: LogKind[R]) -> Log[R]:
 
 async def log_in_postgres(place: PostgresPlace, kind: LogKind[R]) -> Log[R]:
     """Open a log in its own schema, so that code that reads memory cannot read it."""
-    with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
-    database = await open_postgres_database(place, kind.migrations, memory=_MEMORY, model=MODEL_OF_NONE)
+    database = await open_shared_database(place, kind.migrations, memory=_MEMORY, model=MODEL_OF_NONE)
     return Log(database, kind)
+
+
+LAYERS = MemorySystem(
+    name="layers",
+    kind=LayersSettings,
+    memory=LayersMemory,
+    opener=open_layers_memory,
+    files=[EMBEDDED_FILE],
+    owner="",
+    has_rules=True,
+)

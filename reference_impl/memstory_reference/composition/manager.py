@@ -3,59 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from memstory_reference.adapters.clocks import SystemClock
-from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.vector_stores import Wrap, no_wrap, open_store, postgres_place
-from memstory_reference.setting_rules import POSTGRES
+from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEXES
+from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, closing_on_failure
+from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memory import ManagerMemory
-
-if TYPE_CHECKING:
-    from memstory.contract.clock import Clock
-    from memstory.contract.models import ChatModel
-    from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
-    from memstory_reference.ports import NewId
-    from memstory_reference.storage.postgres.place import PostgresPlace
-    from memstory_reference.systems.manager.settings import ManagerSettings
+from memstory_reference.systems.manager.settings import ManagerSettings
 
 
-async def open_manager(
-    settings: ManagerSettings,
-    *,
-    folder: Path,
-    embedder: ProfiledEmbedder,
-    chat: ChatModel,
-    clock: Clock | None = None,
-    new_id: NewId = random_id,
-    wrap: Wrap = no_wrap,
-    place: PostgresPlace | None = None,
-    engine: str | None = None,
-) -> ManagerMemory:
-    """Open the manager memory in `place`, else in that of `settings` or in `folder`; by default on this clock.
-
-    `engine` is what a report calls the store.
-    """
-    place, clock = place or postgres_place(settings, settings.store), clock or SystemClock()
+async def open_manager(settings: ManagerSettings, ports: MemoryPorts) -> ManagerMemory:
+    """Open the manager memory; where no setting says how near is near enough, the embedding model does."""
+    place = ports.place_of(settings)
     if settings.min_score is None:
-        settings = replace(settings, min_score=embedder.profile.min_score)
-    store = await open_store(folder, embedder, engine=settings.store, place=place)
-    try:
+        settings = replace(settings, min_score=ports.embedder.profile.min_score)
+    store = await open_store(settings.folder, ports.embedder, engine=settings.store, place=place)
+    async with closing_on_failure(store.close):
         manager = MemoryManager(
             settings=settings,
-            store=wrap(store),
-            embedder=embedder,
-            clock=clock,
-            new_id=new_id,
-            tombstones=Tombstones(folder / FILE) if place is None else None,
+            store=ports.wrap(store),
+            embedder=ports.embedder,
+            clock=ports.clock,
+            new_id=ports.new_id,
+            tombstones=None if place else Tombstones(settings.folder / FILE),
         )
-        engine = engine or (POSTGRES if settings.is_postgres else settings.store)
-        memory = ManagerMemory(manager, chat=chat, clock=clock, engine=engine)
+    memory = ManagerMemory(manager, chat=ports.chat, clock=ports.clock, engine=ports.store_name(settings))
+    async with closing_on_failure(memory.close):
         await memory.open()
-    except BaseException:
-        await store.close()
-        raise
     return memory
+
+
+MANAGER = MemorySystem(
+    name="manager",
+    kind=ManagerSettings,
+    memory=ManagerMemory,
+    opener=open_manager,
+    files=[EMBEDDED_FILE],
+    earlier=IN_CHROMA,
+    derived=INDEXES,
+)

@@ -7,10 +7,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
-from memstory_reference.composition.vector_stores import Wrap, drop_damaged, no_wrap, open_exact_schema, open_store
+from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
+from memstory_reference.composition.extras import open_shared_database
+from memstory_reference.composition.vector_stores import drop_damaged, open_exact_schema, open_store
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
+from memstory_reference.systems.observations.memory import ObservationsMemory
 from memstory_reference.systems.observations.observations_store import (
     EMBEDDED_FILE,
     MEMORY,
@@ -19,58 +22,50 @@ from memstory_reference.systems.observations.observations_store import (
     observations_in_file,
 )
 from memstory_reference.systems.observations.service import ObservationService
+from memstory_reference.systems.observations.settings import ObservationsSettings
 from memstory_reference.systems.observations.words_store import PostgresWords
 
 if TYPE_CHECKING:
-    from memstory.contract.clock import Clock
-    from memstory.contract.models import ChatModel
-    from memstory_reference.ports import Embedder, NewId, VectorStore
+    from memstory_reference.ports import Embedder, VectorStore
     from memstory_reference.storage.postgres.place import PostgresPlace
-    from memstory_reference.systems.observations.settings import ObservationsConfig
 
-OBSERVATIONS_FILE = EMBEDDED_FILE.name
 VECTORS = "vectors"
 """The folder of the copy of each vector."""
 
 
-async def open_observations(
-    folder: Path,
-    *,
-    embedder: Embedder,
-    chat: ChatModel | None,
-    clock: Clock,
-    new_id: NewId,
-    config: ObservationsConfig,
-    wrap: Wrap = no_wrap,
-    place: PostgresPlace | None = None,
-) -> ObservationService:
-    """Open the observations in `place`, else in `folder`, both indexes in step; without a chat model rules summarise.
+async def open_observations(settings: ObservationsSettings, ports: MemoryPorts) -> ObservationService:
+    """Open the observations, both indexes in step; without a language model rules summarise.
 
     Vectors that are damaged are made again: the rows, and a copy of each vector, are in the observations' own file.
     """
-    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
-
+    place, folder = ports.place_of(settings), settings.folder
     async with AsyncExitStack() as opened:
         lock = FolderLock(folder)
         if place is None:
             opened.enter_context(lock)
-            store, vectors = await _in_folder(folder, embedder, config.store, opened)
+            store, vectors = await _in_folder(folder, ports.embedder, settings.store, opened)
         else:
-            store, vectors = await _in_postgres(place, embedder, opened)
+            store, vectors = await _in_postgres(place, ports.embedder, opened)
         service = ObservationService(
             rows=store,
-            vectors=wrap(vectors),
-            embedder=embedder,
-            chat=chat,
-            clock=clock,
-            new_id=new_id,
-            config=config,
+            vectors=ports.wrap(vectors),
+            embedder=ports.embedder,
+            chat=ports.model,
+            clock=ports.clock,
+            new_id=ports.new_id,
+            config=settings,
             tombstones=Tombstones(folder / FILE) if place is None else NoTombstones(),
             release=lock.release,
         )
+        opened.callback(service.tombstones.close)
         await service.open()
         opened.pop_all()
     return service
+
+
+async def open_observations_memory(settings: ObservationsSettings, ports: MemoryPorts) -> ObservationsMemory:
+    """Open the observations with what every memory can do."""
+    return ObservationsMemory(await open_observations(settings, ports), ports.store_name(settings))
 
 
 async def _in_folder(
@@ -80,7 +75,7 @@ async def _in_folder(
         await asyncio.to_thread(drop_damaged, folder / VECTORS)
     vectors = await open_store(folder / VECTORS, embedder, engine=engine)
     opened.push_async_callback(vectors.close)
-    store = observations_in_file(folder / OBSERVATIONS_FILE, model=embedder.model)
+    store = observations_in_file(folder / EMBEDDED_FILE.name, model=embedder.model)
     opened.push_async_callback(store.aclose)
     return store, vectors
 
@@ -88,13 +83,21 @@ async def _in_folder(
 async def _in_postgres(
     place: PostgresPlace, embedder: Embedder, opened: AsyncExitStack
 ) -> tuple[ObservationsStore, VectorStore]:
-    with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
-
-    database = await open_postgres_database(place, MIGRATIONS, memory=MEMORY, model=embedder.model)
+    database = await open_shared_database(place, MIGRATIONS, memory=MEMORY, model=embedder.model)
     opened.push_async_callback(database.aclose)
     vectors = await open_exact_schema(
         place.sibling(VECTORS), model=embedder.model, dimension=embedder.dimension, memory=f"vectors of {MEMORY}"
     )
     opened.push_async_callback(vectors.close)
     return ObservationsStore(database, PostgresWords(database)), vectors
+
+
+OBSERVATIONS = MemorySystem(
+    name="observations",
+    kind=ObservationsSettings,
+    memory=ObservationsMemory,
+    opener=open_observations_memory,
+    files=[EMBEDDED_FILE],
+    derived=[VECTORS],
+    has_rules=True,
+)

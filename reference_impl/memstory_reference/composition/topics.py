@@ -5,75 +5,53 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memstory_reference.adapters.clocks import SystemClock
-from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.vector_stores import Wrap, no_wrap, open_store, postgres_place
-from memstory_reference.setting_rules import POSTGRES
-from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEXES
+from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, closing_on_failure
+from memstory_reference.composition.vector_stores import open_store
+from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 if TYPE_CHECKING:
-    from memstory.contract.clock import Clock
-    from memstory.contract.models import ChatModel
-    from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
     from memstory_reference.bus import Bus
-    from memstory_reference.ports import Embedder, NewId, VectorStore
-    from memstory_reference.storage.postgres.place import PostgresPlace
-    from memstory_reference.systems.topics.settings import TopicsSettings
 
 
-async def open_topics(
-    settings: TopicsSettings,
-    *,
-    embedder: ProfiledEmbedder,
-    chat: ChatModel,
-    clock: Clock | None = None,
-    new_id: NewId = random_id,
-    wrap: Wrap = no_wrap,
-    bus: Bus | None = None,
-    place: PostgresPlace | None = None,
-    engine: str | None = None,
-) -> TopicsMemory:
-    """Open the topics memory in `place`, else on the store of `settings`; by default on this machine's clock.
-
-    `engine` is what a report calls the store.
-    """
-    store = wrap(await open_topics_store(settings, embedder, place))
-    service = memory_service(settings, store, embedder, clock, new_id)
-    engine = engine or (POSTGRES if settings.is_postgres else settings.store)
-    memory = TopicsMemory(service, chat=chat, new_id=new_id, bus=bus, engine=engine)
-    try:
+async def open_topics(settings: TopicsSettings, ports: MemoryPorts, bus: Bus | None = None) -> TopicsMemory:
+    """Open the topics memory with its agent, on a bus of its own unless one is given."""
+    service = await open_topics_service(settings, ports)
+    engine = ports.store_name(settings)
+    memory = TopicsMemory(service, chat=ports.chat, new_id=ports.new_id, bus=bus, engine=engine)
+    async with closing_on_failure(memory.close):
         await memory.open()
-    except BaseException:
-        await memory.close()
-        raise
     return memory
 
 
-async def open_topics_store(
-    settings: TopicsSettings, embedder: Embedder, place: PostgresPlace | None = None
-) -> VectorStore:
-    """Open the vector store in `place`, else that of `settings`."""
-    folder, server = settings.folder, settings.chroma_server
-    place = place or postgres_place(settings, settings.store)
-    return await open_store(folder, embedder, engine=settings.store, server=server, place=place)
+async def open_topics_service(settings: TopicsSettings, ports: MemoryPorts) -> MemoryService:
+    """Open the memory alone; where no setting says how near is near enough, the embedding model does."""
+    place = ports.place_of(settings)
+    folder, server, embedder = settings.folder, settings.chroma_server, ports.embedder
+    if settings.min_score is None:
+        settings = replace(settings, min_score=embedder.profile.min_score)
+    store = await open_store(folder, embedder, engine=settings.store, server=server, place=place)
+    async with closing_on_failure(store.close):
+        return MemoryService(
+            settings=settings,
+            store=ports.wrap(store),
+            embedder=embedder,
+            clock=ports.clock,
+            new_id=ports.new_id,
+            tombstones=NoTombstones() if place or server else Tombstones(folder / FILE),
+        )
 
 
-def memory_service(
-    settings: TopicsSettings,
-    store: VectorStore,
-    embedder: ProfiledEmbedder,
-    clock: Clock | None = None,
-    new_id: NewId = random_id,
-) -> MemoryService:
-    """Return the memory alone, without any agent; where no setting says how near is near enough, the model does."""
-    is_elsewhere = settings.chroma_server or settings.is_postgres or settings.store == POSTGRES
-    return MemoryService(
-        settings=replace(settings, min_score=embedder.profile.min_score) if settings.min_score is None else settings,
-        store=store,
-        embedder=embedder,
-        clock=clock or SystemClock(),
-        new_id=new_id,
-        tombstones=None if is_elsewhere else Tombstones(settings.folder / FILE),
-    )
+TOPICS = MemorySystem(
+    name="topics",
+    kind=TopicsSettings,
+    memory=TopicsMemory,
+    opener=open_topics,
+    files=[EMBEDDED_FILE],
+    earlier=IN_CHROMA,
+    derived=INDEXES,
+    owner="me",
+)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.exact_store import FILE, MIGRATIONS, ExactStore, is_sound, open_exact_folder
-from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
+from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.setting_rules import CHROMA, POSTGRES, SQLITE, CheckedSettings
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
@@ -26,9 +25,6 @@ COLLECTIONS = "collections"
 def no_wrap(store: VectorStore) -> VectorStore:
     """Return `store` itself: what `wrap` does where nothing is put around a store."""
     return store
-
-
-Wrap = Callable[["VectorStore"], "VectorStore"]
 
 
 def drop_damaged(folder: Path) -> None:
@@ -110,9 +106,7 @@ async def open_exact_schema(
         OtherModelError, StoreConflictError: its vectors are of another model, or something else made it.
         UnavailableError: nobody answers.
     """
-    with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
-    database = await open_postgres_database(place, MIGRATIONS, memory=memory, model=model)
+    database = await open_shared_database(place, MIGRATIONS, memory=memory, model=model)
     try:
         return await database.lane.run(partial(ExactStore, database, model=model, dimension=dimension))
     except BaseException:

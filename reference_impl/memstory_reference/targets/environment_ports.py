@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
@@ -14,19 +14,18 @@ from memstory.contract.clock import Stopwatch
 from memstory.contract.errors import NotSupported, SetupError, StoryError
 from memstory.contract.target import Environment
 from memstory.models.conversation import CountedChat
-from memstory.models.ollama_address import ollama_host
 from memstory.models.scripted_chat import ScriptedChat
-from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors, IdleEmbedder
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
 from memstory_reference.adapters.faults import CHAT_MODEL, FaultSwitch, faulty_vector_store, modes_of
 from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
-from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_embedder
-from memstory_reference.composition.embedders import MINILM
-from memstory_reference.errors import InputError
+from memstory_reference.composition.chat_models import make_chat, own_embedder
 from memstory_reference.ports import NewId, Purpose, Vectors, VectorStore
 from memstory_reference.setting_rules import CheckedSettings
 
 FILE = "opened"
+NOTHING = "none"
+"""What a report calls the embedder of a memory without vectors; the log above it shows that it is never asked."""
 
 
 def seeded_ids(workspace: Path, seed: int) -> NewId:
@@ -61,9 +60,6 @@ def _open_once_more(file: Path) -> int:
 
 MakeEmbedder = Callable[[str, str], ProfiledEmbedder]
 """Name and Ollama's address to an embedder; a factory shares what is expensive to load among its targets."""
-
-PORT_OPTIONS = ("chat", "embedder", "ollama_host")
-"""Options of every system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,24 +115,23 @@ class OtherModel:
 
 def environment_ports(
     env: Environment,
+    settings: CheckedSettings,
     make_embedder: MakeEmbedder,
     *,
     profile: Profile = NO_PREFIXES,
     new_id: NewId | None = None,
     after_reply: str | None = None,
-    compares: bool = True,
 ) -> EnvironmentPorts:
-    """Return the ports of `env`: its fixed vectors and scripted model where it has them, else those in its options.
+    """Return the ports of `env`: its fixed vectors and scripted model where it has them, else the models of `settings`.
 
-    `after_reply` names the part of the model that does not answer the user, and so gets a switch. `compares` lets the
-    stand-in embed.
+    `after_reply` names the part of the model that does not answer the user, and so gets a switch. Where the memory has
+    no vectors, nothing is embedded for the stand-in either.
     """
-    host = text_option(env, "ollama_host", ollama_host())
-    inner: ProfiledEmbedder = (
-        FixedVectors(env.vectors, profile=profile)
-        if env.vectors
-        else make_embedder(text_option(env, "embedder", MINILM), host)
-    )
+    inner: ProfiledEmbedder = IdleEmbedder(NOTHING)
+    if settings.embeds and env.vectors:
+        inner = FixedVectors(env.vectors, profile=profile)
+    elif settings.embeds:
+        inner = make_embedder(settings.embedding_model, settings.ollama_host)
     if env.other_embedder:
         inner = OtherModel(inner)
     switches = {"embedder": FaultSwitch("embedder"), "model": FaultSwitch(CHAT_MODEL), "store": FaultSwitch("store")}
@@ -147,13 +142,13 @@ def environment_ports(
 
     def compared() -> WatchedEmbedder | None:
         # The stand-in's own: never the story's vectors, in no log, and out of reach of the story's faults.
-        own = own_embedder() if compares else None
+        own = own_embedder() if settings.embeds else None
         return WatchedEmbedder(own, timed=embedding.running) if own else None
 
     model = (
         ScriptedChat(env.model_rules)
         if env.model_rules
-        else make_chat(text_option(env, "chat", OFFLINE), compared, ollama_host=host)
+        else make_chat(settings.chat, compared, ollama_host=settings.ollama_host)
     )
     counted = CountedChat(model)
     return EnvironmentPorts(
@@ -165,16 +160,3 @@ def environment_ports(
         switches=switches,
         has_zero_vector=not all(map(any, env.vectors.values())),
     )
-
-
-def options_of(kind: type[CheckedSettings], but: Iterable[str]) -> tuple[str, ...]:
-    """Return the settings of a memory that a story may choose: all but these, which the case decides."""
-    return tuple(name for name in kind.rules if name not in but)
-
-
-def text_option(env: Environment, name: str, default: str) -> str:
-    """Return a text among the options."""
-    value = env.options.get(name, default)
-    if not isinstance(value, str):
-        raise InputError(f"options: {name} is {value!r:.80}; allowed: a text")
-    return value

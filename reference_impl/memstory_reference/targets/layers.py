@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import cast, overload
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Environment, Scope, Tree
-from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder
 from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
-from memstory_reference.composition.layers import open_layers
+from memstory_reference.composition.declaration import MemoryPorts
+from memstory_reference.composition.layers import LAYERS, open_layers_memory
 from memstory_reference.errors import InputError
-from memstory_reference.setting_rules import SQL_ENGINE, SQLITE, check_settings
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.layers.records.record import MemoryRecord
-from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode, parse_mode
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, counted_ids, environment_ports
+from memstory_reference.targets.environment_ports import EnvironmentPorts, counted_ids, environment_ports
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 BREAKS_AT = 1
@@ -70,35 +68,6 @@ class _Breaking(Sequence[MemoryRecord]):
         return (self[place] for place in range(len(self)))
 
 
-CONFIG = tuple(field.name for field in fields(LayersConfig))
-OPTIONS = (*CONFIG, "mode", "anonymous", "store", *PORT_OPTIONS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayersOptions:
-    """`anonymous` are users without a user id, the empty text being the case's own."""
-
-    config: LayersConfig
-    mode: MemoryMode
-    anonymous: frozenset[str]
-
-
-def layers_options(env: Environment) -> LayersOptions:
-    """Return what the options decide; InputError names the one that is wrong."""
-    mode, anonymous = env.options.get("mode", MemoryMode.LOCAL), env.options.get("anonymous", [])
-    if not isinstance(mode, str):
-        raise InputError(f"options: mode is {mode!r:.80}; allowed: {', '.join(MemoryMode)}, guest")
-    if not isinstance(anonymous, list) or not all(isinstance(name, str) for name in anonymous):
-        raise InputError("options: anonymous is a list of users, the empty text being the one of steps without `as`")
-    if "store" in env.options:
-        check_settings({"store": env.options["store"]}, {"store": SQL_ENGINE}, "options")
-    return LayersOptions(
-        config=LayersConfig().merge({name: env.options[name] for name in CONFIG if name in env.options}, "options"),
-        mode=parse_mode(mode),
-        anonymous=frozenset(anonymous),
-    )
-
-
 EXTRACTOR = "extractor"
 """The part of the model that is asked after the reply; a story can make it fail alone, by a job of this name."""
 
@@ -106,51 +75,45 @@ EXTRACTOR = "extractor"
 class LayersTarget(SystemTarget):
     """One layers memory, in the case's workspace or in Postgres unless it is incognito."""
 
-    memory_class = LayersMemory
-    options = OPTIONS
+    system = LAYERS
+    folder = "layers"
+    own_options = ("anonymous",)
+    _settings: LayersSettings
+
+    @property
+    def _is_durable(self) -> bool:
+        return self._settings.memory_mode.is_durable
 
     @property
     def _is_in_postgres(self) -> bool:
-        return self._options.mode.is_durable and super()._is_in_postgres
+        return self._is_durable and super()._is_in_postgres
+
+    def _settings_of(self, env: Environment) -> LayersSettings:
+        anonymous = env.options.get("anonymous", [])
+        if not isinstance(anonymous, list) or not all(isinstance(name, str) for name in anonymous):
+            raise InputError(
+                "options: anonymous is a list of users, the empty text being the one of steps without `as`"
+            )
+        self._anonymous = frozenset(anonymous)
+        settings: LayersSettings = super()._settings_of(env)
+        return settings
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        self._options = layers_options(env)
-        if self._options.mode.is_durable:
-            return environment_ports(env, self._make_embedder, after_reply=EXTRACTOR)
-        ids = counted_ids(env.seed)
-        # The log above it shows that it is never asked.
-        idle = IdleEmbedder("none")
-        return environment_ports(env, lambda *_: idle, new_id=ids, after_reply=EXTRACTOR, compares=False)
+        new_id = None if self._is_durable else counted_ids(env.seed)
+        return environment_ports(env, self._settings, self._make_embedder, new_id=new_id, after_reply=EXTRACTOR)
 
-    async def _open_memory(self, workspace: Path) -> LayersMemory:
-        service = await open_layers(
-            workspace / "layers",
-            embedder=self._ports.embedder if self._options.mode.is_durable else None,
-            model=self._ports.chat if self._has_model else None,
-            clock=self._clock,
-            new_id=self._ports.new_id,
-            config=self._options.config,
-            mode=self._options.mode,
-            place=await self._place(),
-            wrap=lambda store: faulty_layers_store(store, self._ports.switches["store"]),
-        )
-        return LayersMemory(service, store_name=self._store_name(), is_anonymous=self._is_anonymous)
+    def _wrap(self, store: LayersStore) -> LayersStore:
+        return faulty_layers_store(store, self._ports.switches["store"])
 
-    @property
-    def _has_model(self) -> bool:
-        return self._has_named_model
+    async def _open_on(self, settings: LayersSettings, ports: MemoryPorts) -> LayersMemory:
+        return await open_layers_memory(settings, ports, self._is_anonymous)
 
     def _is_anonymous(self, user: str) -> bool:
-        return user.removeprefix(self._env.owner).removeprefix(".") in self._options.anonymous
+        """Whether this is a user without a user id; the empty name is the case's own."""
+        return user.removeprefix(self._env.owner).removeprefix(".") in self._anonymous
 
     async def about(self) -> Mapping[str, str]:
-        embedder = {} if self._options.mode.is_durable else {"embedder": "none"}
-        return {**await super().about(), **embedder, "mode": str(self._options.mode)}
-
-    def _store_name(self) -> str:
-        if not self._options.mode.is_durable:
-            return "memory only"
-        return self._engine(SQLITE)
+        return {**await super().about(), "mode": str(self._settings.memory_mode)}
 
     async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         # A session that the steps before were in: only they name it by themselves.

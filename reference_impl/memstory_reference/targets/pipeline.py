@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import fields
-from pathlib import Path
-from typing import cast
+from dataclasses import replace
+from typing import Any
 
 from memstory.contract.errors import Refused, UnavailableError
 from memstory.contract.target import Environment, Tree
 from memstory_reference.adapters.faults import FaultyPort
-from memstory_reference.composition.embedders import make_reranker
-from memstory_reference.composition.pipeline import open_pipeline
-from memstory_reference.setting_rules import SQLITE, check_settings
+from memstory_reference.composition.declaration import MemoryPorts
+from memstory_reference.composition.pipeline import PIPELINE, open_pipeline_memory
 from memstory_reference.systems.pipeline.chunk import Vector
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.selection import Reranker
-from memstory_reference.systems.pipeline.settings import PipelineConfig, PipelineSettings
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
-CONFIG = tuple(one.name for one in fields(PipelineConfig))
 REVERSED, UNAVAILABLE = "reversed", "unavailable"
 
 
@@ -56,30 +52,22 @@ class _FaultyVectors(FaultyPort):
 class PipelineTarget(SystemTarget):
     """One pipeline memory; its store is in the case's workspace."""
 
-    memory_class = PipelineMemory
-    options = (*CONFIG, "reranker", "store", *PORT_OPTIONS)
+    system = PIPELINE
+    _settings: PipelineSettings
 
-    def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        check_settings(self._given(env, ["store"]), PipelineSettings.rules, "options")
-        self._config = PipelineConfig().merge(self._given(env, CONFIG), "options")
-        reranker: Tree = env.options.get("reranker")
+    def _settings_of(self, env: Environment) -> PipelineSettings:
         bundled: Mapping[Tree, Callable[[], Reranker]] = {REVERSED: ReversedReranker, UNAVAILABLE: UnavailableReranker}
-        self._reranker = bundled[reranker]() if reranker in bundled else make_reranker(reranker)
-        return super()._ports_of(env)
+        chosen = bundled.get(env.options.get("reranker"))
+        self._reranker = chosen and chosen()
+        options = {name: value for name, value in env.options.items() if chosen is None or name != "reranker"}
+        settings: PipelineSettings = super()._settings_of(replace(env, options=options))
+        return settings
 
-    async def _open_memory(self, workspace: Path) -> PipelineMemory:
-        service = await open_pipeline(
-            workspace,
-            embedder=self._ports.embedder,
-            chat=self._ports.chat if self._has_named_model else None,
-            clock=self._clock,
-            new_id=self._ports.new_id,
-            config=self._config,
-            reranker=self._reranker,
-            wrap=lambda vectors: cast("MemoryVectors", _FaultyVectors(vectors, self._ports.switches["store"])),
-            place=await self._place(),
-        )
-        return PipelineMemory(service, self._ports.chat, self._engine(SQLITE))
+    def _wrap(self, store: MemoryVectors) -> Any:
+        return _FaultyVectors(store, self._ports.switches["store"])
+
+    async def _open_on(self, settings: PipelineSettings, ports: MemoryPorts) -> PipelineMemory:
+        return await open_pipeline_memory(settings, ports, self._reranker)
 
     async def settle(self) -> None:
         # A part that the story has taken down is reported by the step that needs it.

@@ -33,11 +33,6 @@ class CasesPostgres:
         self._latest: PostgresPlace | None = None
         self._starting = asyncio.Lock()
 
-    @property
-    def name(self) -> str:
-        """Which server it is, as reports say it."""
-        return "a private server" if self._url is None else f"the server of {VARIABLE}"
-
     def belong_to(self, folder: Path) -> None:
         """Keep the data of a private server in `folder`; nothing is started yet."""
         self._own = EmbeddedPostgres(folder, durable=False)
@@ -53,10 +48,11 @@ class CasesPostgres:
         schema = f"{PREFIX}{digest}"
         if self._url is None:
             _refuse_without_server()
-            self._latest = PostgresPlace(url=await self._start(), schema=schema)
+            self._latest = PostgresPlace(url=await self._start(), schema=schema, name="postgres (a private server)")
             return self._latest
         try:
-            place = PostgresPlace(url=parse_place(self._url).url, schema=schema)
+            name = f"postgres (the server of {VARIABLE})"
+            place = PostgresPlace(url=parse_place(self._url).url, schema=schema, name=name)
             with require_extra(*POSTGRES_DRIVER):
                 from memstory_reference.storage.postgres.schema_store import claim_schema  # noqa: PLC0415
             await claim_schema(place, f"{gethostname()}:{workspace}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -30,14 +29,13 @@ from memstory.contract.target import (
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import MADE_BY
 from memstory_reference.adapters.folder_copy import copy_folder
-from memstory_reference.composition.chat_models import OFFLINE
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.ports import BY_RULES
-from memstory_reference.setting_rules import POSTGRES
+from memstory_reference.setting_rules import EMBEDDING_MODEL, POSTGRES, SQL_ENGINE, SQLITE, check_settings
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.system_memory import JOB, SystemMemory, check_arguments, check_names, own_operations
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, environment_ports
+from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import harness_errors, story_errors
 from memstory_reference.targets.shared_postgres import CasesPostgres
 
@@ -47,6 +45,8 @@ if TYPE_CHECKING:
 
 ROOT = "memstory_reference"
 KEPT_LINES = 1_000
+EMBEDDER: Final = "embedder"
+"""How stories call the embedding model."""
 
 
 class WarningLog(logging.Handler):
@@ -88,22 +88,30 @@ FORWARDED: Final = tuple(name for name, one in vars(Memory).items() if iscorouti
 
 
 class SystemTarget(Target):
-    """A memory on the ports of its case. A subclass says of which class it is, and opens it.
+    """A memory on the ports of its case. A subclass says which.
 
     The operations that the memory has are the target's; its errors are put into the harness's words on the way.
     """
 
-    memory_class: ClassVar[type[SystemMemory]]
-    options: ClassVar[Sequence[str]] = PORT_OPTIONS
+    system: ClassVar[MemorySystem]
+    folder: ClassVar[str] = "."
+    """Where in its workspace the memory is."""
+    decided: ClassVar[Sequence[str]] = ()
+    """Settings that a case decides, beside place and embedding model; a story may choose all others."""
+    own_options: ClassVar[Sequence[str]] = ()
+    """Options that are no settings."""
+    options: ClassVar[Sequence[str]]
     usual_options: Mapping[str, Tree] = {}
     _memory: SystemMemory
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        kind = getattr(cls, "memory_class", Memory)
+        if not hasattr(cls, "system"):
+            return
         for name in FORWARDED:
-            if name not in vars(cls) and getattr(kind, name) is not getattr(Memory, name):
+            if name not in vars(cls) and getattr(cls.system.memory, name) is not getattr(Memory, name):
                 setattr(cls, name, _forward(name))
+        cls.options = tuple(dict.fromkeys([*cls._chosen(), "store", EMBEDDER, *cls.own_options]))
 
     def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
         self._make_embedder = make_embedder
@@ -113,24 +121,54 @@ class SystemTarget(Target):
         self._env: Environment
         self._clock: Clock
         self._ports: EnvironmentPorts
+        self._settings: Any
+
+    @classmethod
+    def _chosen(cls) -> list[str]:
+        """Return the settings that a story may choose."""
+        but = (cls.system.place, "embedding_model", *cls.decided)
+        return [name for name in cls.system.kind.rules() if name not in but]
 
     @classmethod
     def capabilities(cls) -> frozenset[Capability]:
         """Return all that it can do."""
-        found = COMMON | cls.memory_class.capabilities() | own_operations(cls)
+        found = COMMON | cls.system.memory.capabilities() | own_operations(cls)
         return found | {f"option.{name}" for name in cls.options}
 
+    def _settings_of(self, env: Environment) -> Any:
+        """Return the settings that `env` chooses; InputError is the story's mistake."""
+        if self.system.place == "store":
+            # What a story calls the store is its engine here.
+            check_settings({"store": env.options.get("store", SQLITE)}, {"store": SQL_ENGINE}, "options")
+        chosen = {name: env.options[name] for name in self._chosen() if name in env.options}
+        if EMBEDDER in env.options:
+            chosen["embedding_model"] = env.options[EMBEDDER]
+            check_settings({EMBEDDER: env.options[EMBEDDER]}, {EMBEDDER: EMBEDDING_MODEL}, "options")
+        return self.system.kind.default().merge(chosen, "options")
+
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        """Read the options of `env`, and return the ports that they ask for; InputError is the story's mistake."""
-        return environment_ports(env, self._make_embedder)
+        """Return the ports that `env` asks for; InputError is the story's mistake."""
+        return environment_ports(env, self._settings, self._make_embedder)
 
-    @abstractmethod
-    async def _open_memory(self, workspace: Path) -> SystemMemory:
-        """Return the memory, open on `self._ports`."""
+    def _wrap(self, store: Any) -> Any:
+        """Return the store of the memory as one that the story can make fail."""
+        return self._ports.with_faults(store)
 
-    def _given(self, env: Environment, names: Sequence[str]) -> dict[str, Tree]:
-        """Return the options of these names that the story gives."""
-        return {name: env.options[name] for name in names if name in env.options}
+    async def _open_memory(self, folder: Path) -> SystemMemory:
+        """Return the memory in `folder`, or in its database, open on the ports of the case."""
+        settings = replace(self._settings, **{self.system.place: str(folder)})
+        ports = MemoryPorts(
+            embedder=self._ports.embedder,
+            chat=self._ports.chat,
+            clock=self._clock,
+            new_id=self._ports.new_id,
+            wrap=self._wrap,
+            place=await self._place(),
+        )
+        return await self._open_on(settings, ports)
+
+    async def _open_on(self, settings: Any, ports: MemoryPorts) -> SystemMemory:
+        return await self.system.opener(settings, ports)
 
     @property
     def _is_in_postgres(self) -> bool:
@@ -141,31 +179,18 @@ class SystemTarget(Target):
         """Return where the memory of the case is in Postgres; None where it is in the workspace."""
         return await self._postgres.place(Path(self._env.workspace)) if self._is_in_postgres else None
 
-    def _engine(self, on_this_machine: str) -> str:
-        """Return what a report says that the memory is stored in."""
-        return f"{POSTGRES} ({self._postgres.name})" if self._is_in_postgres else on_this_machine
-
-    @property
-    def _has_model(self) -> bool:
-        """Whether a language model answers; without one some systems go by rules."""
-        return True
-
-    @property
-    def _has_named_model(self) -> bool:
-        """Whether the story names a language model other than the stand-in, or scripts one."""
-        return bool(self._env.model_rules) or self._env.options.get("chat", OFFLINE) != OFFLINE
-
     async def open(self, env: Environment, clock: Clock) -> None:
         self._env, self._clock = replace(env, options={**self.usual_options, **env.options}), clock
         env = self._env
         with harness_errors():
             with story_errors():
                 check_options(env.options, self.options)
+                self._settings = self._settings_of(env)
                 self._ports = self._ports_of(env)
             self.embedding = self._ports.embedding
             self._log.attach()
             try:
-                self._memory = await self._open_memory(Path(env.workspace))
+                self._memory = await self._open_memory(Path(env.workspace) / self.folder)
                 self._is_open = True
             except BaseException as error:
                 self._log.detach()
@@ -188,7 +213,7 @@ class SystemTarget(Target):
     async def about(self) -> Mapping[str, str]:
         return {
             "embedder": self._ports.embedder.model,
-            "chat": self._ports.chat.name if self._has_model else BY_RULES,
+            "chat": self.system.talker(self._ports.chat.name),
             "store": self._memory.store_name,
             MADE_BY: "memstory",
             **({"unreadable": f"{lost} rows of a damaged file"} if (lost := await self._memory.count_lost()) else {}),
@@ -237,15 +262,6 @@ class SystemTarget(Target):
 class FolderTarget(SystemTarget):
     """A memory that lies in one folder of its case, and can be copied while it is closed."""
 
-    folder: ClassVar[str]
-
-    @abstractmethod
-    async def _open_folder(self, folder: Path) -> SystemMemory:
-        """Return the memory of `folder`."""
-
-    async def _open_memory(self, workspace: Path) -> SystemMemory:
-        return await self._open_folder(workspace / self.folder)
-
     async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
         """Close, copy, open the copy and see that it holds the same, go on with the original."""
         if self._is_in_postgres:
@@ -255,11 +271,11 @@ class FolderTarget(SystemTarget):
         await self._memory.close()
         try:
             copy_folder(workspace / self.folder, workspace / str(folder))
-            opened = await self._open_folder(workspace / str(folder))
+            opened = await self._open_memory(workspace / str(folder))
             copied = await opened.list(scope)
             await opened.close()
         finally:
-            self._memory = await self._open_folder(workspace / self.folder)
+            self._memory = await self._open_memory(workspace / self.folder)
         return {"memories": len(copied), "equal": copied == original}
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from memstory.contract.target import Capability, Environment, Scope, Tree
 from memstory.contract.values import HELD
 from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
-from memstory_reference.composition.turns import open_turns
+from memstory_reference.composition.turns import TURNS, check_shared_turns
 from memstory_reference.errors import InputError
-from memstory_reference.setting_rules import POSTGRES, SQL_ENGINE, check_settings
+from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
+from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
-from memstory_reference.systems.turns.settings import TurnsConfig
+from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
 from memstory_reference.systems.turns.stores.store import TurnsStore
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, options_of, text_option
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
 
@@ -37,7 +38,6 @@ class _FaultyTurnsStore(FaultyPort):
         return empty_pool() if self._switch.garbles() else found
 
 
-CONFIG = options_of(TurnsConfig, but=["cleaning"])
 AT = "at"
 """The option that names the memory of a story with `preloaded`: the folder or the URL that was given as its store."""
 
@@ -45,21 +45,24 @@ AT = "at"
 class TurnsTarget(FolderTarget):
     """One turns memory, in the case's workspace or in Postgres."""
 
-    memory_class = TurnsMemory
-    options = (*CONFIG, "store", AT, *PORT_OPTIONS)
+    system = TURNS
     folder = "turns"
+    decided = ("cleaning",)
+    own_options = (AT,)
     _memory: TurnsMemory
 
     @property
     def _is_in_postgres(self) -> bool:
         return self._own is None and super()._is_in_postgres
 
-    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+    def _settings_of(self, env: Environment) -> TurnsSettings:
+        self._own = _own_place(env.options.get(AT, "")) if env.preloaded else None
         # Texts that a story gives vectors for are embedded as they are.
-        self._config = TurnsConfig(cleaning=not env.vectors).merge(self._given(env, CONFIG), "options")
-        check_settings(self._given(env, ["store"]), {"store": SQL_ENGINE}, "options")
-        self._own = _own_place(text_option(env, AT, "")) if env.preloaded else None
-        return super()._ports_of(env)
+        settings: TurnsSettings = replace(super()._settings_of(env), cleaning=not env.vectors)
+        return settings
+
+    def _wrap(self, store: TurnsStore) -> TurnsStore:
+        return faulty_turns_store(store, self._ports.switches["store"])
 
     async def about(self) -> Mapping[str, str]:
         about = await super().about()
@@ -67,25 +70,14 @@ class TurnsTarget(FolderTarget):
             return about
         return {**about, HELD: str(await self._memory.count(Scope(user=self._env.owner)))}
 
-    async def _open_memory(self, workspace: Path) -> TurnsMemory:
-        return await self._open_folder(self._own if isinstance(self._own, Path) else workspace / self.folder)
+    async def _open_memory(self, folder: Path) -> SystemMemory:
+        return await super()._open_memory(self._own if isinstance(self._own, Path) else folder)
 
-    async def _open_folder(self, folder: Path) -> TurnsMemory:
-        place, engine = await self._place(), self._engine(TurnsMemory.in_folder)
-        if isinstance(self._own, PostgresPlace):
-            place, engine = self._own, f"{POSTGRES} (schema {self._own.schema})"
-        return await open_turns(
-            folder,
-            embedder=self._ports.embedder,
-            chat=self._ports.chat,
-            clock=self._clock,
-            new_id=self._ports.new_id,
-            config=self._config,
-            place=place,
-            engine=engine,
-            is_fixed=place is not None and place is self._own,
-            wrap=lambda store: faulty_turns_store(store, self._ports.switches["store"]),
-        )
+    async def _place(self) -> PostgresPlace | None:
+        if not isinstance(self._own, PostgresPlace):
+            return await super()._place()
+        await check_shared_turns(self._own)
+        return replace(self._own, name=f"{POSTGRES} (schema {self._own.schema})")
 
 
 class TurnsFactory(SystemFactory):
@@ -98,11 +90,11 @@ class TurnsFactory(SystemFactory):
         return super().capabilities(options) | (frozenset({"preloaded"}) if AT in options else frozenset())
 
 
-def _own_place(at: str) -> Path | PostgresPlace:
+def _own_place(at: Tree) -> Path | PostgresPlace:
     """Return where a memory is that somebody has filled; InputError where there is none."""
-    if "://" in at:
+    if "://" in str(at):
         return parse_place(at)
-    folder = Path(at).expanduser()
+    folder = Path(str(at)).expanduser()
     if not (folder / OWNERS_FILE).is_file():
         raise InputError(f"options: {AT} is {at!r:.200}, where no turns are stored; allowed: their folder or URL")
     return folder

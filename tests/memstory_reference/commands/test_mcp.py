@@ -16,7 +16,8 @@ from memstory.contract.models import function_of
 from memstory.contract.target import ToolSchema
 from memstory_reference.cli import main
 from memstory_reference.composition import extras
-from memstory_reference.composition.systems import SYSTEMS, Models, system_named
+from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.systems import SYSTEMS, system_named
 
 mcp = pytest.importorskip("mcp", reason="pip install '.[mcp]'")
 COMMAND = (sys.executable, "-c", "import sys; from memstory_reference.cli import main; sys.exit(main())", "mcp")

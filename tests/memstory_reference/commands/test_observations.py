@@ -5,24 +5,18 @@ import re
 
 import pytest
 
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.cli import main
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.embedders import MINILM, make_embedder
 from memstory_reference.composition.observations import open_observations
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsSettings
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
 
 async def fill(folder):
-    service = await open_observations(
-        folder,
-        embedder=make_embedder(MINILM, ollama_host=""),
-        chat=None,
-        clock=SystemClock(),
-        new_id=str,
-        config=ObservationsConfig(),
-    )
+    ports = MemoryPorts(embedder=make_embedder(MINILM, ollama_host=""), new_id=str)
+    service = await open_observations(ObservationsSettings(path=str(folder)), ports)
     for number, task in enumerate(("Control the token budget of agents", "Bake sourdough bread")):
         await service.compress_and_store(
             task=task, output=f"{task}. It worked.", owner="default", run_id=f"run-{number}"

@@ -12,8 +12,9 @@ from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder
 from memstory_reference.adapters.embedding.prefixes import profile_of
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.manager import open_manager
-from memstory_reference.composition.topics import memory_service, open_topics, open_topics_store
+from memstory_reference.composition.topics import open_topics, open_topics_service
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.systems.topics.memory_service import NewEntry
@@ -37,9 +38,8 @@ class Topics:
     @asynccontextmanager
     async def found(self, embedder):
         numbers = count()
-        system = await open_topics(
-            self._settings, embedder=embedder, chat=ScriptedChat(SILENT), new_id=lambda: f"n{next(numbers)}"
-        )
+        ports = MemoryPorts(embedder=embedder, chat=ScriptedChat(SILENT), new_id=lambda: f"n{next(numbers)}")
+        system = await open_topics(self._settings, ports)
 
         async def search(texts, query):
             await system.service.write("ann", [NewEntry(text) for text in texts])
@@ -53,11 +53,11 @@ class Manager:
     """Facts of the manager memory."""
 
     def __init__(self, folder, **changes):
-        self._folder, self._settings = folder, ManagerSettings.default().merge(changes, "test")
+        self._settings = ManagerSettings.default().merge({"path": str(folder), **changes}, "test")
 
     @asynccontextmanager
     async def found(self, embedder):
-        system = await open_manager(self._settings, folder=self._folder, embedder=embedder, chat=ScriptedChat(SILENT))
+        system = await open_manager(self._settings, MemoryPorts(embedder=embedder, chat=ScriptedChat(SILENT)))
 
         async def search(texts, query):
             for text in texts:
@@ -101,8 +101,7 @@ async def test_the_model_says_how_near_is_near_enough_unless_a_setting_does(memo
 
 async def test_the_memory_of_several_processes_has_the_floor_of_the_model_too(tmp_path):
     settings, embedder = TopicsSettings.default().merge({"chroma_path": str(tmp_path)}, "test"), vectors_of(MINILM)
-    store = await open_topics_store(settings, embedder)
-    service = memory_service(settings, store, embedder)
+    service = await open_topics_service(settings, MemoryPorts(embedder=embedder))
     await service.write("ann", [NewEntry(text) for text in COSINES])
     assert len(await service.search_episodic("ann", "query")) == 3
-    await store.close()
+    await service.close()

@@ -24,7 +24,8 @@ from memstory.contract.errors import MemstoryError, NotSupported, UnavailableErr
 from memstory.contract.target import Item, Query, Ref, Scope
 from memstory_reference import AsyncMemory
 from memstory_reference.adapters.embedding.fixed_vectors import CountedWords
-from memstory_reference.composition.systems import SYSTEMS, Models
+from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import EmbedderUnavailableError
 

@@ -4,7 +4,6 @@ import asyncio
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -14,17 +13,16 @@ import pytest
 from memstory.contract.errors import MemstoryError
 from memstory.contract.target import Item, Ref, Scope
 from memstory_reference import AsyncMemory
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import CountedWords
-from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.composition.declaration import MemoryPorts, Models
 from memstory_reference.composition.observations import open_observations
-from memstory_reference.composition.systems import SYSTEMS, Models
+from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.composition.vector_stores import no_wrap, open_exact_schema
 from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.observations.observation import Observation
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsSettings
 
 SPAWN = get_context("spawn")
 ANN, TIMES = Scope(user="ann"), 15
@@ -299,9 +297,8 @@ class HeldUp:
 
 
 async def opened_service(url, wrap=no_wrap):
-    ports = {"embedder": CountedWords(), "chat": None, "clock": SystemClock(), "new_id": random_id}
-    place, config = PostgresPlace(url=url), ObservationsConfig()
-    return await open_observations(Path("nowhere"), **ports, config=config, wrap=wrap, place=place)
+    ports = MemoryPorts(embedder=CountedWords(), wrap=wrap, place=PostgresPlace(url=url))
+    return await open_observations(ObservationsSettings(path="nowhere"), ports)
 
 
 def observed(name):

@@ -11,16 +11,17 @@ from memstory_reference.adapters.embedding import weights
 from memstory_reference.composition import chat_models
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.ports import Purpose
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 
 QUESTION = "Which musical instrument do I practise?"
 FOUND = "[Memory recall — 2026-05-31]\n1. (relevance: 0.50) 2026-05-30 Q: I play the cello. A: I see."
 
 
-def ports(tmp_path, *, other_embedder=False, **more) -> EnvironmentPorts:
+def ports(tmp_path, *, other_embedder=False, **settings) -> EnvironmentPorts:
     vectors = {"query": [1, 0]}
     env = Environment(workspace=str(tmp_path), owner="case.ann", vectors=vectors, other_embedder=other_embedder)
-    return environment_ports(env, lambda name, host: make_embedder(name, ollama_host=host), **more)
+    return environment_ports(env, LayersSettings(**settings), lambda name, host: make_embedder(name, ollama_host=host))
 
 
 async def answer(made: EnvironmentPorts) -> str:
@@ -48,7 +49,7 @@ async def test_stand_in_compares_while_the_memorys_embedder_is_down(tmp_path):
 
 
 async def test_stand_in_goes_by_words_where_nothing_may_be_embedded(tmp_path):
-    assert "don't know" in await answer(ports(tmp_path, compares=False))
+    assert "don't know" in await answer(ports(tmp_path, embedding_model="none"))
 
 
 async def test_stand_in_goes_by_words_where_there_are_no_weights(tmp_path, monkeypatch):
@@ -69,6 +70,6 @@ async def test_another_embedder_has_another_name_and_vectors_of_the_same_length(
 async def test_calls_of_a_model_are_counted_and_those_of_the_stand_in_are_not(tmp_path):
     assert ports(tmp_path).counted.use is None
     env = Environment(workspace=str(tmp_path), owner="ann", vectors={"q": [1, 0]}, model_rules=[{"reply": "Hi."}])
-    made = environment_ports(env, lambda name, host: make_embedder(name, ollama_host=host))
+    made = environment_ports(env, LayersSettings(), lambda name, host: make_embedder(name, ollama_host=host))
     await made.chat.chat(ChatRequest([Message(role="user", content="Hello")]))
     assert (made.counted.use.calls, made.counted.use.prompt_tokens, made.counted.use.failed) == (1, None, 0)

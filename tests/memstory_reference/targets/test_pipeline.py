@@ -36,7 +36,7 @@ async def target(open_target):
     [
         ({"top_k": 3}, "unknown option 'top_k'.* Known: auto_compress"),
         ({"store_threshold": 2}, "store_threshold"),
-        ({"reranker": "best"}, "no re-ranker named 'best'; allowed: cross-encoder"),
+        ({"reranker": "best"}, "reranker is 'best'; allowed: cross-encoder"),
         ({"chat": "gpt"}, "chat model named 'gpt'"),
     ],
 )

@@ -9,9 +9,10 @@ import pytest
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import Refused, StoryError
 from memstory.contract.target import Environment, Query, Scope
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.storage.postgres.place import parse_place
-from memstory_reference.systems.turns.settings import TurnsConfig
+from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.turn import NewTurn
 from memstory_reference.targets.turns import TurnsFactory
 
@@ -31,15 +32,9 @@ async def at(request, tmp_path, factory):
     """Where a memory with three turns of ann and one of bob is: a folder, or a URL."""
     server = request.getfixturevalue("postgres_database") if request.param == "postgres" else None
     url = server and f"{server}{'&' if '?' in server else '?'}schema=own"
-    opened = await open_turns(
-        tmp_path / "own",
-        embedder=factory._embedder("random", ""),
-        chat=None,
-        clock=StoryClock(),
-        new_id=iter("abcd").__next__,
-        config=TurnsConfig(),
-        place=None if url is None else parse_place(url),
-    )
+    embedder = factory._embedder("random", "")
+    ports = MemoryPorts(embedder=embedder, clock=StoryClock(), new_id=iter("abcd").__next__)
+    opened = await open_turns(TurnsSettings(store=url or str(tmp_path / "own")), ports)
     told = [NewTurn(text=f"The {thing} is old.", key=thing) for thing in ("kettle", "boat", "roof")]
     await opened.service.add("ann", told)
     await opened.service.add("bob", told[:1])

@@ -1,40 +1,55 @@
 import pytest
 
-from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
-from memstory_reference.errors import InputError
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import StoryError
+from memstory.contract.target import Environment
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.targets.topics import topics_options
+from memstory_reference.targets.topics import TopicsFactory
 
 
-def test_without_options_the_settings_are_the_shipped_ones():
-    options = topics_options({}, has_vectors=False)
-    assert (options.settings, options.profile) == (TopicsSettings.default(), NO_PREFIXES)
+@pytest.fixture
+async def opened(tmp_path):
+    """Open a target on options and return it; it is closed at the end."""
+    targets = []
+
+    async def open_(options, **given):
+        target = TopicsFactory().target()
+        await target.open(Environment(workspace=str(tmp_path), owner="ann", options=options, **given), StoryClock())
+        targets.append(target)
+        return target
+
+    yield open_
+    for target in targets:
+        await target.close()
 
 
-def test_an_option_is_a_setting_and_embedder_is_the_embedding_model():
-    settings = topics_options({"toolset": "dual", "top_k": 3, "embedder": "ollama:x"}, has_vectors=False).settings
-    assert (settings.toolset, settings.top_k, settings.embedding_model) == ("dual", 3, "ollama:x")
+async def test_without_options_the_settings_are_the_shipped_ones(opened):
+    target = await opened({}, vectors={"a": [1, 0]})
+    assert target._settings == TopicsSettings.default()
 
 
-def test_a_profile_gives_fixed_vectors_the_prefixes_of_a_model():
-    options = topics_options({"profile": "nomic-embed-text"}, has_vectors=True)
-    assert (options.profile.document, options.profile.query) == ("search_document: ", "search_query: ")
+async def test_an_option_is_a_setting_and_embedder_names_the_model(opened):
+    target = await opened({"toolset": "dual", "top_k": 3, "embedder": "words"})
+    assert (target._settings.toolset, target._settings.top_k) == ("dual", 3)
+    assert (await target.about())["embedder"] == "words-512"
+
+
+async def test_a_profile_gives_fixed_vectors_the_prefixes_of_a_model(opened):
+    profile = (await opened({"profile": "nomic-embed-text"}, vectors={"a": [1, 0]}))._ports.embedder.profile
+    assert (profile.document, profile.query) == ("search_document: ", "search_query: ")
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "given", "said"),
     [
-        ({"toolset": "triple"}, "options: toolset is 'triple'; allowed: single or dual"),
-        ({"embedder": 5}, "embedding_model is 5"),
-        ({"profile": "nomic-embed-text"}, "profile goes with vectors"),
+        ({"toolset": "triple"}, {}, "options: toolset is 'triple'; allowed: single or dual"),
+        ({"embedder": 5}, {}, "embedder is 5; allowed: all-MiniLM"),
+        ({"bus": "tram"}, {}, "bus 'tram' is not allowed; allowed: in_process, nats"),
+        ({"profile": "nomic-embed-text"}, {}, "profile goes with vectors"),
+        ({"profile": "unknown"}, {"vectors": {"a": [1, 0]}}, "allowed: nomic-embed-text"),
     ],
 )
-def test_a_wrong_option_is_named_with_what_is_allowed(given, said):
-    with pytest.raises(InputError) as error:
-        topics_options(given, has_vectors=False)
+async def test_a_wrong_option_is_named_with_what_is_allowed(opened, options, given, said):
+    with pytest.raises(StoryError) as error:
+        await opened(options, **given)
     assert said in str(error.value)
-
-
-def test_a_profile_that_nobody_knows_is_refused():
-    with pytest.raises(InputError, match="allowed: nomic-embed-text"):
-        topics_options({"profile": "unknown"}, has_vectors=True)

@@ -22,10 +22,14 @@ _FORM = "postgresql://USER:PASSWORD@HOST/DATABASE, with ?schema=NAME for another
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresPlace:
-    """The URL for libpq, which may hold a password and is therefore never shown, and the schema."""
+    """The URL for libpq, which may hold a password and is therefore never shown, and the schema.
+
+    `name` is what reports call it.
+    """
 
     url: str = field(repr=False)
     schema: str = DEFAULT_SCHEMA
+    name: str = "postgres"
 
     def sibling(self, name: str) -> PostgresPlace:
         """Return the place of what is kept apart from the memory: one of `BESIDE`."""

@@ -47,7 +47,7 @@ from memstory_reference.systems.layers.records_desk import RecordsDesk
 from memstory_reference.systems.layers.sessions.background import Background, IdleWatch, TurnDiagnostics
 from memstory_reference.systems.layers.sessions.session_end import EndReason, EndReport, SessionEnds
 from memstory_reference.systems.layers.sessions.writing import Lanes, Writer
-from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
+from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.systems.layers.stores.log_store import Log
 from memstory_reference.text.english.statements import wants_list
@@ -118,7 +118,7 @@ def trouble_notes(trouble: Mapping[str, Json]) -> list[str]:
 class LayersService:
     """One memory for many owners. `open` before anything else."""
 
-    def __init__(self, *, ports: LayersPorts, config: LayersConfig, mode: MemoryMode) -> None:
+    def __init__(self, *, ports: LayersPorts, config: LayersSettings, mode: MemoryMode) -> None:
         self.config = config
         self.mode = mode
         self._ports = ports

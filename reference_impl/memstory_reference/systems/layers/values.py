@@ -27,7 +27,7 @@ from memstory_reference.systems.layers.records.record import (
     format_working_memory_entries,
 )
 from memstory_reference.systems.layers.sessions.writing import WriteOutcome
-from memstory_reference.systems.layers.settings import LayersConfig
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.token_sets import token_recall, token_set
 
@@ -160,7 +160,7 @@ def _words(layer: Layer, content: Mapping[str, Tree]) -> str:
 KNOWN = "rrf (rows of ranks), fuse (lists), recall ([query, document] pairs), tokens (texts), jaccard (pairs), lines"
 
 
-def formula(args: Mapping[str, Tree], config: LayersConfig) -> Tree:
+def formula(args: Mapping[str, Tree], config: LayersSettings) -> Tree:
     """Return what one part makes of the rows that a story gives."""
     match dict(args):
         case {"rrf": rows}:

@@ -16,7 +16,7 @@ from memstory_reference.input_checks import (
     checked_texts,
     short_repr,
 )
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsSettings
 from memstory_reference.text.lines import one_line
 
 KIND = "observation"
@@ -60,7 +60,7 @@ def normal_task(task: str) -> str:
     return one_line(task).casefold()
 
 
-def checked_observation(observation: object, config: ObservationsConfig) -> Observation:
+def checked_observation(observation: object, config: ObservationsSettings) -> Observation:
     """Return the observation in its stored form, or raise InputError that says which field is wrong and why."""
     if not isinstance(observation, Observation):
         raise InputError(f"an observation is expected, not {type(observation).__name__}")
@@ -98,6 +98,6 @@ def checked_score(score: object) -> float | None:
     return None if score is None else checked_number(score, "final_score", 0, HIGHEST_SCORE)
 
 
-def checked_rating(rating: object, config: ObservationsConfig) -> float:
+def checked_rating(rating: object, config: ObservationsSettings) -> float:
     """Return a person's rating."""
     return checked_number(rating, "rating", config.rating_min, config.rating_max)

@@ -48,7 +48,7 @@ from memstory_reference.systems.observations.ordering import (
     rank_candidates,
 )
 from memstory_reference.systems.observations.outbox import Outbox
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsSettings
 from memstory_reference.text.keywords import extract_keywords
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.stems import is_about
@@ -84,7 +84,7 @@ class ObservationService:
     chat: ChatModel | None
     clock: Clock
     new_id: NewId
-    config: ObservationsConfig
+    config: ObservationsSettings
     tombstones: Tombstones = field(default_factory=NoTombstones)
     release: Callable[[], object] = lambda: None
 

@@ -14,7 +14,7 @@ from memstory_reference.systems.pipeline.chunk import ChunkType, CompressionRepo
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.detectors import has_entity, has_number
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.text.chunks import split_chunks
 from memstory_reference.text.fences import prose
@@ -97,7 +97,7 @@ class Compressor:
 
     store: PipelineStore
     parts: PipelineParts
-    config: PipelineConfig
+    config: PipelineSettings
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property

@@ -22,7 +22,7 @@ from memstory_reference.systems.pipeline.chunk import (
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.selection import OFF, fit_budget, rerank
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.stores.pipeline_store import Admission, PipelineStore
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
@@ -49,7 +49,7 @@ class Recaller:
     vectors: MemoryVectors
     preferences: MemoryVectors
     parts: PipelineParts
-    config: PipelineConfig
+    config: PipelineSettings
 
     async def recall(self, ask: RecallRequest) -> RecallResult:
         """Return preferences, newest first, then the others by score, as far as they fit.

@@ -52,7 +52,7 @@ from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 from memstory_reference.systems.pipeline.recall import Recaller, RecallRequest
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore, Plan
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 from memstory_reference.text.secret_guard import SecretAction
@@ -64,7 +64,7 @@ _log = logging.getLogger(__name__)
 class PipelineService:
     """One memory for many users. Writers take turns; a write is acknowledged when the database has it."""
 
-    def __init__(self, database: SqlDatabase, parts: PipelineParts, config: PipelineConfig) -> None:
+    def __init__(self, database: SqlDatabase, parts: PipelineParts, config: PipelineSettings) -> None:
         self._parts = parts = replace(parts, embedder=CheckedEmbedder(parts.embedder))
         self.config = self._config = config
         self._database = database

@@ -23,7 +23,7 @@ from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.turns.conditions import Conditions, checked_conditions
 from memstory_reference.systems.turns.ranking.question import Question, compared_events, read_question
 from memstory_reference.systems.turns.ranking.scoring import RankedTurn, merge_rankings, rank_turns, score_candidates
-from memstory_reference.systems.turns.settings import TurnsConfig
+from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.stores.store import IndexedTurn, TurnsStore
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
 from memstory_reference.text.lines import as_data
@@ -93,10 +93,10 @@ class TurnsService:
         embedder: Embedder,
         clock: Clock,
         new_id: NewId,
-        config: TurnsConfig | None = None,
+        config: TurnsSettings | None = None,
         tombstones: Tombstones | None = None,
     ) -> None:
-        self.config = config or TurnsConfig()
+        self.config = config or TurnsSettings()
         self._tombstones = tombstones or NoTombstones()
         self._store = store
         self._embedder = embedder

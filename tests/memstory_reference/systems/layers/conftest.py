@@ -9,7 +9,8 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.composition import layers
-from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
+from memstory_reference.composition.declaration import MemoryPorts
+from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -103,17 +104,16 @@ async def open_layers(tmp_path, clock):
         *, model=None, mode=MemoryMode.LOCAL, place=None, wrap=lambda store: store, embedder=None, **config
     ):
         numbers, opening = count(), next(openings)
-        service = await layers.open_layers(
-            tmp_path / "layers",
+        ports = MemoryPorts(
             embedder=embedder or LetterEmbedder(),
-            model=model,
             clock=clock,
             new_id=lambda: f"id-{opening}-{next(numbers):04}",
-            config=LayersConfig(min_similarity=-1, **config),
-            mode=mode,
             place=place,
             wrap=wrap,
+            **({} if model is None else {"chat": model}),
         )
+        settings = LayersSettings(store=str(tmp_path / "layers"), mode=mode, min_similarity=-1, **config)
+        service = await layers.open_layers(settings, ports)
         opened.append(service)
         return service
 

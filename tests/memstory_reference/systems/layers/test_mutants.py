@@ -21,7 +21,7 @@ from memstory_reference.systems.layers.records.record import Standing
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.sessions import session_end, writing
 from memstory_reference.systems.layers.sessions.session_end import SessionEnds
-from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
+from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
 from memstory_reference.systems.layers.stores import rows_store
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.systems.layers.stores.rows_store import LayersRows
@@ -208,9 +208,9 @@ MUTANTS = [
     (
         "C11: thirty days are too old",
         "hits lack 'older'",
-        (LayersConfig, "episodic_age", timedelta(days=30) - timedelta(microseconds=1)),
+        (LayersSettings, "episodic_age", timedelta(days=30) - timedelta(microseconds=1)),
     ),
-    ("C11: age does not matter", "hits include 'older'", (LayersConfig, "episodic_age", timedelta(days=3_000))),
+    ("C11: age does not matter", "hits include 'older'", (LayersSettings, "episodic_age", timedelta(days=3_000))),
     (
         "C11: no turn is caught up",
         "does not contain 'found blue bicycle'",

@@ -3,11 +3,11 @@
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode, parse_mode
+from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode, parse_mode
 
 
 def test_the_constants_are_as_resolved():
-    config = LayersConfig()
+    config = LayersSettings()
     assert (config.repetitions, config.substantive_turns, config.substantive_tokens) == (2, 3, 30)
     assert (config.rule_cap, config.crisis_retention_days, config.support, config.duplicate) == (20, 90, 0.5, 0.85)
     assert (config.idle.total_seconds(), config.episodic_age.days) == (1200, 30)
@@ -28,11 +28,11 @@ def test_the_constants_are_as_resolved():
 )
 def test_what_is_out_of_bounds_is_refused_by_name(name, value):
     with pytest.raises(InputError, match=name):
-        LayersConfig().merge({name: value}, "options")
+        LayersSettings().merge({name: value}, "options")
 
 
 def test_values_within_bounds_are_taken():
-    changed = LayersConfig().merge({"idle_minutes": 0.5 * 3, "rule_cap": 3, "recall": False}, "options")
+    changed = LayersSettings().merge({"idle_minutes": 0.5 * 3, "rule_cap": 3, "recall": False}, "options")
     assert (changed.idle_minutes, changed.rule_cap, changed.recall) == (1.5, 3, False)
 
 

@@ -12,7 +12,7 @@ from memstory_reference.adapters.vectors.exact_store import open_exact_file
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import observations_in_file
 from memstory_reference.systems.observations.service import ObservationService
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsSettings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DIMENSION = 256
@@ -61,7 +61,7 @@ def run_of():
 
 @pytest.fixture
 def open_words(tmp_path, words):
-    """Open a memory on word vectors: `await open_words(…)`; keywords are those of ObservationsConfig."""
+    """Open a memory on word vectors: `await open_words(…)`; keywords are those of ObservationsSettings."""
 
     async def opened(vectors=None, *, chat=None, **config):
         numbers = count()
@@ -72,7 +72,7 @@ def open_words(tmp_path, words):
             chat=chat,
             clock=StandingClock(),
             new_id=lambda: f"id-{next(numbers)}",
-            config=ObservationsConfig(**config),
+            config=ObservationsSettings(**config),
         )
         await service.open()
         return service

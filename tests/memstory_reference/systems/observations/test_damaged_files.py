@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.composition.declaration import MemoryPorts
+from memstory_reference.composition.observations import open_observations
+from memstory_reference.systems.observations.observations_store import EMBEDDED_FILE
+from memstory_reference.systems.observations.settings import ObservationsSettings
 
 RUNS = 30
 
@@ -23,9 +25,8 @@ class Noon:
 @pytest.fixture
 def open_folder(tmp_path, words):
     def opened():
-        return open_observations(
-            tmp_path / "store", embedder=words, chat=None, clock=Noon(), new_id=str, config=ObservationsConfig()
-        )
+        ports = MemoryPorts(embedder=words, clock=Noon(), new_id=str)
+        return open_observations(ObservationsSettings(path=str(tmp_path / "store")), ports)
 
     return opened
 
@@ -91,13 +92,13 @@ async def test_a_vector_that_was_changed_is_made_again(open_folder, folder):
 
 @pytest.mark.parametrize("damage", ["facts = '['", "narrative = x'00'", "task_type = x'00'", "rating = 'good'"])
 async def test_a_row_that_cannot_be_read_is_left_out_and_named(open_folder, folder, damage, caplog):
-    with closing(sqlite3.connect(folder / OBSERVATIONS_FILE)) as rows, rows:
+    with closing(sqlite3.connect(folder / EMBEDDED_FILE.name)) as rows, rows:
         rows.execute(f"UPDATE observations SET {damage} WHERE id = 'r3'")  # noqa: S608  (a test's own words)
     service = await open_folder()
     assert await service.get("r3", "ann") is None
     assert "r4" in [one.observation.id for one in await service.search("Covered subject4", "ann")]
     status = await service.status("ann")
     assert (status["observations"], status["unreadable"]) == (RUNS - 1, 1)
-    assert re.search(f"{OBSERVATIONS_FILE}: observation 'r3' is damaged and left out", caplog.text)
+    assert re.search(f"{EMBEDDED_FILE.name}: observation 'r3' is damaged and left out", caplog.text)
     assert await service.delete(["r3"], "ann") == ["r3"]
     await service.close()

@@ -7,7 +7,8 @@ import pytest
 
 from memstory.contract.target import Ref, Scope
 from memstory_reference import AsyncMemory
-from memstory_reference.composition.systems import SYSTEMS, Models
+from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.systems import SYSTEMS
 
 ANN = Scope(user="ann")
 

@@ -11,7 +11,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import observations_in_file
 from memstory_reference.systems.observations.service import ObservationService
-from memstory_reference.systems.observations.settings import ObservationsConfig
+from memstory_reference.systems.observations.settings import ObservationsSettings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VECTORS = {
@@ -60,7 +60,7 @@ def make_service(tmp_path, embedder):
             chat=None,
             clock=Noon(),
             new_id=lambda: f"id-{next(numbers)}",
-            config=ObservationsConfig(**config),
+            config=ObservationsSettings(**config),
         )
 
     return make

@@ -12,7 +12,7 @@ from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.service import PipelineService
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE, SCHEMA, SCHEMA_VERSION
 
 
@@ -110,7 +110,7 @@ async def make_service(tmp_path, clock):
                 chat=chat,
                 **parts,
             ),
-            PipelineConfig().merge(given, "test"),
+            PipelineSettings().merge(given, "test"),
         )
         made.append(service)
         return service

@@ -6,11 +6,9 @@ from itertools import count
 import pytest
 
 from memstory.contract.errors import MemstoryError
-from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.pipeline import open_pipeline
-from memstory_reference.systems.pipeline.settings import PipelineConfig
-
-CONFIG = PipelineConfig(store_threshold=0)
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 
 
 @pytest.fixture
@@ -18,14 +16,8 @@ def opened(tmp_path, hashed_vectors):
     numbers = count()
 
     async def opening(embedder=None):
-        return await open_pipeline(
-            tmp_path / "store",
-            embedder=embedder or hashed_vectors(),
-            chat=None,
-            clock=SystemClock(),
-            config=CONFIG,
-            new_id=lambda: f"id-{next(numbers)}",
-        )
+        ports = MemoryPorts(embedder=embedder or hashed_vectors(), new_id=lambda: f"id-{next(numbers)}")
+        return await open_pipeline(PipelineSettings(path=str(tmp_path / "store"), store_threshold=0), ports)
 
     return opening
 

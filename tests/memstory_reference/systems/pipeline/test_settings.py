@@ -1,18 +1,18 @@
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 
 
 @pytest.mark.parametrize(("threshold", "size"), [(10, 5), (5, 2), (3, 1), (1, 1)])
 def test_one_pass_compresses_half_as_many_sessions_as_the_threshold_rounded_down_but_one_at_least(threshold, size):
-    assert PipelineConfig().merge({"compression_threshold": threshold}, "test").sessions_a_pass == size
+    assert PipelineSettings().merge({"compression_threshold": threshold}, "test").sessions_a_pass == size
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"top": 1}, "unknown setting 'top'.* Known: max_chunk_tokens"),
+        ({"top": 1}, "unknown setting 'top'.* Known: path, store, "),
         ({"store_threshold": 1.1}, "store_threshold is 1.1; allowed: a number from 0 to 1"),
         ({"store_threshold": float("nan")}, "store_threshold"),
         ({"max_chunk_tokens": 0}, "max_chunk_tokens is 0; allowed: a whole number from 1"),
@@ -25,9 +25,9 @@ def test_one_pass_compresses_half_as_many_sessions_as_the_threshold_rounded_down
 )
 def test_a_wrong_setting_is_named_with_what_is_allowed(values, message):
     with pytest.raises(InputError, match=message):
-        PipelineConfig().merge(values, "test")
+        PipelineSettings().merge(values, "test")
 
 
 def test_no_number_of_sessions_means_half_the_threshold():
-    assert PipelineConfig().merge({"sessions_to_compress": None}, "test").sessions_a_pass == 5
-    assert PipelineConfig().merge({"sessions_to_compress": 7}, "test").sessions_a_pass == 7
+    assert PipelineSettings().merge({"sessions_to_compress": None}, "test").sessions_a_pass == 5
+    assert PipelineSettings().merge({"sessions_to_compress": 7}, "test").sessions_a_pass == 7

@@ -13,10 +13,10 @@ from memstory.contract.target import Scope
 from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.composition.topics import memory_service
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.memory import TopicsMemory
+from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
 
 PRIVATE = "Plimquart"
@@ -42,8 +42,9 @@ def make_system():
         def new_id():
             return f"n{next(numbers)}"
 
-        settings = TopicsSettings.default().merge(changes, "test")
-        service = memory_service(settings, ExactStore(model="fixed-2", dimension=2), embedder, clock, new_id)
+        settings = TopicsSettings.default().merge({"min_score": embedder.profile.min_score, **changes}, "test")
+        store = ExactStore(model="fixed-2", dimension=2)
+        service = MemoryService(settings=settings, store=store, embedder=embedder, clock=clock, new_id=new_id)
         return TopicsMemory(service, chat=chat or ScriptedChat(RULES), new_id=new_id)
 
     return make

@@ -9,7 +9,7 @@ import pytest
 
 from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.settings import TurnsConfig
+from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -42,7 +42,7 @@ def embedder():
 
 @pytest.fixture
 def config():
-    return TurnsConfig()
+    return TurnsSettings()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.settings import TurnsConfig
+from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.turn import NewTurn
 from memstory_reference.systems.turns.values import read_jsonl, turns_as_jsonl
 
@@ -36,7 +36,7 @@ async def test_what_is_wrong_is_refused_and_nothing_of_the_batch_is_kept(memory,
 CARD = "My card is 4111 1111 1111 1111."
 
 
-@pytest.mark.parametrize("config", [TurnsConfig(secrets="refuse")])
+@pytest.mark.parametrize("config", [TurnsSettings(secrets="refuse")])
 @pytest.mark.parametrize("changes", [{"text": CARD}, {"metadata": {"note": CARD}}])
 async def test_a_secret_is_refused_alone_and_says_so(memory, changes):
     stored = await memory.add("ann", [TEA, replace(TEA, **changes), replace(TEA, text="The kettle is cold.")])
@@ -46,7 +46,7 @@ async def test_a_secret_is_refused_alone_and_says_so(memory, changes):
     assert [turn.id for turn in await memory.list_turns("ann")] == [stored[0].turn.id, stored[2].turn.id]
 
 
-@pytest.mark.parametrize("config", [TurnsConfig(secrets="refuse")])
+@pytest.mark.parametrize("config", [TurnsSettings(secrets="refuse")])
 async def test_a_call_that_brings_nothing_but_secrets_is_refused(memory):
     with pytest.raises(InputError, match="payment card"):
         await memory.add("ann", [NewTurn(text=CARD), NewTurn(text=CARD)])

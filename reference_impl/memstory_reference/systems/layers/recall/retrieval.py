@@ -23,7 +23,7 @@ from memstory_reference.systems.layers.records.record import (
     entry_of,
     text_of,
 )
-from memstory_reference.systems.layers.settings import LayersConfig
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, ScoredRow
 from memstory_reference.text.asking import without_courtesies
 from memstory_reference.text.keywords import STOP_WORDS
@@ -169,7 +169,7 @@ class Retrieval:
 
     store: LayersStore
     embeddings: Embeddings
-    config: LayersConfig
+    config: LayersSettings
 
     async def load_memory_for_turn(self, owner: str, query: str, *, now: datetime, is_first_turn: bool) -> TurnMemory:
         """Return what this turn is given; on the first turn also the latest session, however old."""

@@ -28,7 +28,7 @@ from memstory_reference.systems.layers.records.candidates import (
 )
 from memstory_reference.systems.layers.records.record import Arc, Fact
 from memstory_reference.systems.layers.sessions.writing import Lanes, RulesLook, WritePlan, Writer
-from memstory_reference.systems.layers.settings import LayersConfig
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_set
@@ -60,7 +60,7 @@ def _why_not(candidate: Candidate, said: Sequence[str]) -> str | None:
     return dropped or refusal_reason(candidate.content, said) or session_only_reason(candidate.content)
 
 
-def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig) -> Path | None:
+def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersSettings) -> Path | None:
     if candidate.decision is Decision.COMMIT:
         return Path.POLICY
     if len(candidate.turns) >= config.repetitions:
@@ -126,7 +126,7 @@ class SessionEnds:
     writer: Writer
     model: ChatModel | None
     clock: Clock
-    config: LayersConfig
+    config: LayersSettings
 
     async def end(self, owner: str, session: str, reason: EndReason) -> EndReport | None:
         """End a session; None if it is not active, or has been spoken in since it was taken for idle.

@@ -59,7 +59,7 @@ from memstory_reference.systems.layers.records.record import (
     layer_of,
 )
 from memstory_reference.systems.layers.sessions.background import TurnDiagnostics, merge_dicts
-from memstory_reference.systems.layers.settings import LayersConfig
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.text.token_sets import token_set
@@ -130,7 +130,7 @@ class Writer:
     store: LayersStore
     embeddings: Embeddings
     model: ChatModel | None
-    config: LayersConfig
+    config: LayersSettings
 
     async def plan(
         self, plan: WritePlan, identifier: str, content: Fact | Rule, count: int = 1, *, or_coexist: bool = False
@@ -257,7 +257,7 @@ class Lanes:
     model: ChatModel | None
     clock: Clock
     new_id: NewId
-    config: LayersConfig
+    config: LayersSettings
     diagnostics: TurnDiagnostics
     on_risk: Callable[[str, str, str, CrisisNotice], Awaitable[None]]
     waiting: dict[Place, None] = field(default_factory=dict)

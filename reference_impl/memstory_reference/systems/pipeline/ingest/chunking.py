@@ -8,7 +8,7 @@ from memstory_reference.input_checks import checked_memory, limits_of
 from memstory_reference.systems.pipeline.chunk import Utterance, content_hash
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.text.chunks import split_chunks
 from memstory_reference.text.tokens import TokenCounter
 
@@ -23,7 +23,7 @@ class Piece:
     utterance: Utterance
 
 
-def pieces_of(utterance: Utterance, config: PipelineConfig, counter: TokenCounter) -> list[Piece]:
+def pieces_of(utterance: Utterance, config: PipelineSettings, counter: TokenCounter) -> list[Piece]:
     """Return the chunks of an utterance, none for a text of nothing but whitespace; InputError for a chunk too long."""
     contents = split_chunks(
         clean(utterance.text),

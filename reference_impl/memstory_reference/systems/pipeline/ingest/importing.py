@@ -26,7 +26,7 @@ from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, Ve
 from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 
 _GREATEST, _LEAST = 1e30, 1e-30
 """A value beyond these has no finite length."""
@@ -62,7 +62,7 @@ def export_row(memory: MemoryChunk) -> dict[str, Tree]:
 
 
 def import_rows(
-    rows: Sequence[Tree], user_id: str, *, now: datetime, new_id: NewId, config: PipelineConfig
+    rows: Sequence[Tree], user_id: str, *, now: datetime, new_id: NewId, config: PipelineSettings
 ) -> list[Import]:
     """Return the memories of `rows`; InputError names the row and the field that cannot be taken."""
     if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
@@ -76,7 +76,7 @@ def import_rows(
     return ready
 
 
-def row_without_secrets(row: Tree, config: PipelineConfig) -> Tree:
+def row_without_secrets(row: Tree, config: PipelineSettings) -> Tree:
     """Return a row without the secrets in its text, and then without the vector that was computed of them."""
     if not isinstance(row, Mapping) or not isinstance(row.get("text"), str):
         return row

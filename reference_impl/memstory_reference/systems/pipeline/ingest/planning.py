@@ -26,7 +26,7 @@ from memstory_reference.systems.pipeline.chunk import (
 from memstory_reference.systems.pipeline.importance import importance, novelty, salience
 from memstory_reference.systems.pipeline.ingest.chunking import Piece
 from memstory_reference.systems.pipeline.reading.detectors import Detectors, memory_type_of
-from memstory_reference.systems.pipeline.settings import PipelineConfig
+from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.text.secret_guard import Guard
 
 _ROUNDING = 1e-6  # vectors are float32: what is 0.3 by arithmetic may come out a little below
@@ -79,7 +79,7 @@ class Planner:
     now: datetime
     vectors: Mapping[str, Vector]
     new_id: NewId
-    config: PipelineConfig
+    config: PipelineSettings
     detectors: Detectors
     guard: Guard | None = None
 

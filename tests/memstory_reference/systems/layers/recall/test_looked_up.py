@@ -4,7 +4,7 @@ import pytest
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.systems.layers.recall.retrieval import Retrieval
-from memstory_reference.systems.layers.settings import LayersConfig
+from memstory_reference.systems.layers.settings import LayersSettings
 
 
 class AskedError(Exception):
@@ -25,7 +25,7 @@ class Embeddings:
     ],
 )
 async def test_a_courtesy_beside_a_question_is_no_part_of_what_is_looked_up(said, looked_up):
-    retrieval = Retrieval(store=None, embeddings=Embeddings(), config=LayersConfig())
+    retrieval = Retrieval(store=None, embeddings=Embeddings(), config=LayersSettings())
     with pytest.raises(AskedError) as caught:
         await retrieval.load_memory_for_turn("ann", said, now=SystemClock().now(), is_first_turn=False)
     assert str(caught.value) == looked_up

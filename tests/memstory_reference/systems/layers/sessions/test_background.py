@@ -16,7 +16,7 @@ from memstory_reference.systems.layers.records.candidates import SessionMemoryBu
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.layers.service import PURGE_EVERY, LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.sessions.background import IdleWatch
-from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
+from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 IDLE = timedelta(minutes=20)
@@ -44,7 +44,7 @@ async def open_service(request, open_layers, clock):
             memory=store, crisis=log_in_file(IN_MEMORY, CRISES), feedback=log_in_file(IN_MEMORY, FEEDBACK), shared=True
         )
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=clock, new_id=lambda: f"n{next(numbers)}")
-        service = LayersService(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL)
+        service = LayersService(ports=ports, config=LayersSettings(), mode=MemoryMode.LOCAL)
         await service.open()
         opened.append(service)
         return service

@@ -161,10 +161,8 @@ async def test_nothing_of_incognito_reaches_the_database(open_layers):
 
 def test_without_the_driver_it_is_said_what_to_install():
     code = (
-        "import sys, asyncio; sys.modules['psycopg'] = None; from memstory_reference.composition import layers\n"
-        "from memstory_reference.storage.postgres.place import parse_place\n"
-        "nothing = dict.fromkeys(('embedder', 'model', 'clock', 'new_id', 'config'))\n"
-        "asyncio.run(layers.open_layers(None, place=parse_place('postgresql:///x'), **nothing))"
+        "import sys; sys.modules['psycopg'] = None; from memstory_reference import open_memory\n"
+        "open_memory('layers', 'postgresql:///x', embedding_model='none')"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603  (our own)
     assert (

@@ -1,0 +1,192 @@
+"""What a memory is declared by: its settings, its opener and its files; and what it is opened with."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.folder_copy import copy_folder
+from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.composition.chat_models import OFFLINE, make_chat, no_embedder, own_embedder
+from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
+from memstory_reference.composition.vector_stores import COLLECTIONS, no_wrap, postgres_place
+from memstory_reference.errors import InputError, OtherModelError
+from memstory_reference.input_checks import DEFAULT_OWNER
+from memstory_reference.ports import BY_RULES, STAND_IN
+from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
+
+if TYPE_CHECKING:
+    from memstory.contract.clock import Clock
+    from memstory.contract.models import ChatModel
+    from memstory.contract.values import Tree
+    from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
+    from memstory_reference.ports import NewId
+    from memstory_reference.setting_rules import CheckedSettings
+    from memstory_reference.storage.postgres.place import PostgresPlace
+    from memstory_reference.system_memory import SystemMemory
+
+
+IN_CHROMA: Final = (f"{COLLECTIONS}/chroma.sqlite3",)
+"""The file of a folder whose rows are in Chroma."""
+
+
+@asynccontextmanager
+async def closing_on_failure(close: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Close what was opened if what it was opened for cannot be had."""
+    try:
+        yield
+    except BaseException:
+        await close()
+        raise
+
+
+def stand_in() -> ChatModel:
+    """Return the stand-in that compares texts by their words alone."""
+    return make_chat(OFFLINE, no_embedder, ollama_host="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPorts:
+    """What a memory runs on: by default without a language model, on this machine's clock.
+
+    `wrap` puts something around its store; `place` is a database in place of what its settings name.
+    """
+
+    embedder: ProfiledEmbedder
+    chat: ChatModel = field(default_factory=stand_in)
+    clock: Clock = field(default_factory=SystemClock)
+    new_id: NewId = random_id
+    wrap: Callable[[Any], Any] = no_wrap
+    place: PostgresPlace | None = None
+
+    @property
+    def model(self) -> ChatModel | None:
+        """The language model for a memory that has rules of its own, which go before the stand-in."""
+        return None if STAND_IN in self.chat.name else self.chat
+
+    def place_of(self, settings: CheckedSettings) -> PostgresPlace | None:
+        """Return the database that has the memory, None for one on this machine."""
+        return self.place or postgres_place(settings, settings.engine)
+
+    def store_name(self, settings: CheckedSettings) -> str:
+        """Return what a report calls the store."""
+        place = self.place_of(settings)
+        return settings.engine if place is None else place.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """What a memory is opened with: the models of its settings; with `is_idle`, an embedder that has a name alone.
+
+    That is the name of the settings' model, or of the one that the memory was made with.
+    """
+
+    is_idle: bool = False
+    made_with: str | None = None
+    around_chat: Callable[[ChatModel], ChatModel] = lambda model: model
+    on_text: Callable[[str], None] | None = None
+
+    def embedder_of(self, settings: CheckedSettings) -> ProfiledEmbedder:
+        """Return the embedder."""
+        name = settings.embedding_model
+        if self.is_idle or not settings.embeds:
+            return make_idle_embedder(name, self.made_with if settings.embeds else name)
+        return embedder_of(settings)
+
+    def chat_of(self, settings: CheckedSettings) -> ChatModel:
+        """Return the language model, which passes on what it says while it says it."""
+        compared = no_embedder if self.is_idle or not settings.embeds else own_embedder
+        made = make_chat(settings.chat, compared, ollama_host=settings.ollama_host, on_text=self.on_text)
+        return self.around_chat(made)
+
+    def ports(self, settings: CheckedSettings) -> MemoryPorts:
+        """Return what the memory of `settings` runs on."""
+        return MemoryPorts(embedder=self.embedder_of(settings), chat=self.chat_of(settings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySystem:
+    """One of the six: `kind` is the class of its settings, `memory` that of what `opener` opens, whole or not at all.
+
+    With `has_rules` it goes by rules of its own where no language model is named, and leaves the stand-in alone.
+    `owner` is whose memory it is in a talk where no name is given; of nobody's, the conversation owns it.
+    `files` are those of its folder that vectors belong to, with the names that `earlier` versions gave the last;
+    `derived` is made again from them where it is gone.
+    """
+
+    name: str
+    kind: type[Any]
+    memory: type[SystemMemory]
+    opener: Callable[[Any, MemoryPorts], Awaitable[SystemMemory]]
+    files: Sequence[EmbeddedFile]
+    earlier: Sequence[str] = ()
+    derived: Sequence[str] = ()
+    owner: str = DEFAULT_OWNER
+    has_rules: bool = False
+
+    @property
+    def place(self) -> str:
+        """The setting that says where its memories are stored."""
+        return str(self.kind.place)
+
+    def settings(self, file: Path | None, changes: Mapping[str, Tree], where: str) -> CheckedSettings:
+        """Return the defaults, then what `file` says, then `changes`; `where` names those in an error."""
+        settings: CheckedSettings = self.kind.default() if file is None else self.kind.read(file)
+        return settings.merge(changes, where)
+
+    async def open(self, settings: CheckedSettings, models: Models) -> SystemMemory:
+        """Open the memory."""
+        memory = await self.opener(settings, models.ports(settings))
+        if not settings.is_elsewhere:
+            # A process that was killed may have left it, with texts that are forgotten since.
+            shutil.rmtree(settings.folder / PARTS, ignore_errors=True)
+        return memory
+
+    async def open_to_read(self, settings: CheckedSettings) -> SystemMemory:
+        """Open the memory without a model, whichever its vectors are of."""
+        try:
+            return await self.open(settings, Models(is_idle=True))
+        except OtherModelError as other:
+            made_with = settings.merge({"embedding_model": other.model}, "the store")
+            return await self.open(made_with, Models(is_idle=True, made_with=other.model))
+
+    def is_stored(self, settings: CheckedSettings) -> bool:
+        """Whether a memory is there already; nothing is opened or made."""
+        names = (self.files[-1].name, *self.earlier)
+        return settings.is_elsewhere or any((settings.folder / name).is_file() for name in names)
+
+    async def reindex(self, settings: CheckedSettings) -> int:
+        """Embed all texts again by the model of the settings; return how many, of all owners."""
+        again = "export, and import into a new one"
+        self._check_folder(settings, "memory reindex works on a folder", again)
+        folder = settings.folder
+        if (folder / COLLECTIONS).is_dir():
+            raise InputError(f"memory reindex works on a folder with 'store: sqlite'; of this one {again}")
+        with FolderLock(folder):
+            return await reindex(folder, self.files, self.derived, embedder_of(settings))
+
+    def back_up(self, settings: CheckedSettings, to: Path) -> None:
+        """Copy the memory to the new folder `to`, where it can be opened; other processes may write meanwhile."""
+        own_tools = "back a database up by pg_dump, and a Chroma server by a copy of its folder while it is stopped"
+        self._check_folder(settings, "memory backup copies a folder", own_tools)
+        copy_folder(settings.folder, to, derived=(*self.derived, PARTS), foreign=[COLLECTIONS])
+
+    def _check_folder(self, settings: CheckedSettings, works_on: str, otherwise: str) -> None:
+        if settings.is_elsewhere:
+            raise InputError(f"{works_on}, and this memory is on a server: {otherwise}")
+        if not self.is_stored(settings):
+            raise InputError(f"{self.place_of(settings)}: no memory is stored here. Name its folder with --store")
+
+    def talker(self, model: str) -> str:
+        """Return who answers where the language model has this name."""
+        return BY_RULES if self.has_rules and STAND_IN in model else model
+
+    def place_of(self, settings: CheckedSettings) -> str:
+        """Return where the memories are stored, as it may be shown: a URL may have a password."""
+        return "Postgres" if settings.is_postgres else str(getattr(settings, self.place))

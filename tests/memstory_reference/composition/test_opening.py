@@ -1,0 +1,33 @@
+"""A memory opens whole or not at all: what was opened for one that cannot be opened is closed at once."""
+
+from pathlib import Path
+
+import pytest
+
+from memstory.contract.errors import MemstoryError
+from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.systems import SYSTEMS
+from memstory_reference.storage.tombstones import FILE
+
+OPEN_FILES = Path("/proc/self/fd")
+
+
+def left_open(folder):
+    """Return the files of a folder that this process has open, where the system says it."""
+    files = [one for one in OPEN_FILES.iterdir() if one.exists()] if OPEN_FILES.is_dir() else []
+    return [one.resolve().name for one in files if one.resolve().is_relative_to(folder)]
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+async def test_a_memory_that_cannot_be_opened_leaves_nothing_open_and_its_folder_free(name, tmp_path):
+    system = SYSTEMS[name]
+    settings = system.settings(None, {system.place: str(tmp_path), "embedding_model": "words"}, "test")
+    await (await system.open(settings, Models())).close()
+    (tmp_path / FILE).write_bytes(b"no database" * 100)
+    # The error that is held holds what was opened: nothing is closed here by being collected.
+    with pytest.raises(MemstoryError) as held:
+        await system.open(settings, Models())
+    assert left_open(tmp_path) == []
+    (tmp_path / FILE).unlink()
+    await (await system.open(settings, Models())).close()
+    assert "forgotten" in str(held.value)
