@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memstory_reference.storage.sql_database import SqlDatabase
     from memstory_reference.systems.pipeline.selection import Reranker
     from memstory_reference.systems.pipeline.settings import PipelineConfig, PipelineSettings
-    from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
+    from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 
 PIPELINE_FILE = EMBEDDED_FILE.name
 
@@ -59,7 +59,7 @@ async def open_pipeline(
     config: PipelineConfig,
     reranker: Reranker | None = None,
     detectors: Detectors | None = None,
-    wrap: Callable[[MemoryVectors], MemoryVectors] = lambda vectors: vectors,
+    wrap: Callable[[PipelineStore], PipelineStore] = lambda store: store,
     place: PostgresPlace | None = None,
 ) -> PipelineService:
     """Open the pipeline in `folder`, which this process then owns, or in `place`, which many may share.
@@ -78,7 +78,7 @@ async def open_pipeline(
             chat=chat,
             reranker=reranker,
             detectors=detectors or Detectors(),
-            around_vectors=wrap,
+            around_searches=wrap,
             release=release,
             tombstones=Tombstones(folder / FILE) if place is None else NoTombstones(),
         )

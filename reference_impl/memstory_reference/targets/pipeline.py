@@ -18,7 +18,8 @@ from memstory_reference.systems.pipeline.chunk import Vector
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.settings import PipelineConfig, PipelineSettings
-from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
+from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
+from memstory_reference.systems.pipeline.stores.tables_store import MemoryTable
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
@@ -44,12 +45,16 @@ class UnavailableReranker:
         raise UnavailableError("the story has no re-ranker")
 
 
-class _FaultyVectors(FaultyPort):
-    """The vectors behind a switch; their garbage is that nothing is found."""
+class _FaultySearches(FaultyPort):
+    """What searches by vectors, behind a switch; its garbage is that nothing is found."""
 
-    async def nearest(self, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
+    free = frozenset({"run"})
+
+    async def similar(self, table: MemoryTable, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
         await self._switch.pass_or_fail()
-        found: Mapping[str, float] = {} if self._switch.garbles() else await self._inner.nearest(owner, vector, k)
+        found: Mapping[str, float] = (
+            {} if self._switch.garbles() else await self._inner.similar(table, owner, vector, k)
+        )
         return found
 
 
@@ -76,7 +81,7 @@ class PipelineTarget(SystemTarget):
             new_id=self._ports.new_id,
             config=self._config,
             reranker=self._reranker,
-            wrap=lambda vectors: cast("MemoryVectors", _FaultyVectors(vectors, self._ports.switches["store"])),
+            wrap=lambda store: cast("PipelineStore", _FaultySearches(store, self._ports.switches["store"])),
             place=await self._place(),
         )
         return PipelineMemory(service, self._ports.chat, self._engine(SQLITE))
