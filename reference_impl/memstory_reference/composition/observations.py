@@ -99,4 +99,4 @@ async def _in_postgres(
         beside, model=embedder.model, dimension=embedder.dimension, memory=f"vectors of {MEMORY}"
     )
     opened.push_async_callback(vectors.close)
-    return ObservationsStore(database, PostgresWords(database)), vectors
+    return ObservationsStore(database, PostgresWords), vectors

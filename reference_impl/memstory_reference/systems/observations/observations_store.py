@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from memstory_reference.systems.observations.words_store import (
     texts_of,
 )
 from memstory_reference.text.keywords import Keyword
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 SCHEMA_VERSION = "3"
 
@@ -102,12 +105,17 @@ class PendingIndexing(NamedTuple):
 
 
 class ObservationsStore:
-    """Blocking; one connection, used by one thread at a time."""
+    """Blocking; by a database that one thread uses at a time, or through `run`."""
 
-    def __init__(self, database: SqlDatabase, words: WordIndex) -> None:
+    def __init__(self, database: SqlDatabase, words: Callable[[SqlDatabase], WordIndex]) -> None:
         self._db = database
-        self._words = words
-        self.lane = database.lane
+        self._words_in = words
+        self._words = words(database)
+
+    async def run(self, work: Callable[Concatenate[ObservationsStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Work by a database that is lent for this alone: calls need not wait for one another."""
+        async with self._db.lend() as database:
+            return await database.lane.run(work, ObservationsStore(database, self._words_in), *args, **kwargs)
 
     @property
     def is_shared(self) -> bool:
@@ -256,10 +264,9 @@ def observations_in_file(file: Path, *, model: str) -> ObservationsStore:
     """Open the store in a file of SQLite, which is made or taken over from an earlier version."""
     about = {"schema": SCHEMA_VERSION, "model": model}
     database = Database(file, schema=_SCHEMA, about=about, migrations=_MIGRATIONS)
-    words = SqliteWords(database)
-    _index_all(database, words)
+    _index_all(database, SqliteWords(database))
     _seal_all(database)
-    return ObservationsStore(database, words)
+    return ObservationsStore(database, SqliteWords)
 
 
 def _index_all(database: Database, words: WordIndex) -> None:

@@ -89,7 +89,6 @@ class ObservationService:
     release: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
-        self._lane = self.rows.lane
         self._outbox = Outbox(self.rows, self.vectors)
         self._turn = asyncio.Lock()
 
@@ -115,14 +114,14 @@ class ObservationService:
         kept = [checked_observation(observation, self.config) for observation in observations]
         for one in kept:
             self.tombstones.refuse(owner, *observation_text(one))
-        known = await self._lane.run(self.rows.tasks, owner, [new.id for new in kept])
+        known = await self.rows.run(ObservationsStore.tasks, owner, [new.id for new in kept])
         fresh = {new.id: new for new in reversed(kept) if new.id not in known}
         inserted: list[str] = []
         if fresh:
             vectors = await self._embed([observation.narrative for observation in fresh.values()], Purpose.DOCUMENT)
             rows = list(zip(fresh.values(), vectors, strict=True))
             async with self._turn:
-                inserted = await self._lane.run(self.rows.insert, owner, rows)
+                inserted = await self.rows.run(ObservationsStore.insert, owner, rows)
                 await self._outbox.catch_up()
         waiting = set(inserted)
         outcomes = []
@@ -208,17 +207,17 @@ class ObservationService:
         """Set a person's rating; False where the owner has no such observation."""
         wanted = self._id(identifier), checked_rating(rating, self.config)
         async with self._turn:
-            return await self._lane.run(self.rows.rate, checked_owner(owner), *wanted)
+            return await self.rows.run(ObservationsStore.rate, checked_owner(owner), *wanted)
 
     async def get(self, identifier: str, owner: str) -> Observation | None:
         """Return one observation."""
-        found = await self._lane.run(self.rows.get, checked_owner(owner), [self._id(identifier)])
+        found = await self.rows.run(ObservationsStore.get, checked_owner(owner), [self._id(identifier)])
         return found[0] if found else None
 
     async def recent(self, owner: str, limit: int | None = None) -> list[Observation]:
         """Return observations, newest first."""
         most = None if limit is None else checked_count(limit, "limit", high=MOST_LISTED)
-        return await self._lane.run(self.rows.recent, checked_owner(owner), most)
+        return await self.rows.run(ObservationsStore.recent, checked_owner(owner), most)
 
     async def about(self, things: Sequence[str], owner: str) -> list[Observation]:
         """Return the observations that are about any of these things, newest first."""
@@ -233,15 +232,15 @@ class ObservationService:
         checked_owner(owner)
         async with self._turn:
             if durable:
-                gone = await self._lane.run(self.rows.get, owner, wanted)
+                gone = await self.rows.run(ObservationsStore.get, owner, wanted)
                 self.tombstones.bury(owner, [text for one in gone for text in (one.narrative, *one.facts)])
-            deleted = await self._lane.run(self.rows.delete, owner, wanted)
+            deleted = await self.rows.run(ObservationsStore.delete, owner, wanted)
             await self._outbox.catch_up()
             return deleted
 
     async def owners(self) -> Sequence[str]:
         """Return who has observations here."""
-        return await self._lane.run(self.rows.owners)
+        return await self.rows.run(ObservationsStore.owners)
 
     async def reindex(self, owner: str | None = None) -> int:
         """Make the vector index again from the store, for one owner or all; return how many observations it holds."""
@@ -251,13 +250,13 @@ class ObservationService:
 
     async def status(self, owner: str) -> Mapping[str, int]:
         """Return the number of rows in each index, and what waits to go from one to the other."""
-        rows = await self._lane.run(self.rows.count, checked_owner(owner))
-        whole = await self._lane.run(self.rows.recent, owner, None)
+        rows = await self.rows.run(ObservationsStore.count, checked_owner(owner))
+        whole = await self.rows.run(ObservationsStore.recent, owner, None)
         return {
             "observations": len(whole),
             "unreadable": rows - len(whole),
             "vectors": await (await self._outbox.index(owner)).count(),
-            "pending": len(await self._lane.run(self.rows.pending)),
+            "pending": len(await self.rows.run(ObservationsStore.pending)),
         }
 
     def _id(self, identifier: object) -> str:
@@ -272,7 +271,7 @@ class ObservationService:
 
     async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         answer = await self.embedder.embed(texts, purpose)
-        dimension = await self._lane.run(self.rows.dimension)
+        dimension = await self.rows.run(ObservationsStore.dimension)
         return checked_vectors(answer, count=len(texts), model=self.embedder.model, dimension=dimension)
 
     async def _rank(self, task: str, owner: str, pool: int, floor: float) -> list[RankedObservation]:
@@ -282,11 +281,11 @@ class ObservationService:
         keywords = extract_keywords(task)
         (query,) = await self._embed([task], Purpose.QUERY)
         similarities = await self._outbox.near(query, owner, pool, floor)
-        named = await self._lane.run(self.rows.ids_by_words, owner, keywords, pool)
+        named = await self.rows.run(ObservationsStore.ids_by_words, owner, keywords, pool)
         far = [identifier for identifier in named if identifier not in similarities]
-        for identifier, vector in (await self._lane.run(self.rows.vectors, owner, far)).items():
+        for identifier, vector in (await self.rows.run(ObservationsStore.vectors, owner, far)).items():
             similarities[identifier] = cosine(query, vector)
-        found = await self._lane.run(self.rows.get, owner, list(similarities))
+        found = await self.rows.run(ObservationsStore.get, owner, list(similarities))
         by_keyword = set(named)
         candidates = (
             ObservationCandidate(observation=one, similarity=similarities[one.id], by_keyword=one.id in by_keyword)
