@@ -22,8 +22,9 @@ from memstory_reference.input_checks import (
     limits_of,
 )
 from memstory_reference.ports import Embedder, NewId, Purpose, Vectors, VectorStore
+from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.storage.vector_matrix import checked_vectors
+from memstory_reference.storage.vector_matrix import check_dimension
 from memstory_reference.systems.observations.compression import (
     PURPOSE,
     TEMPERATURE,
@@ -89,6 +90,7 @@ class ObservationService:
     release: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
+        self._embedder = CheckedEmbedder(self.embedder)
         self._outbox = Outbox(self.rows, self.vectors)
         self._turn = asyncio.Lock()
 
@@ -270,9 +272,9 @@ class ObservationService:
         return parse_summary(reply.content)
 
     async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        answer = await self.embedder.embed(texts, purpose)
-        dimension = await self.rows.run(ObservationsStore.dimension)
-        return checked_vectors(answer, count=len(texts), model=self.embedder.model, dimension=dimension)
+        vectors = await self._embedder.embed(texts, purpose)
+        check_dimension(await self.rows.run(ObservationsStore.dimension), vectors[0])
+        return vectors
 
     async def _rank(self, task: str, owner: str, pool: int, floor: float) -> list[RankedObservation]:
         checked_owner(owner)

@@ -18,8 +18,8 @@ from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_count, checked_number, checked_owner, checked_query, checked_text
 from memstory_reference.ports import Embedder, NewId, Purpose
+from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.turns.conditions import Conditions, checked_conditions
 from memstory_reference.systems.turns.ranking.question import Question, compared_events, read_question
 from memstory_reference.systems.turns.ranking.scoring import RankedTurn, merge_rankings, rank_turns, score_candidates
@@ -99,7 +99,7 @@ class TurnsService:
         self.config = config or TurnsConfig()
         self._tombstones = tombstones or NoTombstones()
         self._store = store
-        self._embedder = embedder
+        self._embedder = CheckedEmbedder(embedder)
         self._clock = clock
         self._new_id = new_id
         self._writing = asyncio.Lock()
@@ -311,8 +311,7 @@ class TurnsService:
     async def _embed(self, texts: Sequence[str], purpose: Purpose = Purpose.DOCUMENT) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 0), np.float32)
-        vectors = await self._embedder.embed(texts, purpose)
-        return checked_vectors(vectors, count=len(texts), model=self._embedder.model, dimension=None)
+        return await self._embedder.embed(texts, purpose)
 
     def _refusal(self, owner: str, turn: Turn) -> str | None:
         """Return why a turn must not be kept, None if it may."""

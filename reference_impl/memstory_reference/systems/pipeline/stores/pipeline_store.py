@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from memstory_reference.storage.database_store import batches_of_values
 from memstory_reference.storage.held_rows import Change, HeldOwners
 from memstory_reference.storage.sql_database import EVERY, SqlDatabase
-from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, products
+from memstory_reference.storage.vector_matrix import VectorMatrix, check_dimension, normalized_or_none, products
 from memstory_reference.systems.pipeline.chunk import (
     ChunkReceipt,
     ChunkType,
@@ -36,7 +36,6 @@ from memstory_reference.systems.pipeline.stores.tables_store import (
     PREFERENCES,
     TABLES,
     MemoryTable,
-    check_dimension,
     dimension_of,
     stamp,
     vector_of,

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
@@ -156,15 +155,6 @@ def dimension_of(database: SqlDatabase) -> int | None:
             "or use another folder"
         )
     return int(row["value"]) if row else None
-
-
-def check_dimension(held: int | None, vector: Vector) -> None:
-    """Raise StoreConflictError for a vector that cannot be compared with those of the store."""
-    if held not in (None, len(vector)):
-        raise StoreConflictError(
-            f"the store holds vectors of {held} numbers, not {len(vector)}: another model answers under the same name. "
-            "Use the model that the store was made with, or another folder"
-        )
 
 
 def vector_of(stored: object, dimension: int | None) -> Vector | None:
