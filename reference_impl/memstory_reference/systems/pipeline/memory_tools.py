@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from memstory.contract.values import Tree
@@ -12,7 +11,7 @@ from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.selection import keyword_coverage
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.keywords import extract_keywords
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters, rows_within
 
 _FIVE = {"type": "integer", "description": "How many results at most", "default": 5, "minimum": 1}
 _FIFTY = {"type": "integer", "description": "How many at most", "default": 50, "minimum": 1}
@@ -69,14 +68,7 @@ class PipelineTools(LocalTools):
         return self._fit(await self._memory.memories(self._owner, limit=arguments.get("limit", LISTED)))
 
     def _fit(self, memories: Sequence[MemoryChunk]) -> Tree:
-        """Return as many memories as a result may hold."""
-        left, rows = limits_of(self._memory.config).max_result_characters, []
-        for row in map(memory_view, memories):
-            left -= len(json.dumps(row, ensure_ascii=False)) + len(", ")
-            if left < len("[]"):
-                break
-            rows.append(row)
-        return rows
+        return rows_within([*map(memory_view, memories)], limits_of(self._memory.config).max_result_characters)
 
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
         gone = await forget_with_repeats(self._memory, self._owner, arguments["memory_id"])

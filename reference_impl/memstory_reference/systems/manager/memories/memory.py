@@ -11,6 +11,7 @@ from enum import StrEnum
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.text.asking import as_said
+from memstory_reference.text.keywords import plain_words, spaced_words
 from memstory_reference.text.sentences import sentences
 
 CONVERSATION_DAYS = 30
@@ -100,7 +101,6 @@ def score_of(similarity: float) -> float:
     return min(1.0, max(0.0, similarity))
 
 
-_WORD = re.compile(r"\w+")
 _TURN = re.compile(r"\AUser: (?P<said>.*?)(?:\nAssistant: .*)?\Z", re.DOTALL)
 _LEAST_WORDS = 3
 """Fewer words say nothing by themselves, and stand in many texts."""
@@ -114,7 +114,7 @@ def statements(memory: Memory) -> list[str]:
         if turn
         else [as_said(memory.content)]
     )
-    return [_plain(one) for one in told if len(_WORD.findall(one)) >= _LEAST_WORDS]
+    return [spaced_words(one) for one in told if len(plain_words(one)) >= _LEAST_WORDS]
 
 
 def states(text: str, stated: Iterable[str]) -> bool:
@@ -123,7 +123,7 @@ def states(text: str, stated: Iterable[str]) -> bool:
     >>> states('You told me: "My name is Alex".', [" my name is alex "])
     True
     """
-    plain = _plain(text)
+    plain = spaced_words(text)
     return any(one in plain for one in stated)
 
 
@@ -132,7 +132,3 @@ def repeating_turns(memory: Memory, others: Iterable[Memory]) -> list[Memory]:
     stated = statements(memory)
     turns = (one for one in others if one.id != memory.id and one.memory_type is MemoryType.CONVERSATION)
     return [one for one in turns if states(one.content, stated)]
-
-
-def _plain(text: str) -> str:
-    return f" {' '.join(_WORD.findall(text)).casefold()} "
