@@ -17,9 +17,10 @@ from memstory_reference.bus import Bus
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId
+from memstory_reference.systems.topics.agent import GeneratorAgent
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
-from memstory_reference.systems.topics.memory import DEFAULT_SESSION, StoredTopics, talking_agent
+from memstory_reference.systems.topics.memory import DEFAULT_SESSION, StoredTopics
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
@@ -168,7 +169,7 @@ class AgentPart:
 
     def __init__(self, bus: Bus, *, chat: ChatModel, new_id: NewId, settings: TopicsSettings) -> None:
         self._chat = chat
-        self._agent = talking_agent(settings, chat, bus, new_id)
+        self._agent = GeneratorAgent(chat=chat, bus=bus, new_id=new_id, settings=settings)
         self._server = CallServer(
             AGENT, {"ask": self._ask, "status": self._status, "forget": self._forget}, bus, store="", new_id=new_id
         )

@@ -13,6 +13,7 @@ from memstory_reference.composition import topics as composition
 from memstory_reference.ports import Purpose
 from memstory_reference.systems.topics import engrams, memory_agent, memory_service, result_texts
 from memstory_reference.systems.topics import tools as topic_tools
+from memstory_reference.systems.topics.agent import GeneratorAgent
 from memstory_reference.systems.topics.engrams import effective_score
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory import TopicsMemory
@@ -21,7 +22,6 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.text import secret_guard
 from memstory_reference.tooling import local_tools
-from memstory_reference.tooling.agent import GeneratorAgent
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
