@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,10 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
-from memstory_reference.errors import UNSTORED, InputError
+from memstory_reference.errors import InputError
 from memstory_reference.input_checks import plain_text
 from memstory_reference.setting_rules import CHROMA, SQLITE
 
-LOG = logging.getLogger(__name__)
 R = TypeVar("R")
 JOB: Final = "_job_"
 LOOK: Final = "_look_"
@@ -219,12 +217,6 @@ class Conversations(Generic[R]):
     def of_owner(self, owner: str) -> Mapping[str, R]:
         """Return who talks with an owner, by session."""
         return {session: one for (whose, session), one in self._kept.items() if whose == owner}
-
-
-def unstored_note(error: Exception) -> str:
-    """Log that a turn was not stored, and return what the person who spoke should know of it."""
-    LOG.warning("a turn was not stored: %s", error)
-    return f"this turn was not stored: {str(error).removeprefix(UNSTORED)}"
 
 
 def engine_name(engine: str) -> str:

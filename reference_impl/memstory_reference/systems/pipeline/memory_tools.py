@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
@@ -41,11 +41,17 @@ LEAST_WORDS = 2
 """A memory of fewer words that carry meaning is repeated by its own text alone."""
 
 
+Forget = Callable[[str, str], Awaitable[Sequence[MemoryChunk]]]
+"""Forgets a memory of an owner, by id, with what repeats it; returns what is gone."""
+
+
 class PipelineTools(LocalTools):
     """The tools of one owner in one session; neither is ever an argument."""
 
-    def __init__(self, memory: PipelineService, owner: str, session: str) -> None:
+    def __init__(self, memory: PipelineService, owner: str, session: str, forget: Forget) -> None:
+        self.has_forgotten = False
         self._memory = memory
+        self._forget_all = forget
         self._owner = owner
         self._session = session
         super().__init__((RECALL, self._recall), (REMEMBER, self._remember), (LIST, self._list), (FORGET, self._forget))
@@ -71,7 +77,8 @@ class PipelineTools(LocalTools):
         return rows_within([*map(memory_view, memories)], limits_of(self._memory.config).max_result_characters)
 
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
-        gone = await forget_with_repeats(self._memory, self._owner, arguments["memory_id"])
+        gone = await self._forget_all(self._owner, arguments["memory_id"])
+        self.has_forgotten |= bool(gone)
         return {"success": bool(gone), "forgotten": [memory_view(one) for one in gone]}
 
 
@@ -84,13 +91,6 @@ async def memory_with_repeats(memory: PipelineService, owner: str, identifier: s
     others = await memory.memories(owner, include_replaced=True)
     same = [one for one in others if any(states_all(one.content, told.content) for told in (found, *past))]
     return list({one.id: one for one in (found, *past, *same)}.values())
-
-
-async def forget_with_repeats(memory: PipelineService, owner: str, identifier: str) -> list[MemoryChunk]:
-    """Delete what `memory_with_repeats` returns; return it."""
-    gone = await memory_with_repeats(memory, owner, identifier)
-    await memory.delete([one.id for one in gone], owner)
-    return gone
 
 
 def states_all(text: str, told: str) -> bool:

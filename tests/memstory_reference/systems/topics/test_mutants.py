@@ -20,7 +20,7 @@ from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.targets.topics import TopicsFactory
-from memstory_reference.text import secret_guard
+from memstory_reference.text import lines, secret_guard
 from memstory_reference.tooling import local_tools
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
@@ -186,7 +186,7 @@ MUTANTS = [
         "'sent' is",
         (WatchedEmbedder, "embed", lambda plain: lambda self, texts, _: plain(self, texts, Purpose.DOCUMENT)),
     ),
-    ("L11: an engram takes several lines", "result is", (result_texts, "one_line", lambda _: lambda text: text)),
+    ("L11: an engram takes several lines", "result is", (lines, "one_line", lambda _: lambda text: text)),
     ("L12: the answer waits for its engram", "unavailable", (TopicsMemory, "say", not_before_it_is_embedded)),
     ("L13: rewards do not count", "hits have", (engrams, "REWARD_WEIGHT", 0.0)),
     (
