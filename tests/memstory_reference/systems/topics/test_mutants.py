@@ -21,6 +21,7 @@ from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.text import lines, secret_guard
+from memstory_reference.tooling import local_tools
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
