@@ -50,7 +50,6 @@ from memstory_reference.systems.manager.memories.rows import (
     same_fact,
 )
 from memstory_reference.systems.manager.settings import ManagerSettings
-from memstory_reference.text.stems import is_about
 
 LOG = logging.getLogger(__name__)
 COLLECTION = "memories"
@@ -280,10 +279,6 @@ class MemoryManager:
             if durable and memory:
                 self.tombstones.bury(owner, [memory.content])
             return bool(await (await self._index(owner)).delete([self._id(memory_id)])) and memory is not None
-
-    async def about(self, owner: str, things: Sequence[str]) -> list[Memory]:
-        """Return the living memories that are about any of these things, oldest first."""
-        return [one for one in await self.memories(owner) if is_about(one.content, things)]
 
     async def with_repeats(self, owner: str, memory_id: str) -> list[Memory]:
         """Return a living memory and the turns that repeat what it states; none where the owner has none of that id."""

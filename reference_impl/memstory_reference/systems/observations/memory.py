@@ -11,7 +11,7 @@ from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_number
 from memstory_reference.setting_rules import CHROMA, SQLITE
-from memstory_reference.system_memory import ForgettingInWords, check_names, engine_name, read_rows
+from memstory_reference.system_memory import SystemMemory, check_names, engine_name, read_rows
 from memstory_reference.systems.observations.observation import KIND, Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.quality import rank, similarity
@@ -25,7 +25,7 @@ METADATA = ("title", "facts", "task", "task_type", "score")
 OF_A_RUN = ("task_type", "final_score", "run_id")
 
 
-class ObservationsMemory(ForgettingInWords):
+class ObservationsMemory(SystemMemory):
     """An open memory of observations; its service's model plans and writes for the job `research`, else rules do."""
 
     operations = frozenset(
@@ -84,8 +84,9 @@ class ObservationsMemory(ForgettingInWords):
         ids = [one.id for one in await self._service.recent(scope.user)] if every else [_id(ref)]
         return bool(await self._service.delete(ids, scope.user, durable=ref.durable))
 
-    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        return [one.id for one in await self._service.about(things, scope.user)]
+    def told(self, hit: Hit) -> str:
+        about: Mapping[str, Tree] = hit.metadata
+        return " ".join((str(hit.id), about["title"], hit.text, about["task"], *about["facts"]))
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         return await self._service.rate(_id(ref), value, scope.user)

@@ -52,7 +52,6 @@ from memstory_reference.systems.observations.outbox import Outbox
 from memstory_reference.systems.observations.settings import ObservationsConfig
 from memstory_reference.text.keywords import extract_keywords
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.text.stems import is_about
 
 RELATED_TASKS = 100
 MOST_AT_ONCE = 10_000
@@ -220,10 +219,6 @@ class ObservationService:
         """Return observations, newest first."""
         most = None if limit is None else checked_count(limit, "limit", high=MOST_LISTED)
         return await self.rows.run(ObservationsStore.recent, checked_owner(owner), most)
-
-    async def about(self, things: Sequence[str], owner: str) -> list[Observation]:
-        """Return the observations that are about any of these things, newest first."""
-        return [one for one in await self.recent(owner) if is_about(" ".join((one.id, *observation_text(one))), things)]
 
     async def delete(self, ids: Sequence[str], owner: str, *, durable: bool = False) -> list[str]:
         """Forget observations in both indexes, `durable` for good: no run that tells them again is stored.

@@ -55,7 +55,6 @@ from memstory_reference.systems.pipeline.recall import Recaller, RecallRequest
 from memstory_reference.systems.pipeline.settings import PipelineConfig
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore, Plan
 from memstory_reference.text.secret_guard import SecretAction
-from memstory_reference.text.stems import is_about
 
 _log = logging.getLogger(__name__)
 
@@ -236,10 +235,6 @@ class PipelineService:
             )
 
         return await self._store.run(PipelineStore.change, user, identifier, reword, vector)
-
-    async def about(self, things: Sequence[str], user_id: str) -> list[MemoryChunk]:
-        """Return memories of all sorts that are about any of these things, newest first."""
-        return [one for one in await self.memories(user_id, include_replaced=True) if is_about(one.content, things)]
 
     async def delete(self, ids: Sequence[str], user_id: str, *, durable: bool = False) -> list[str]:
         """Forget memories, and the summaries that were made of them; return the ids that existed.

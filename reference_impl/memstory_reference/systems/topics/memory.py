@@ -26,7 +26,7 @@ from memstory_reference.bus import Bus, InProcessBus
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, NewId
 from memstory_reference.setting_rules import SQLITE
-from memstory_reference.system_memory import CorrectingInWords, ForgetResult, engine_name, read_rows
+from memstory_reference.system_memory import ForgetResult, SystemMemory, engine_name, read_rows
 from memstory_reference.systems.topics.agent import GeneratorAgent
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
 from memstory_reference.systems.topics.inputs import RESERVED
@@ -36,13 +36,12 @@ from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.systems.topics.tools import topic_tools
 from memstory_reference.systems.topics.topic_keys import lookup_key
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.text.stems import is_about
 
 DEFAULT_SESSION = "default"
 KINDS = (TOPIC, EPISODIC)
 
 
-class StoredTopics(CorrectingInWords):
+class StoredTopics(SystemMemory):
     """What the topics memory stores, wherever its service is."""
 
     counted = ("topics", "episodic")
@@ -93,10 +92,8 @@ class StoredTopics(CorrectingInWords):
         entry = await self._entry(ref, scope)
         return entry is not None and await self.service.forget(scope.user, entry.id, durable=ref.durable)
 
-    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        topics, engrams = await self.service.list_topics(scope.user), await self.service.list_engrams(scope.user)
-        told = {one.id: one.told for one in topics} | {one.id: one.told for one in engrams}
-        return [name for name, text in told.items() if is_about(text, things)]
+    def told(self, hit: Hit) -> str:
+        return f"{(hit.key or '').replace('.', ' ')} {hit.text}"
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         entry = await self._entry(ref, scope)

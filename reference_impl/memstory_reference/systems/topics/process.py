@@ -211,7 +211,7 @@ class RemoteTopicsMemory(StoredTopics):
     `show_calls` gets the tool calls before the answer is returned.
     """
 
-    operations = frozenset({"chat", "list", "search", "get.key"})
+    operations = frozenset({"chat", "list", "search", "get.key", "delete.about"})
     store_name = "the processes on the bus"
 
     def __init__(
