@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -129,6 +129,13 @@ def checked_number(value: object, what: str, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise InputError(f"{what} {short_repr(value)} is not allowed; allowed: numbers from {low:g} to {high:g}")
     return float(value)
+
+
+def checked_choice(value: object, what: str, choices: Collection[str]) -> str:
+    """Return one of the names that there are."""
+    if isinstance(value, str) and value in choices:
+        return value
+    raise InputError(f"{what} {short_repr(value)} is unknown; allowed: {', '.join(choices)}")
 
 
 def checked_moment(value: object, what: str) -> datetime:

@@ -9,7 +9,7 @@ from datetime import datetime
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_number
+from memstory_reference.input_checks import checked_choice, checked_number
 from memstory_reference.setting_rules import CHROMA, SQLITE
 from memstory_reference.system_memory import SystemMemory, check_names, engine_name, read_rows
 from memstory_reference.systems.observations.observation import KIND, Observation
@@ -148,20 +148,17 @@ class ObservationsMemory(SystemMemory):
         )
 
     def _observation(self, item: Item) -> Observation:
-        if item.kind not in (None, KIND):
-            raise InputError(f"kind {item.kind!r} is unknown; allowed: {KIND}")
-        unknown = [name for name in item.metadata if name not in METADATA]
-        if unknown:
-            raise InputError(f"metadata {unknown[0]!r} is unknown; allowed: {', '.join(METADATA)}")
+        _check_kinds([] if item.kind is None else [item.kind])
+        for name in item.metadata:
+            checked_choice(name, "metadata", METADATA)
         identifier = self._service.new_id() if item.key is None else item.key
         title = str(item.metadata.get("title", "")) or item.text[:80]
         return _observation(identifier, item.text, {**item.metadata, "title": title}, self._service.clock.now())
 
 
 def _check_kinds(kinds: Sequence[str]) -> None:
-    unknown = set(kinds) - {KIND}
-    if unknown:
-        raise InputError(f"kind {min(unknown)!r} is unknown; allowed: {KIND}")
+    for kind in kinds:
+        checked_choice(kind, "kind", [KIND])
 
 
 def _id(ref: Ref) -> str:

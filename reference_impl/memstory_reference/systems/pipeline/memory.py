@@ -11,7 +11,7 @@ from memstory.contract.models import ChatModel, ChatModelUnavailableError, Messa
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory.models.conversation import Windows
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import DEFAULT_LIMITS, checked_memory, checked_owner, limits_of
+from memstory_reference.input_checks import DEFAULT_LIMITS, checked_choice, checked_memory, checked_owner, limits_of
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.system_memory import (
     KEPT_CONVERSATIONS,
@@ -271,9 +271,8 @@ def without_wishes(text: str) -> str:
 def _utterance(item: Item, scope: Scope) -> Utterance:
     if item.key is not None:
         raise InputError("the pipeline finds the key of a preference itself; leave `key` out")
-    unknown = set(item.metadata) - {"role", "source"}
-    if unknown:
-        raise InputError(f"metadata {min(unknown)!r} is unknown; allowed: role, source")
+    for name in item.metadata:
+        checked_choice(name, "metadata", ("role", "source"))
     given: Mapping[str, Tree] = item.metadata
     return Utterance(
         text=item.text,

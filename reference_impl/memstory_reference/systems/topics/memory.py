@@ -24,6 +24,7 @@ from memstory.contract.target import (
 )
 from memstory_reference.bus import Bus, InProcessBus
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_choice
 from memstory_reference.ports import Envelope, NewId
 from memstory_reference.setting_rules import SQLITE
 from memstory_reference.system_memory import ForgetResult, SystemMemory, engine_name, read_rows
@@ -293,10 +294,7 @@ class TopicsMemory(StoredTopics):
 
 def _checked_kinds(kinds: Iterable[str]) -> frozenset[str]:
     """Return the kinds that are meant, all for none; an unknown one is refused."""
-    asked = frozenset(kinds) or frozenset(KINDS)
-    for kind in sorted(asked - frozenset(KINDS)):
-        raise InputError(f"there is no kind {kind!r:.80}; allowed: {', '.join(KINDS)}")
-    return asked
+    return frozenset(checked_choice(kind, "kind", KINDS) for kind in kinds) or frozenset(KINDS)
 
 
 def _new_entry(item: Item, scope: Scope) -> NewEntry:

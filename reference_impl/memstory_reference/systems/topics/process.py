@@ -6,11 +6,12 @@ Each part is here as its process has it, and the memory and the conversation as 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from inspect import signature
 from typing import cast
 
 from memstory.contract.clock import Clock
+from memstory.contract.codec import decode, encode
 from memstory.contract.models import ChatModel
 from memstory.contract.target import Scope, ToolCall, Tree, Turn
 from memstory_reference.bus import Bus
@@ -195,7 +196,7 @@ class AgentPart:
         query, session, query_id = (args.get(name) for name in ("query", "session_id", "query_id"))
         if not isinstance(query, str) or not isinstance(session, str) or not isinstance(query_id, str | None):
             raise InputError("agent: 'query' and 'session_id' are text")
-        return asdict(await self._agent.ask(query, owner=owner, session_id=session, query_id=query_id))
+        return encode(await self._agent.ask(query, owner=owner, session_id=session, query_id=query_id))
 
     async def _status(self, _: Mapping[str, Tree], __: str) -> Tree:
         return {"chat": self._chat.name, "tools": [spec.name for spec in self._agent.toolbox.specs()]}
@@ -230,10 +231,10 @@ class RemoteTopicsMemory(StoredTopics):
         found = await self._agent.long_call(
             "ask", scope.user, timeout_seconds=ASK_SECONDS, query=text, session_id=session_id, query_id=query_id
         )
-        calls = [ToolCall(**one) for one in found["tool_calls"]]
-        self._show_calls(calls)
+        turn: Turn = decode(Turn, found)
+        self._show_calls(turn.tool_calls)
         self._answered[scope] = query_id
-        return Turn(**{**found, "tool_calls": calls, "notes": tuple(found["notes"])})
+        return turn
 
     async def settle(self) -> None:
         """Return when the memory has written what it heard; at once if there is no memory."""

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_choice
 from memstory_reference.text.asking import as_said
 from memstory_reference.text.keywords import plain_words, spaced_words
 from memstory_reference.text.sentences import sentences
@@ -48,9 +49,7 @@ class SearchResult:
 
 def memory_type_of(name: object) -> MemoryType:
     """Return the type of that name, or raise InputError that lists the three."""
-    if isinstance(name, str) and name in set(MemoryType):
-        return MemoryType(name)
-    raise InputError(f"memory_type {name!r:.60} is unknown; allowed: {', '.join(MemoryType)}")
+    return MemoryType(checked_choice(name, "memory_type", list(MemoryType)))
 
 
 def expires_at(memory_type: MemoryType, created_at: datetime, zone: tzinfo = UTC) -> datetime | None:

@@ -13,6 +13,7 @@ from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     MAX_OWNER_CHARACTERS,
+    checked_choice,
     checked_count,
     checked_memory,
     checked_number,
@@ -22,8 +23,8 @@ from memstory_reference.input_checks import (
     short_repr,
 )
 from memstory_reference.ports import Embedder, NewId
-from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, Vector, Write, content_hash
-from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
+from memstory_reference.systems.pipeline.chunk import ROLES, ChunkType, MemoryChunk, Vector, Write, content_hash
+from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_type
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 from memstory_reference.systems.pipeline.settings import PipelineConfig
@@ -139,7 +140,7 @@ _CHECKS: Mapping[str, _Check] = {
     "created_at": _moment,
     "updated_at": _moment,
     "key": lambda value, where: checked_text(value, where, MAX_OWNER_CHARACTERS),
-    "role": checked_role,
+    "role": lambda value, where: checked_choice(value, where, ROLES),
     "source": checked_owner,
     "times_seen": lambda value, where: checked_count(value, where, 1, _MOST_TIMES),
     "compressed": checked_flag,
