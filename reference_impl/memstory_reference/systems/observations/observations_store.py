@@ -21,7 +21,7 @@ from memstory_reference.storage.database_store import Database, batches_of_value
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 from memstory_reference.storage.sql_database import SqlDatabase, SqlRow, checksum
-from memstory_reference.storage.vector_matrix import normalized_or_none
+from memstory_reference.storage.vector_matrix import unit_vector
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.systems.observations.words_store import (
     POSTGRES_WORDS,
@@ -152,7 +152,7 @@ class ObservationsStore:
 
     def vectors(self, owner: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors, so that no text is embedded twice; one that is damaged is left out."""
-        found = {row["id"]: _vector_of(row) for row in self._rows("id, vector", owner, ids)}
+        found = {row["id"]: unit_vector(row["vector"]) for row in self._rows("id, vector", owner, ids)}
         return {identifier: vector for identifier, vector in found.items() if vector is not None}
 
     def dimension(self) -> int | None:
@@ -300,13 +300,6 @@ def _row_of(owner: str, observation: Observation) -> list[str | float | None]:
     lists = {name: json.dumps(list(row[name]), ensure_ascii=False) for name in _LISTS}
     timestamp = observation.timestamp.isoformat(timespec="microseconds")
     return list({"owner": owner, **row, **lists, "timestamp": timestamp}.values())
-
-
-def _vector_of(row: SqlRow) -> NDArray[np.float32] | None:
-    blob = row["vector"]
-    return (
-        normalized_or_none(np.frombuffer(blob, np.float32)) if isinstance(blob, bytes) and len(blob) % 4 == 0 else None
-    )
 
 
 def _observation_of(row: SqlRow) -> Observation:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_choice
+from memstory_reference.input_checks import checked_choice, checked_moment
 from memstory_reference.text.asking import as_said
 from memstory_reference.text.keywords import plain_words, spaced_words
 from memstory_reference.text.sentences import sentences
@@ -79,15 +79,9 @@ def is_expired(memory: Memory, now: datetime, zone: tzinfo = UTC) -> bool:
 
 def stored_moment(text: object) -> datetime:
     """Return a stored timestamp as aware UTC; one without a zone is from an older version and meant UTC."""
-    try:
-        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
-        moment = moment and (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC))
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is None or not YEARS.start < moment.year < YEARS.stop - 1:
-        raise InputError(
-            f"created_at {text!r:.60} is not a timestamp; allowed: ISO 8601, such as 2026-05-01T12:00:00+00:00"
-        )
+    moment = checked_moment(text, "created_at", UTC)
+    if not YEARS.start < moment.year < YEARS.stop - 1:
+        raise InputError(f"created_at {text!r:.60} is not allowed; allowed: the years 2 to 9998")
     return moment
 
 

@@ -16,6 +16,7 @@ from memstory_reference.input_checks import (
     checked_choice,
     checked_count,
     checked_memory,
+    checked_moment,
     checked_number,
     checked_owner,
     checked_text,
@@ -113,13 +114,7 @@ def _import_row(where: str, row: Tree, user_id: str, *, now: datetime, new_id: N
 
 
 def _moment(value: Tree, where: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(value)
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"{where} {short_repr(value)} is not allowed; allowed: such as 2026-01-20T12:00:00Z"
-        ) from error
+    return checked_moment(value, where, UTC)
 
 
 def _vector(value: Tree, where: str) -> list[float]:
