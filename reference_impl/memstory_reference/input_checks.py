@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Any
 
 from memstory_reference.errors import InputError
@@ -132,17 +132,23 @@ def checked_number(value: object, what: str, low: float, high: float) -> float:
     return float(value)
 
 
-def checked_moment(value: object, what: str) -> datetime:
-    """Return a moment in UTC, given as a datetime or in ISO 8601, with an offset."""
+def checked_choice(value: object, what: str, choices: Collection[str]) -> str:
+    """Return one of the names that there are."""
+    if isinstance(value, str) and value in choices:
+        return value
+    raise InputError(f"{what} {short_repr(value)} is unknown; allowed: {', '.join(choices)}")
+
+
+def checked_moment(value: object, what: str, zone: tzinfo | None = None) -> datetime:
+    """Return a moment in UTC, given as a datetime or in ISO 8601; without an offset it is of `zone`, if any."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if isinstance(moment, datetime) and moment.tzinfo is not None:
-            return moment.astimezone(UTC)
+        if isinstance(moment, datetime) and (moment.tzinfo or zone) is not None:
+            return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError):
         pass  # The message below says what is allowed.
-    raise InputError(
-        f"{what} {short_repr(value)} is not allowed; allowed: ISO 8601 with an offset or Z, years 1 to 9999"
-    )
+    offset = "" if zone else " with an offset or Z"
+    raise InputError(f"{what} {short_repr(value)} is not allowed; allowed: ISO 8601{offset}, years 1 to 9999")
 
 
 def is_storable(text: str) -> bool:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from inspect import Parameter, signature
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Capability, Hit, Item, Memory, Query, Receipt, Ref, Scope, Tree
-from memstory_reference.errors import UNSTORED, InputError
+from memstory_reference.errors import InputError
 from memstory_reference.input_checks import plain_text
 from memstory_reference.setting_rules import CHROMA, SQLITE
+from memstory_reference.text.stems import is_about
 
-LOG = logging.getLogger(__name__)
 R = TypeVar("R")
 JOB: Final = "_job_"
 LOOK: Final = "_look_"
@@ -100,6 +99,30 @@ class SystemMemory(Memory):
         gone = await self.repeats(memory_id, scope)
         return ForgetResult(gone=[one for one in gone if await self.delete(Ref(id=one.id), scope)])
 
+    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        """Return the ids of all of a user's memories, of whatever session, that are about any of these things."""
+        every = replace(scope, session=None)
+        found = [*await self.list(every), *await self.list_archived(every)]
+        return list(dict.fromkeys(str(one.id) for one in found if is_about(self.told(one), things)))
+
+    def told(self, hit: Hit) -> str:
+        """Return all that a memory tells."""
+        return hit.text
+
+    async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
+        ids = await self.ids_about(about, scope)
+        return sum([await self.delete(Ref(id=one, durable=durable), scope) for one in ids])
+
+    async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
+        """Replace the first of them, and delete the others."""
+        ids = await self.ids_about(about, scope)
+        if not ids:
+            raise Refused(f"update: nothing is remembered about {', '.join(about)}")
+        receipt = await self.update(Ref(id=ids[0]), item, scope)
+        for one in ids[1:]:
+            await self.delete(Ref(id=one), scope)
+        return receipt
+
     def view(self, hit: Hit) -> dict[str, Tree]:
         """Return a memory for a page: its words, and under `content` the fields of which `editable` may be changed."""
         return {
@@ -159,31 +182,6 @@ class SystemMemory(Memory):
         check_names("search", query.options, self.search_options)
 
 
-class ForgettingInWords(SystemMemory):
-    """Deletes by id what its system names."""
-
-    @abstractmethod
-    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        """Return the ids of all of a user's memories that are about any of these things."""
-
-    async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
-        ids = await self.ids_about(about, scope)
-        return sum([await self.delete(Ref(id=one, durable=durable), scope) for one in ids])
-
-
-class CorrectingInWords(ForgettingInWords):
-    """Replaces the first of them, too, and deletes the others."""
-
-    async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
-        ids = await self.ids_about(about, scope)
-        if not ids:
-            raise Refused(f"update: nothing is remembered about {', '.join(about)}")
-        receipt = await self.update(Ref(id=ids[0]), item, scope)
-        for one in ids[1:]:
-            await self.delete(Ref(id=one), scope)
-        return receipt
-
-
 class CurrentSessions:
     """The session in which each user acts, for calls that name none."""
 
@@ -219,12 +217,6 @@ class Conversations(Generic[R]):
     def of_owner(self, owner: str) -> Mapping[str, R]:
         """Return who talks with an owner, by session."""
         return {session: one for (whose, session), one in self._kept.items() if whose == owner}
-
-
-def unstored_note(error: Exception) -> str:
-    """Log that a turn was not stored, and return what the person who spoke should know of it."""
-    LOG.warning("a turn was not stored: %s", error)
-    return f"this turn was not stored: {str(error).removeprefix(UNSTORED)}"
 
 
 def engine_name(engine: str) -> str:

@@ -32,8 +32,8 @@ recall_topic(topic) | .memory_service:MemoryService.recall_topic
 write_episodic(content, metadata) | .memory_service:MemoryService.write_episodic
 search_episodic(query, top_k) | .memory_service:MemoryService.search_episodic
 MemoryAgent | .memory_agent:MemoryAgent
-GeneratorAgent | tooling.agent:GeneratorAgent
-_handle_query(query) | tooling.agent:GeneratorAgent.ask | public: programs ask too
+GeneratorAgent | .agent:GeneratorAgent
+_handle_query(query) | .agent:GeneratorAgent.ask | public: programs ask too
 _make_envelope | ports:Envelope | a value, which needs no maker
 MemoryAgent.run | .memory_agent:MemoryAgent.start | asynchronous, and no thread: it returns when it hears
 MemoryRecallTool | .tools:MEMORY_RECALL | a tool is a schema and a function, not a class

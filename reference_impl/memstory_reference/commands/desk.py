@@ -20,7 +20,7 @@ from memstory_reference.composition.systems import system_named
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.setting_rules import CheckedSettings
-from memstory_reference.system_memory import ForgetResult, ForgettingInWords, SystemMemory
+from memstory_reference.system_memory import ForgetResult, SystemMemory
 
 LOG = logging.getLogger(__name__)
 S = TypeVar("S")
@@ -210,7 +210,7 @@ async def _ids_meant(memory: SystemMemory, what: str, scope: Scope) -> Sequence[
     try:
         return [(await row_named(memory, what, scope))["id"]]
     except NotFoundError as unnamed:
-        if not isinstance(memory, ForgettingInWords):
+        if "delete.about" not in memory.operations:
             reason = f"{unnamed} This memory forgets by a name or an id, not by words"
             raise NotSupported("delete.about", reason) from unnamed
         about = await memory.ids_about([what], scope)

@@ -89,7 +89,7 @@ async def _in_postgres(
         place.sibling(VECTORS), model=embedder.model, dimension=embedder.dimension, memory=f"vectors of {MEMORY}"
     )
     opened.push_async_callback(vectors.close)
-    return ObservationsStore(database, PostgresWords(database)), vectors
+    return ObservationsStore(database, PostgresWords), vectors
 
 
 OBSERVATIONS = MemorySystem(

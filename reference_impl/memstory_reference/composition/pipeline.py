@@ -45,7 +45,7 @@ async def open_pipeline(
             new_id=ports.new_id,
             chat=ports.model,
             reranker=reranker or make_reranker(settings.reranker),
-            around_vectors=ports.wrap,
+            around_searches=ports.wrap,
             release=lock.release,
             tombstones=Tombstones(settings.folder / FILE) if place is None else NoTombstones(),
         )

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.ports import EmbedderUnavailableError
 
 DIGITS = 6
 """Beyond them float32 only gives the noise of the order in which products were added; equal scores must tie."""
@@ -42,7 +41,7 @@ class VectorMatrix:
 
     def put(self, identifier: str, vector: NDArray[np.float32], moment: int = 0) -> None:
         """Add or replace a row; of equal ones the row with the higher `moment` comes first."""
-        self._check(vector)
+        check_dimension(self._rows.shape[1] if self._ids else None, vector)
         if identifier not in self._places:
             self._grow(len(vector))
             self._places[identifier] = len(self._ids)
@@ -84,7 +83,7 @@ class VectorMatrix:
         Each id comes with its cosine; `since` leaves out rows of an earlier moment. StoreConflictError for a vector of
         another dimension.
         """
-        self._check(vector)
+        check_dimension(self._rows.shape[1] if self._ids else None, vector)
         count = len(self._ids)
         places = np.arange(count) if among is None else among
         if since is not None:
@@ -101,13 +100,6 @@ class VectorMatrix:
             for place, score in zip(places, scores, strict=True)
         )
         return [(identifier, -negative) for negative, _, identifier in ranked[:k]]
-
-    def _check(self, vector: NDArray[np.float32]) -> None:
-        if self._ids and len(vector) != self._rows.shape[1]:
-            raise StoreConflictError(
-                f"the store holds vectors of {self._rows.shape[1]} numbers, this one has {len(vector)}: use the model "
-                "that the store was made with, or another folder"
-            )
 
     def _grow(self, dimension: int) -> None:
         capacity, count = len(self._rows), len(self._ids)
@@ -184,26 +176,13 @@ def _length(vector: NDArray[np.float32]) -> float:
         return float(np.linalg.norm(vector))
 
 
-def checked_vectors(
-    vectors: NDArray[np.float32], *, count: int, model: str, dimension: int | None
-) -> NDArray[np.float32]:
-    """Return what an embedder answered for `count` texts, at length 1, or raise before anything of it is written.
-
-    Raises:
-        EmbedderUnavailableError: a vector is missing, not finite, or without direction.
-        StoreConflictError: the vectors have not the `dimension` of those that are stored.
-    """
-    rows = [normalized_or_none(vector) for vector in vectors]
-    kept = [row for row in rows if row is not None]
-    if not len(rows) == len(kept) == count:
-        raise EmbedderUnavailableError(f"the embedder '{model}' answered with no usable vector; check its server")
-    for row in kept:
-        if dimension is not None and len(row) != dimension:
-            raise StoreConflictError(
-                f"the embedder '{model}' answered with a vector of {len(row)} numbers, the store holds {dimension}: "
-                "use the model that the store was made with, or another folder"
-            )
-    return np.array(kept, np.float32)
+def check_dimension(held: int | None, vector: NDArray[np.float32]) -> None:
+    """Raise StoreConflictError for a vector of another length than the `held` one of a store."""
+    if held not in (None, len(vector)):
+        raise StoreConflictError(
+            f"the store holds vectors of {held} numbers, not {len(vector)}: another model answers under the same name. "
+            "Use the model that the store was made with, or another folder"
+        )
 
 
 def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:

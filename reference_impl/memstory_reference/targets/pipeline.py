@@ -16,7 +16,8 @@ from memstory_reference.systems.pipeline.chunk import Vector
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.settings import PipelineSettings
-from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
+from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
+from memstory_reference.systems.pipeline.stores.tables_store import MemoryTable
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 REVERSED, UNAVAILABLE = "reversed", "unavailable"
@@ -40,12 +41,16 @@ class UnavailableReranker:
         raise UnavailableError("the story has no re-ranker")
 
 
-class _FaultyVectors(FaultyPort):
-    """The vectors behind a switch; their garbage is that nothing is found."""
+class _FaultySearches(FaultyPort):
+    """What searches by vectors, behind a switch; its garbage is that nothing is found."""
 
-    async def nearest(self, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
+    free = frozenset({"run"})
+
+    async def similar(self, table: MemoryTable, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
         await self._switch.pass_or_fail()
-        found: Mapping[str, float] = {} if self._switch.garbles() else await self._inner.nearest(owner, vector, k)
+        found: Mapping[str, float] = (
+            {} if self._switch.garbles() else await self._inner.similar(table, owner, vector, k)
+        )
         return found
 
 
@@ -63,8 +68,8 @@ class PipelineTarget(SystemTarget):
         settings: PipelineSettings = super()._settings_of(replace(env, options=options))
         return settings
 
-    def _wrap(self, store: MemoryVectors) -> Any:
-        return _FaultyVectors(store, self._ports.switches["store"])
+    def _wrap(self, store: PipelineStore) -> Any:
+        return _FaultySearches(store, self._ports.switches["store"])
 
     async def _open_on(self, settings: PipelineSettings, ports: MemoryPorts) -> PipelineMemory:
         return await open_pipeline_memory(settings, ports, self._reranker)

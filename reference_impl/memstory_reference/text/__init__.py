@@ -8,6 +8,7 @@ __all__ = [
     "folding",
     "keywords",
     "lines",
+    "replies",
     "secret_guard",
     "sentences",
     "stems",

@@ -71,6 +71,15 @@ def index_text(text: str) -> str:
     return " ".join(plain_words(text))
 
 
+def spaced_words(text: str) -> str:
+    """Return the plain words between blanks, so that one text is in another only at the limits of words.
+
+    >>> spaced_words("a cat") in spaced_words("A cat!"), spaced_words("a cat") in spaced_words("a cattle")
+    (True, False)
+    """
+    return f" {index_text(text)} "
+
+
 def fts_query(keywords: Iterable[Keyword]) -> str:
     """Return an FTS5 expression that matches any keyword; each is a phrase of plain words, so nothing in it is syntax.
 
@@ -82,5 +91,5 @@ def fts_query(keywords: Iterable[Keyword]) -> str:
 
 def matching_keywords(keywords: Sequence[Keyword], text: str) -> tuple[Keyword, ...]:
     """Return the keywords that occur in `text` as whole words."""
-    words = f" {index_text(text)} "
-    return tuple(keyword for keyword in keywords if f" {index_text(keyword.text)} " in words)
+    words = spaced_words(text)
+    return tuple(keyword for keyword in keywords if spaced_words(keyword.text) in words)

@@ -1,3 +1,3 @@
-"""Tools on the bus, their arguments and effects, and the agent that calls them."""
+"""Tools, their arguments and effects, and the turns in which a model uses them."""
 
-__all__ = ["agent", "local_tools", "memory_tools", "tools"]
+__all__ = ["local_tools", "memory_tools", "talk"]

@@ -6,13 +6,14 @@ against the schema that the model was shown, and what is wrong with a call is it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.text.lines import one_line
+from memstory_reference.text.lines import one_line, shorten
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
@@ -60,6 +61,9 @@ def _type_name(value: object) -> str:
     return next((name for name, types in _TYPES.items() if isinstance(value, types)), type(value).__name__)
 
 
+_MARK = 40
+"""Room for the words that say what was cut."""
+
 # Classes and not a field: fields of a tool are in every recording and in the digest of every request.
 
 
@@ -90,6 +94,35 @@ def parameters(*required: str, **arguments: str | Mapping[str, Tree]) -> Mapping
 def has_succeeded(call: ToolCall, tool: ToolSchema) -> bool:
     """Say whether a call was one of this tool, and did what it is for."""
     return call.name == tool.name and isinstance(call.result, Mapping) and call.result.get("success") is True
+
+
+def rows_within(rows: Sequence[dict[str, Tree]], most: int) -> list[dict[str, Tree]]:
+    """Return the first rows whose JSON fits into `most` characters; the last may have its `content` shortened."""
+    kept, room = list[dict[str, Tree]](), most - len("[]")
+    for row in rows:
+        fitting = row if _size(row) <= room else _cut(row, room)
+        room -= _size(fitting)
+        if room < 0:
+            break
+        kept.append(fitting)
+    return kept
+
+
+def _cut(row: dict[str, Tree], room: int) -> dict[str, Tree]:
+    bare = {**row, "content": ""}
+    if "metadata" in bare and _size(bare) > room / 2:
+        bare["metadata"] = {}
+    characters = room - _size(bare)
+    cut = {**bare, "content": shorten(row["content"], max(_MARK, characters))}
+    while _size(cut) > room and characters > _MARK:
+        # JSON writes some characters as two or six.
+        characters //= 2
+        cut["content"] = shorten(row["content"], max(_MARK, characters))
+    return cut
+
+
+def _size(row: Mapping[str, Tree]) -> int:
+    return len(json.dumps(row, ensure_ascii=False)) + len(", ")
 
 
 Act: TypeAlias = Callable[[Mapping[str, Tree]], Awaitable[Tree]]

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from memstory.contract.errors import MemstoryError
-from memstory.contract.target import Item, Ref, Scope
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory_reference import AsyncMemory
 from memstory_reference.adapters.embedding.fixed_vectors import CountedWords
 from memstory_reference.composition.declaration import MemoryPorts, Models
@@ -22,7 +22,9 @@ from memstory_reference.errors import InputError, OtherModelError, StoreConflict
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.observations_store import ObservationsStore
 from memstory_reference.systems.observations.settings import ObservationsSettings
+from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 
 SPAWN = get_context("spawn")
 ANN, TIMES = Scope(user="ann"), 15
@@ -465,6 +467,32 @@ async def test_a_process_of_pipeline_finds_what_another_has_written_reworded_and
         assert await other.search("ferry") == []
         found = await status(other)
         assert (found["vectors"], found["set_aside"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("system", "store", "read"),
+    [("observations", ObservationsStore, "ids_by_words"), ("pipeline", PipelineStore, "admit")],
+)
+async def test_a_slow_search_of_one_owner_holds_up_no_other(postgres_database, monkeypatch, system, store, read):
+    plain = getattr(store, read)
+
+    def slow(self, owner, *rest):
+        if owner == "ann":
+            self._db.execute("SELECT pg_advisory_xact_lock(7)")
+        return plain(self, owner, *rest)
+
+    monkeypatch.setattr(store, read, slow)
+    text, bob = "The ferry to Torg leaves at nine.", Scope(user="bob")
+    async with opened(system, postgres_database) as memory:
+        for scope in (ANN, bob):
+            await memory.memory.add([Item(text=text)], scope)
+        with psycopg.connect(postgres_database) as other:
+            other.execute("SELECT pg_advisory_xact_lock(7)")
+            of_ann = asyncio.create_task(memory.memory.search(Query(text=text), ANN))
+            async with asyncio.timeout(60):
+                found = await memory.memory.search(Query(text=text), bob)
+            assert not of_ann.done()
+        assert [[one.text for one in hits] for hits in (found, await of_ann)] == [[text], [text]]
 
 
 @pytest.mark.parametrize("system", ["manager", "observations", "pipeline", "topics"])

@@ -20,7 +20,7 @@ from memstory.contract.target import (
     Turn,
 )
 from memstory_reference.errors import InputError, NotFoundError
-from memstory_reference.system_memory import CorrectingInWords, read_rows
+from memstory_reference.system_memory import SystemMemory, read_rows
 from memstory_reference.systems.layers.forgetting import ForgetWish, with_replaced
 from memstory_reference.systems.layers.identity import resolve_owner_id
 from memstory_reference.systems.layers.log_entries import CrisisLogRecord, SessionFeedbackRecord
@@ -48,7 +48,7 @@ def is_nobody(user: str) -> bool:
     return not user
 
 
-class LayersMemory(CorrectingInWords):
+class LayersMemory(SystemMemory):
     """An open layers memory; `is_anonymous` says of a scope's user whether it is one without a user id."""
 
     operations = frozenset(

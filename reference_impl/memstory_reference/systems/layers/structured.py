@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -16,10 +15,10 @@ from memstory.contract.models import (
     PromptTooLongError,
 )
 from memstory.contract.values import Json
+from memstory_reference.text.replies import json_objects
 
 ATTEMPTS = 2
 TEMPERATURE = 0.0
-MAX_REPLY_CHARACTERS = 200_000
 
 T = TypeVar("T")
 
@@ -56,30 +55,11 @@ async def ask_for_json(
             break  # not down: asked the same it refuses for ever
         except ChatModelUnavailableError as error:
             raise NoDecisionError(f"{purpose}: the model is unavailable", is_down=True) from error
-        answer = first_object(reply.content)
+        answer = next(json_objects(reply.content), None)
         usable = None if answer is None else read(answer)
         if usable is not None:
             return usable
     raise NoDecisionError(f"{purpose}: no usable JSON in at most {ATTEMPTS} answers")
-
-
-def first_object(reply: str) -> Mapping[str, Json] | None:
-    """Return the first JSON object in a text, be it bare, fenced or amid prose; None without one.
-
-    >>> first_object('Here: {"action": "bump"} - done'), first_object('[1, 2'), first_object('{"a": NaN}')
-    ({'action': 'bump'}, None, None)
-    """
-    decoder = json.JSONDecoder(parse_constant=_no_number)
-    reply = reply[:MAX_REPLY_CHARACTERS]
-    start = reply.find("{")
-    while start != -1:
-        try:
-            value, _ = decoder.raw_decode(reply, start)
-        except (ValueError, RecursionError):
-            start = reply.find("{", start + 1)
-            continue
-        return value if isinstance(value, dict) else None
-    return None
 
 
 def inside_marks(text: str) -> str:
@@ -91,7 +71,3 @@ def text_in(answer: Mapping[str, Json], name: str) -> str:
     """Return a text of an answer; the empty text if it is missing or of another type."""
     value = answer.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _no_number(name: str) -> Json:
-    raise ValueError(f"{name} is not JSON")

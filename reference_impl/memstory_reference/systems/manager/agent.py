@@ -9,18 +9,16 @@ from datetime import datetime
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
-from memstory.contract.models import ChatModel, Message, ToolRequest
+from memstory.contract.models import ChatModel, Message
 from memstory.contract.target import Turn
 from memstory.contract.values import ToolCall
-from memstory.models.conversation import NO_ANSWER, converse
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, checked_memory
-from memstory_reference.system_memory import unstored_note
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import MemoryType, states
-from memstory_reference.systems.manager.memory_tools import FORGET, SPECS, Forget, ManagerTools
-from memstory_reference.text.asking import tells_nothing
+from memstory_reference.systems.manager.memory_tools import FORGET, Forget, ManagerTools
 from memstory_reference.tooling.local_tools import has_succeeded
+from memstory_reference.tooling.talk import take_turn
 
 USER, ASSISTANT = "user", "assistant"
 
@@ -102,34 +100,36 @@ class ManagerAgent:
         """
         checked_memory(user_input, self._limits, "what is said")
 
-        async def keep(used: Sequence[ToolCall]) -> bool | None:
-            if tells_nothing(user_input) or any(has_succeeded(one, FORGET) for one in used):
-                return None
-            return not await self._keep(f"User: {user_input}", used)
+        async def store(answer: str | None, used: Sequence[ToolCall]) -> None:
+            turn = f"User: {user_input}" if answer is None else f"User: {user_input}\nAssistant: {answer}"
+            turn, metadata = turn[: self._limits.max_memory_characters], {"tool_calls": len(used)}
+            try:
+                await self._manager.store(self._owner, turn, MemoryType.CONVERSATION, metadata, session=self._session)
+            except (InputError, UnavailableError):
+                self.not_stored += 1
+                raise
 
         async with self._busy:
             before = self.window.entries
             self._say(USER, user_input)
             try:
-                talk = await converse(
+                turn, _ = await take_turn(
                     self._chat,
                     self._prompt(user_input),
-                    tools=lambda: SPECS,
-                    use=self._use,
+                    told=user_input,
+                    tools=self._tools,
                     calls=self._limits.max_tool_calls,
-                    keep=keep,
+                    store=store,
+                    is_apart=_forgets,
                 )
             except BaseException:
                 self.window.restore(before)
                 raise
-            answer = talk.reply.content.strip() or NO_ANSWER
-            if any(has_succeeded(one, FORGET) for one in talk.outcomes):
-                # A turn that had something forgotten mostly names it, and is itself not remembered.
+            if any(map(_forgets, turn.tool_calls)):
                 self.window.restore([entry for entry in self.window.entries if entry is not self._latest])
-                return Turn(answer=answer, tool_calls=talk.outcomes)
-            self._say(ASSISTANT, answer)
-            notes = await self._keep(f"User: {user_input}\nAssistant: {answer}", talk.outcomes)
-            return Turn(answer=answer, tool_calls=talk.outcomes, notes=notes)
+            else:
+                self._say(ASSISTANT, turn.answer)
+            return turn
 
     def forget(self, stated: Sequence[str]) -> None:
         """Take turns out of the window that say what was forgotten."""
@@ -143,19 +143,6 @@ class ManagerAgent:
                 kept += turn
         self.window.restore(kept)
 
-    async def _use(self, request: ToolRequest) -> ToolCall:
-        return await self._tools.call(request.name, request.arguments)
-
-    async def _keep(self, turn: str, used: Sequence[ToolCall]) -> list[str]:
-        """Store a turn; return what the person should know of it."""
-        turn, metadata = turn[: self._limits.max_memory_characters], {"tool_calls": len(used)}
-        try:
-            await self._manager.store(self._owner, turn, MemoryType.CONVERSATION, metadata, session=self._session)
-        except (InputError, UnavailableError) as error:
-            self.not_stored += 1
-            return [unstored_note(error)]
-        return []
-
     def _prompt(self, user_input: str) -> list[Message]:
         # The input is the window's last entry where the window has room for it, and stands in the prompt once.
         past = [entry for entry in self.window.entries if entry is not self._latest]
@@ -168,3 +155,7 @@ class ManagerAgent:
     def _say(self, role: str, content: str) -> None:
         self._latest = WindowEntry(role=role, content=content, timestamp=self._clock.now())
         self.window.add(self._latest)
+
+
+def _forgets(call: ToolCall) -> bool:
+    return has_succeeded(call, FORGET)

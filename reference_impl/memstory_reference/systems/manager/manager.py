@@ -19,9 +19,9 @@ from memstory_reference.input_checks import (
     checked_query,
     checked_text,
 )
-from memstory_reference.ports import Embedder, NewId, Primitive, Purpose, Record, VectorIndex, Vectors, VectorStore
+from memstory_reference.ports import Embedder, NewId, Primitive, Purpose, Record, VectorIndex, VectorStore
+from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.manager.memories.memory import (
     Memory,
     MemoryType,
@@ -50,7 +50,6 @@ from memstory_reference.systems.manager.memories.rows import (
     same_fact,
 )
 from memstory_reference.systems.manager.settings import ManagerSettings
-from memstory_reference.text.stems import is_about
 
 LOG = logging.getLogger(__name__)
 COLLECTION = "memories"
@@ -87,7 +86,7 @@ class MemoryManager:
         self.settings = settings
         self.tombstones = tombstones or NoTombstones()
         self._store = store
-        self._embedder = embedder
+        self._embedder = CheckedEmbedder(embedder)
         self._clock = clock
         self._new_id = new_id
         self._deadlines = Deadlines(settings.zone)
@@ -160,7 +159,7 @@ class MemoryManager:
             self.tombstones.refuse(owner, memory.content)
         if not memories:
             return []
-        vectors = await self._embed([one.content for one in memories], Purpose.DOCUMENT)
+        vectors = await self._embedder.embed([one.content for one in memories], Purpose.DOCUMENT)
         async with self._alone(owner):
             index = await self._index(owner)
             await self._learn_facts(index, owner)
@@ -199,7 +198,7 @@ class MemoryManager:
         conditions = conditions_of(where, memory_type)
         if not checked_query(query, self.settings.limits, may_be_blank=True).strip() or limit == 0:
             return []
-        (vector,) = await self._embed([query], Purpose.QUERY)
+        (vector,) = await self._embedder.embed([query], Purpose.QUERY)
         index, now = await self._index(owner), self._clock.now()
         found = await nearest_memories(
             index,
@@ -252,7 +251,7 @@ class MemoryManager:
         content, given = self.settings.admit_with(checked_memory(content, self.settings.limits), metadata or {})
         metadata = None if metadata is None else given
         self.tombstones.refuse(owner, content)
-        (vector,) = await self._embed([content], Purpose.DOCUMENT)
+        (vector,) = await self._embedder.embed([content], Purpose.DOCUMENT)
         async with self._alone(owner):
             old = await self.get(owner, memory_id)
             if old is None:
@@ -280,10 +279,6 @@ class MemoryManager:
             if durable and memory:
                 self.tombstones.bury(owner, [memory.content])
             return bool(await (await self._index(owner)).delete([self._id(memory_id)])) and memory is not None
-
-    async def about(self, owner: str, things: Sequence[str]) -> list[Memory]:
-        """Return the living memories that are about any of these things, oldest first."""
-        return [one for one in await self.memories(owner) if is_about(one.content, things)]
 
     async def with_repeats(self, owner: str, memory_id: str) -> list[Memory]:
         """Return a living memory and the turns that repeat what it states; none where the owner has none of that id."""
@@ -385,10 +380,6 @@ class MemoryManager:
         self._deadlines.note(owner, memories)
         self._facts.note(owner, memories)
         await index.upsert(records)
-
-    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        answer = await self._embedder.embed(texts, purpose)
-        return checked_vectors(answer, count=len(texts), model=self._embedder.model, dimension=self._embedder.dimension)
 
     def _place(self, owner: str, memory: Memory, rows: Mapping[str, Memory | None]) -> StoredMemory:
         """Return a memory under the id at which it belongs, given the rows that may be in its place."""

@@ -17,9 +17,9 @@ from memstory_reference.setting_rules import SQLITE
 from memstory_reference.storage.recurring import Recurring
 from memstory_reference.system_memory import (
     Conversations,
-    CorrectingInWords,
     CurrentSessions,
     ForgetResult,
+    SystemMemory,
     engine_name,
     read_rows,
 )
@@ -70,7 +70,7 @@ class Housekeeping:
         return deleted
 
 
-class ManagerMemory(CorrectingInWords):
+class ManagerMemory(SystemMemory):
     """A memory with three tools and an agent that talks. `open` before anything else."""
 
     operations = frozenset(
@@ -160,9 +160,6 @@ class ManagerMemory(CorrectingInWords):
             return bool(await self.manager.forget_all(scope.user, session=scope.session, durable=ref.durable))
         memory = await self._memory(ref, scope)
         return memory is not None and await self.manager.forget(scope.user, memory.id, durable=ref.durable)
-
-    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        return [one.id for one in await self.manager.about(scope.user, things)]
 
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
         return [hit_of(one) for one in await self.manager.with_repeats(scope.user, memory_id)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +9,7 @@ from memstory.contract.values import Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, memory_type_of
-from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters, rows_within
 
 _TYPES = "conversation (30 days), fact (permanent) or context (today)"
 
@@ -43,9 +41,6 @@ FORGET = ChangeTool(
 SPECS = (SEARCH, STORE, FORGET)
 EVERYTHING = "*"
 LISTED = 50
-MARK = 40
-"""Room for the words that say what was cut."""
-
 
 Forget = Callable[[str, str], Awaitable[Sequence[Memory]]]
 """Forgets a memory of an owner, by id, with the turns that repeat it; returns them."""
@@ -95,35 +90,6 @@ class ManagerTools(LocalTools):
         gone = await self._forget_saying(self._owner, memory_id)
         repeats = {"repeats": len(gone) - 1} if len(gone) > 1 else {}
         return {"success": bool(gone), "id": memory_id, **repeats}
-
-
-def rows_within(rows: Sequence[dict[str, Tree]], most: int) -> list[dict[str, Tree]]:
-    """Return the first rows whose JSON fits into `most` characters; the last of them may have its content shortened."""
-    kept, room = list[dict[str, Tree]](), most - len("[]")
-    for row in rows:
-        fitting = row if _size(row) <= room else _cut(row, room)
-        room -= _size(fitting)
-        if room < 0:
-            break
-        kept.append(fitting)
-    return kept
-
-
-def _cut(row: dict[str, Tree], room: int) -> dict[str, Tree]:
-    bare = {**row, "content": ""}
-    if _size(bare) > room / 2:
-        bare["metadata"] = {}
-    characters = room - _size(bare)
-    cut = {**bare, "content": shorten(row["content"], max(MARK, characters))}
-    while _size(cut) > room and characters > MARK:
-        # JSON writes some characters as two or six.
-        characters //= 2
-        cut["content"] = shorten(row["content"], max(MARK, characters))
-    return cut
-
-
-def _size(row: Mapping[str, Tree]) -> int:
-    return len(json.dumps(row, ensure_ascii=False)) + len(", ")
 
 
 def _row(memory: Memory) -> dict[str, Tree]:

@@ -5,12 +5,12 @@ Seed 001 (PW-O-COMPRESS), O-16, OF-13, OF-14.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 
 from memstory_reference.systems.observations.observation import FEW_FACTS, MAX_FACT, MAX_FACTS
 from memstory_reference.text.lines import one_line, shorten
+from memstory_reference.text.replies import json_objects
 
 OUTPUT_CHARACTERS = 2000
 READ_CHARACTERS = 100_000
@@ -87,21 +87,6 @@ def summary_by_rules(task: str, output: str, *why: str) -> Summary:
         by="rules",
         warnings=(*why, *_count_warnings(len(bullets or sentences[:MAX_FACTS]))),
     )
-
-
-def json_objects(reply: str) -> list[dict[str, object]]:
-    """Return the JSON objects in a model's reply, whether bare, fenced or amid prose."""
-    decoder, found, start = json.JSONDecoder(), [], reply.find("{")
-    while start != -1:
-        try:
-            value, end = decoder.raw_decode(reply, start)
-        except (json.JSONDecodeError, RecursionError):
-            start = reply.find("{", start + 1)
-            continue
-        if isinstance(value, dict):
-            found.append(value)
-        start = reply.find("{", end)
-    return found
 
 
 def _facts_of(value: object) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from datetime import datetime
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_number
+from memstory_reference.input_checks import checked_choice, checked_number
 from memstory_reference.setting_rules import CHROMA, SQLITE
-from memstory_reference.system_memory import ForgettingInWords, check_names, engine_name, read_rows
+from memstory_reference.system_memory import SystemMemory, check_names, engine_name, read_rows
 from memstory_reference.systems.observations.observation import KIND, Observation
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.quality import rank, similarity
@@ -25,7 +25,7 @@ METADATA = ("title", "facts", "task", "task_type", "score")
 OF_A_RUN = ("task_type", "final_score", "run_id")
 
 
-class ObservationsMemory(ForgettingInWords):
+class ObservationsMemory(SystemMemory):
     """An open memory of observations; its service's model plans and writes for the job `research`, else rules do."""
 
     operations = frozenset(
@@ -84,8 +84,9 @@ class ObservationsMemory(ForgettingInWords):
         ids = [one.id for one in await self._service.recent(scope.user)] if every else [_id(ref)]
         return bool(await self._service.delete(ids, scope.user, durable=ref.durable))
 
-    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        return [one.id for one in await self._service.about(things, scope.user)]
+    def told(self, hit: Hit) -> str:
+        about: Mapping[str, Tree] = hit.metadata
+        return " ".join((str(hit.id), about["title"], hit.text, about["task"], *about["facts"]))
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         return await self._service.rate(_id(ref), value, scope.user)
@@ -147,20 +148,17 @@ class ObservationsMemory(ForgettingInWords):
         )
 
     def _observation(self, item: Item) -> Observation:
-        if item.kind not in (None, KIND):
-            raise InputError(f"kind {item.kind!r} is unknown; allowed: {KIND}")
-        unknown = [name for name in item.metadata if name not in METADATA]
-        if unknown:
-            raise InputError(f"metadata {unknown[0]!r} is unknown; allowed: {', '.join(METADATA)}")
+        _check_kinds([] if item.kind is None else [item.kind])
+        for name in item.metadata:
+            checked_choice(name, "metadata", METADATA)
         identifier = self._service.new_id() if item.key is None else item.key
         title = str(item.metadata.get("title", "")) or item.text[:80]
         return _observation(identifier, item.text, {**item.metadata, "title": title}, self._service.clock.now())
 
 
 def _check_kinds(kinds: Sequence[str]) -> None:
-    unknown = set(kinds) - {KIND}
-    if unknown:
-        raise InputError(f"kind {min(unknown)!r} is unknown; allowed: {KIND}")
+    for kind in kinds:
+        checked_choice(kind, "kind", [KIND])
 
 
 def _id(ref: Ref) -> str:

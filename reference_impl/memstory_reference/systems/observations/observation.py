@@ -9,12 +9,12 @@ from datetime import datetime
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     MAX_OWNER_CHARACTERS,
+    checked_choice,
     checked_moment,
     checked_number,
     checked_owner,
     checked_text,
     checked_texts,
-    short_repr,
 )
 from memstory_reference.systems.observations.settings import ObservationsSettings
 from memstory_reference.text.lines import one_line
@@ -65,8 +65,7 @@ def checked_observation(observation: object, config: ObservationsSettings) -> Ob
     if not isinstance(observation, Observation):
         raise InputError(f"an observation is expected, not {type(observation).__name__}")
     one, identifier = observation, checked_owner(observation.id, "id").strip()
-    if not isinstance(one.task_type, str) or one.task_type not in TASK_TYPES:
-        raise InputError(f"task_type {short_repr(one.task_type)} is not allowed; allowed: {', '.join(TASK_TYPES)}")
+    checked_choice(one.task_type, "task_type", TASK_TYPES)
     longest = config.max_memory_characters
     narrative = one_line(checked_text(one.narrative, "narrative", longest, "max_memory_characters"))
     if not narrative:

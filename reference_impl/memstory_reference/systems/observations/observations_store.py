@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from memstory_reference.storage.database_store import Database, batches_of_value
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 from memstory_reference.storage.sql_database import SqlDatabase, SqlRow, checksum
-from memstory_reference.storage.vector_matrix import normalized_or_none
+from memstory_reference.storage.vector_matrix import unit_vector
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.systems.observations.words_store import (
     POSTGRES_WORDS,
@@ -32,6 +32,9 @@ from memstory_reference.systems.observations.words_store import (
     texts_of,
 )
 from memstory_reference.text.keywords import Keyword
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 SCHEMA_VERSION = "3"
 
@@ -102,12 +105,17 @@ class PendingIndexing(NamedTuple):
 
 
 class ObservationsStore:
-    """Blocking; one connection, used by one thread at a time."""
+    """Blocking; by a database that one thread uses at a time, or through `run`."""
 
-    def __init__(self, database: SqlDatabase, words: WordIndex) -> None:
+    def __init__(self, database: SqlDatabase, words: Callable[[SqlDatabase], WordIndex]) -> None:
         self._db = database
-        self._words = words
-        self.lane = database.lane
+        self._words_in = words
+        self._words = words(database)
+
+    async def run(self, work: Callable[Concatenate[ObservationsStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Work by a database that is lent for this alone: calls need not wait for one another."""
+        async with self._db.lend() as database:
+            return await database.lane.run(work, ObservationsStore(database, self._words_in), *args, **kwargs)
 
     @property
     def is_shared(self) -> bool:
@@ -144,7 +152,7 @@ class ObservationsStore:
 
     def vectors(self, owner: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors, so that no text is embedded twice; one that is damaged is left out."""
-        found = {row["id"]: _vector_of(row) for row in self._rows("id, vector", owner, ids)}
+        found = {row["id"]: unit_vector(row["vector"]) for row in self._rows("id, vector", owner, ids)}
         return {identifier: vector for identifier, vector in found.items() if vector is not None}
 
     def dimension(self) -> int | None:
@@ -256,10 +264,9 @@ def observations_in_file(file: Path, *, model: str) -> ObservationsStore:
     """Open the store in a file of SQLite, which is made or taken over from an earlier version."""
     about = {"schema": SCHEMA_VERSION, "model": model}
     database = Database(file, schema=_SCHEMA, about=about, migrations=_MIGRATIONS)
-    words = SqliteWords(database)
-    _index_all(database, words)
+    _index_all(database, SqliteWords(database))
     _seal_all(database)
-    return ObservationsStore(database, words)
+    return ObservationsStore(database, SqliteWords)
 
 
 def _index_all(database: Database, words: WordIndex) -> None:
@@ -293,13 +300,6 @@ def _row_of(owner: str, observation: Observation) -> list[str | float | None]:
     lists = {name: json.dumps(list(row[name]), ensure_ascii=False) for name in _LISTS}
     timestamp = observation.timestamp.isoformat(timespec="microseconds")
     return list({"owner": owner, **row, **lists, "timestamp": timestamp}.values())
-
-
-def _vector_of(row: SqlRow) -> NDArray[np.float32] | None:
-    blob = row["vector"]
-    return (
-        normalized_or_none(np.frombuffer(blob, np.float32)) if isinstance(blob, bytes) and len(blob) % 4 == 0 else None
-    )
 
 
 def _observation_of(row: SqlRow) -> Observation:

@@ -27,7 +27,6 @@ class Outbox:
 
     def __init__(self, store: ObservationsStore, vectors: VectorStore) -> None:
         self._store = store
-        self._lane = store.lane
         self._vectors = vectors
 
     async def index(self, owner: str) -> VectorIndex:
@@ -36,23 +35,23 @@ class Outbox:
 
     async def catch_up(self) -> None:
         """Carry what waits; a process may have died between the two writes."""
-        pending = await self._lane.run(self._store.pending)
+        pending = await self._store.run(ObservationsStore.pending)
         for batch in _batches(pending):
             for owner in dict.fromkeys(entry.owner for entry in batch):
                 # Alone, for what was read must still be true when the index has it.
                 async with self._vectors.alone(owner):
                     await self._carry(owner, [entry.id for entry in batch if entry.owner == owner])
-            await self._lane.run(self._store.strike_off, batch)
+            await self._store.run(ObservationsStore.strike_off, batch)
 
     async def mend(self) -> None:
         """Rebuild what holds other rows than the store: vectors were lost with their folder, or are left over."""
-        owners = await self._lane.run(self._store.owners)
+        owners = await self._store.run(ObservationsStore.owners)
         if self._store.is_shared:
             # Both are in one database, where no row is lost alone, but a schema may be.
             indexed = set(await self._vectors.owners(COLLECTION))
             owners = [owner for owner in owners if owner not in indexed]
         for owner in owners:
-            rows = await self._lane.run(self._store.count, owner)
+            rows = await self._store.run(ObservationsStore.count, owner)
             try:
                 held = await (await self.index(owner)).count()
             except REFUSALS:
@@ -66,7 +65,7 @@ class Outbox:
     async def rebuild(self, owner: str) -> int:
         """Carry all rows of an owner, and drop what the store does not know; return how many the index took."""
         async with self._vectors.alone(owner):
-            ids = await self._lane.run(self._store.ids, owner)
+            ids = await self._store.run(ObservationsStore.ids, owner)
             taken = sum([await self._carry(owner, batch) for batch in _batches(ids)])
             if taken:
                 index = await self.index(owner)
@@ -79,7 +78,7 @@ class Outbox:
         while True:
             matches = await index.query(query, fetch)
             found = {match.record.id: match.similarity for match in matches}
-            known = await self._lane.run(self._store.tasks, owner, list(found))
+            known = await self._store.run(ObservationsStore.tasks, owner, list(found))
             is_last = len(matches) < fetch or matches[-1].similarity < floor
             if is_last or len(set(known.values())) >= tasks:
                 return found
@@ -87,8 +86,8 @@ class Outbox:
             fetch *= 2
 
     async def _carry(self, owner: str, ids: Sequence[str]) -> int:
-        found = await self._lane.run(self._store.get, owner, ids)
-        vectors = await self._lane.run(self._store.vectors, owner, ids)
+        found = await self._store.run(ObservationsStore.get, owner, ids)
+        vectors = await self._store.run(ObservationsStore.vectors, owner, ids)
         records = [Record(id=one.id, text=one.narrative, vector=vectors[one.id]) for one in found if one.id in vectors]
         for damaged in (one for one in found if one.id not in vectors):
             LOG.warning("observation %r of %r is in no vector index: its vector has no direction", damaged.id, owner)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from memstory.contract.models import ChatModel, ChatRequest, Message
 from memstory.contract.values import Tree
-from memstory_reference.systems.observations.compression import json_objects
 from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import best_of_each_task
 from memstory_reference.systems.observations.service import ObservationService, StoredObservation
 from memstory_reference.text.keywords import extract_keywords, matching_keywords
 from memstory_reference.text.lines import one_line
+from memstory_reference.text.replies import json_objects
 
 PASSAGES_PER_QUERY = 3
 MAX_QUERIES = 5
@@ -167,7 +167,7 @@ def read_plan(reply: str) -> PlannerReply:
     >>> read_plan('Sure: {"queries": ["token budgets", ""]}').queries
     ('token budgets',)
     """
-    found = next(iter(json_objects(reply)), {})
+    found = next(json_objects(reply), {})
     queries, prior = found.get("queries"), found.get("prior_work")
     return PlannerReply(
         queries=_texts(queries)[:MAX_QUERIES],

@@ -22,8 +22,9 @@ from memstory_reference.input_checks import (
     limits_of,
 )
 from memstory_reference.ports import Embedder, NewId, Purpose, Vectors, VectorStore
+from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.storage.vector_matrix import checked_vectors
+from memstory_reference.storage.vector_matrix import check_dimension
 from memstory_reference.systems.observations.compression import (
     PURPOSE,
     TEMPERATURE,
@@ -51,7 +52,6 @@ from memstory_reference.systems.observations.outbox import Outbox
 from memstory_reference.systems.observations.settings import ObservationsSettings
 from memstory_reference.text.keywords import extract_keywords
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.text.stems import is_about
 
 RELATED_TASKS = 100
 MOST_AT_ONCE = 10_000
@@ -89,7 +89,7 @@ class ObservationService:
     release: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
-        self._lane = self.rows.lane
+        self._embedder = CheckedEmbedder(self.embedder)
         self._outbox = Outbox(self.rows, self.vectors)
         self._turn = asyncio.Lock()
 
@@ -115,14 +115,14 @@ class ObservationService:
         kept = [checked_observation(observation, self.config) for observation in observations]
         for one in kept:
             self.tombstones.refuse(owner, *observation_text(one))
-        known = await self._lane.run(self.rows.tasks, owner, [new.id for new in kept])
+        known = await self.rows.run(ObservationsStore.tasks, owner, [new.id for new in kept])
         fresh = {new.id: new for new in reversed(kept) if new.id not in known}
         inserted: list[str] = []
         if fresh:
             vectors = await self._embed([observation.narrative for observation in fresh.values()], Purpose.DOCUMENT)
             rows = list(zip(fresh.values(), vectors, strict=True))
             async with self._turn:
-                inserted = await self._lane.run(self.rows.insert, owner, rows)
+                inserted = await self.rows.run(ObservationsStore.insert, owner, rows)
                 await self._outbox.catch_up()
         waiting = set(inserted)
         outcomes = []
@@ -208,21 +208,17 @@ class ObservationService:
         """Set a person's rating; False where the owner has no such observation."""
         wanted = self._id(identifier), checked_rating(rating, self.config)
         async with self._turn:
-            return await self._lane.run(self.rows.rate, checked_owner(owner), *wanted)
+            return await self.rows.run(ObservationsStore.rate, checked_owner(owner), *wanted)
 
     async def get(self, identifier: str, owner: str) -> Observation | None:
         """Return one observation."""
-        found = await self._lane.run(self.rows.get, checked_owner(owner), [self._id(identifier)])
+        found = await self.rows.run(ObservationsStore.get, checked_owner(owner), [self._id(identifier)])
         return found[0] if found else None
 
     async def recent(self, owner: str, limit: int | None = None) -> list[Observation]:
         """Return observations, newest first."""
         most = None if limit is None else checked_count(limit, "limit", high=MOST_LISTED)
-        return await self._lane.run(self.rows.recent, checked_owner(owner), most)
-
-    async def about(self, things: Sequence[str], owner: str) -> list[Observation]:
-        """Return the observations that are about any of these things, newest first."""
-        return [one for one in await self.recent(owner) if is_about(" ".join((one.id, *observation_text(one))), things)]
+        return await self.rows.run(ObservationsStore.recent, checked_owner(owner), most)
 
     async def delete(self, ids: Sequence[str], owner: str, *, durable: bool = False) -> list[str]:
         """Forget observations in both indexes, `durable` for good: no run that tells them again is stored.
@@ -233,15 +229,15 @@ class ObservationService:
         checked_owner(owner)
         async with self._turn:
             if durable:
-                gone = await self._lane.run(self.rows.get, owner, wanted)
+                gone = await self.rows.run(ObservationsStore.get, owner, wanted)
                 self.tombstones.bury(owner, [text for one in gone for text in (one.narrative, *one.facts)])
-            deleted = await self._lane.run(self.rows.delete, owner, wanted)
+            deleted = await self.rows.run(ObservationsStore.delete, owner, wanted)
             await self._outbox.catch_up()
             return deleted
 
     async def owners(self) -> Sequence[str]:
         """Return who has observations here."""
-        return await self._lane.run(self.rows.owners)
+        return await self.rows.run(ObservationsStore.owners)
 
     async def reindex(self, owner: str | None = None) -> int:
         """Make the vector index again from the store, for one owner or all; return how many observations it holds."""
@@ -251,13 +247,13 @@ class ObservationService:
 
     async def status(self, owner: str) -> Mapping[str, int]:
         """Return the number of rows in each index, and what waits to go from one to the other."""
-        rows = await self._lane.run(self.rows.count, checked_owner(owner))
-        whole = await self._lane.run(self.rows.recent, owner, None)
+        rows = await self.rows.run(ObservationsStore.count, checked_owner(owner))
+        whole = await self.rows.run(ObservationsStore.recent, owner, None)
         return {
             "observations": len(whole),
             "unreadable": rows - len(whole),
             "vectors": await (await self._outbox.index(owner)).count(),
-            "pending": len(await self._lane.run(self.rows.pending)),
+            "pending": len(await self.rows.run(ObservationsStore.pending)),
         }
 
     def _id(self, identifier: object) -> str:
@@ -271,9 +267,9 @@ class ObservationService:
         return parse_summary(reply.content)
 
     async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        answer = await self.embedder.embed(texts, purpose)
-        dimension = await self._lane.run(self.rows.dimension)
-        return checked_vectors(answer, count=len(texts), model=self.embedder.model, dimension=dimension)
+        vectors = await self._embedder.embed(texts, purpose)
+        check_dimension(await self.rows.run(ObservationsStore.dimension), vectors[0])
+        return vectors
 
     async def _rank(self, task: str, owner: str, pool: int, floor: float) -> list[RankedObservation]:
         checked_owner(owner)
@@ -282,11 +278,11 @@ class ObservationService:
         keywords = extract_keywords(task)
         (query,) = await self._embed([task], Purpose.QUERY)
         similarities = await self._outbox.near(query, owner, pool, floor)
-        named = await self._lane.run(self.rows.ids_by_words, owner, keywords, pool)
+        named = await self.rows.run(ObservationsStore.ids_by_words, owner, keywords, pool)
         far = [identifier for identifier in named if identifier not in similarities]
-        for identifier, vector in (await self._lane.run(self.rows.vectors, owner, far)).items():
+        for identifier, vector in (await self.rows.run(ObservationsStore.vectors, owner, far)).items():
             similarities[identifier] = cosine(query, vector)
-        found = await self._lane.run(self.rows.get, owner, list(similarities))
+        found = await self.rows.run(ObservationsStore.get, owner, list(similarities))
         by_keyword = set(named)
         candidates = (
             ObservationCandidate(observation=one, similarity=similarities[one.id], by_keyword=one.id in by_keyword)

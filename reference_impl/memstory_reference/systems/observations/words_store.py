@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
-from memstory_reference.text.keywords import Keyword, fts_query, index_text, plain_words
+from memstory_reference.text.keywords import Keyword, fts_query, index_text, plain_words, spaced_words
 
 SQLITE_WORDS = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'ascii');
@@ -93,15 +93,14 @@ class PostgresWords:
             (listed,) = self._db.execute(f"SELECT string_agg(CAST(row AS text), ',') {marked}", given).fetchone()
             return np.fromstring(listed or "", np.int64, sep=",")
         # A row may hold the words of a phrase in other places.
-        phrase = f" {' '.join(words)} "
         texts = "SELECT row, title, narrative, facts, task FROM observations WHERE owner = ? AND row IN"
         rows = self._db.rows(f"{texts} (SELECT row {marked})", (owner, *given))
-        return np.array([one["row"] for one in rows if _holds(one, phrase)], np.int64)
+        return np.array([one["row"] for one in rows if _holds(one, keyword.text)], np.int64)
 
 
 def _holds(row: SqlRow, phrase: str) -> bool:
     texts = (row["title"], row["narrative"], text_of_facts(row["facts"]), row["task"])
-    return any(phrase in f" {index_text(text)} " for text in texts)
+    return any(spaced_words(phrase) in spaced_words(text) for text in texts)
 
 
 def text_of_facts(facts: str) -> str:

@@ -128,7 +128,7 @@ class Compressor:
         )
 
     async def _sessions(self, user_id: str) -> list[str]:
-        return await self.store.lane.run(self.store.sessions, user_id)
+        return await self.store.run(PipelineStore.sessions, user_id)
 
     async def _archive_sessions(self, user_id: str, sessions: Sequence[str]) -> list[tuple[str, str]]:
         """Put summaries in the place of sessions; return those with their summaries' ids, or raise what was wrong.
@@ -138,7 +138,7 @@ class Compressor:
         told: list[tuple[Sequence[MemoryChunk], str]] = []
         problem: MemstoryError | None = None
         for session in sessions:
-            originals = self._of_one_prompt(await self.store.lane.run(self.store.episodes, user_id, session))
+            originals = self._of_one_prompt(await self.store.run(PipelineStore.episodes, user_id, session))
             try:
                 if originals:
                     told.append((originals, await self._summarise(session, [one.content for one in originals])))
@@ -152,7 +152,7 @@ class Compressor:
         for (originals, text), vector in zip(told, vectors, strict=True):
             summary = self._summary(originals, text)
             # False if a memory was changed or forgotten meanwhile: its old words must not come back.
-            if await self.store.lane.run(self.store.archive, Write(memory=summary, vector=vector), originals):
+            if await self.store.run(PipelineStore.archive, Write(memory=summary, vector=vector), originals):
                 done.append((summary.session_id, summary.id))
         if problem is not None:
             raise problem

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
@@ -12,7 +11,7 @@ from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.selection import keyword_coverage
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.keywords import extract_keywords
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
+from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters, rows_within
 
 _FIVE = {"type": "integer", "description": "How many results at most", "default": 5, "minimum": 1}
 _FIFTY = {"type": "integer", "description": "How many at most", "default": 50, "minimum": 1}
@@ -42,11 +41,17 @@ LEAST_WORDS = 2
 """A memory of fewer words that carry meaning is repeated by its own text alone."""
 
 
+Forget = Callable[[str, str], Awaitable[Sequence[MemoryChunk]]]
+"""Forgets a memory of an owner, by id, with what repeats it; returns what is gone."""
+
+
 class PipelineTools(LocalTools):
     """The tools of one owner in one session; neither is ever an argument."""
 
-    def __init__(self, memory: PipelineService, owner: str, session: str) -> None:
+    def __init__(self, memory: PipelineService, owner: str, session: str, forget: Forget) -> None:
+        self.has_forgotten = False
         self._memory = memory
+        self._forget_all = forget
         self._owner = owner
         self._session = session
         super().__init__((RECALL, self._recall), (REMEMBER, self._remember), (LIST, self._list), (FORGET, self._forget))
@@ -69,17 +74,11 @@ class PipelineTools(LocalTools):
         return self._fit(await self._memory.memories(self._owner, limit=arguments.get("limit", LISTED)))
 
     def _fit(self, memories: Sequence[MemoryChunk]) -> Tree:
-        """Return as many memories as a result may hold."""
-        left, rows = limits_of(self._memory.config).max_result_characters, []
-        for row in map(memory_view, memories):
-            left -= len(json.dumps(row, ensure_ascii=False)) + len(", ")
-            if left < len("[]"):
-                break
-            rows.append(row)
-        return rows
+        return rows_within([*map(memory_view, memories)], limits_of(self._memory.config).max_result_characters)
 
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
-        gone = await forget_with_repeats(self._memory, self._owner, arguments["memory_id"])
+        gone = await self._forget_all(self._owner, arguments["memory_id"])
+        self.has_forgotten |= bool(gone)
         return {"success": bool(gone), "forgotten": [memory_view(one) for one in gone]}
 
 
@@ -92,13 +91,6 @@ async def memory_with_repeats(memory: PipelineService, owner: str, identifier: s
     others = await memory.memories(owner, include_replaced=True)
     same = [one for one in others if any(states_all(one.content, told.content) for told in (found, *past))]
     return list({one.id: one for one in (found, *past, *same)}.values())
-
-
-async def forget_with_repeats(memory: PipelineService, owner: str, identifier: str) -> list[MemoryChunk]:
-    """Delete what `memory_with_repeats` returns; return it."""
-    gone = await memory_with_repeats(memory, owner, identifier)
-    await memory.delete([one.id for one in gone], owner)
-    return gone
 
 
 def states_all(text: str, told: str) -> bool:

@@ -11,7 +11,7 @@ from memstory_reference.ports import Embedder, NewId
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.selection import Reranker
-from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
+from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.text.tokens import WORDS, TokenCounter
 
 
@@ -29,6 +29,6 @@ class PipelineParts:
     reranker: Reranker | None = None
     detectors: Detectors = field(default_factory=Detectors)
     counter: TokenCounter = WORDS
-    around_vectors: Callable[[MemoryVectors], MemoryVectors] = lambda vectors: vectors
+    around_searches: Callable[[PipelineStore], PipelineStore] = lambda store: store
     release: Callable[[], None] = lambda: None
     tombstones: Tombstones = field(default_factory=NoTombstones)

@@ -24,7 +24,7 @@ from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.selection import OFF, fit_budget, rerank
 from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.stores.pipeline_store import Admission, PipelineStore
-from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
+from memstory_reference.systems.pipeline.stores.tables_store import MEMORIES, PREFERENCES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,6 @@ class Recaller:
     """Finds memories; reads only."""
 
     store: PipelineStore
-    vectors: MemoryVectors
-    preferences: MemoryVectors
     parts: PipelineParts
     config: PipelineSettings
 
@@ -59,8 +57,8 @@ class Recaller:
         """
         if ask.top_k == 0 or ask.token_budget == 0:
             return self._result([], ask.token_budget, OFF)
-        newest, has_more, has_others = await self.store.lane.run(
-            self.store.overview, ask.user_id, self.config.max_procedural
+        newest, has_more, has_others = await self.store.run(
+            PipelineStore.overview, ask.user_id, self.config.max_procedural
         )
         wants_stated = ChunkType.PROCEDURAL in ask.kinds
         stated = [self._measure(memory) for memory in newest if wants_stated]
@@ -108,9 +106,9 @@ class Recaller:
         self, ask: RecallRequest, vector: Vector, told: Collection[str]
     ) -> list[RecalledMemory]:
         wanted = ask.top_k * self.config.candidates_factor + len(told)
-        similarities = await self.preferences.nearest(ask.user_id, vector, wanted)
+        similarities = await self.store.similar(PREFERENCES, ask.user_id, vector, wanted)
         ids = [one for one in similarities if one not in told]
-        found = await self.store.lane.run(self.store.get, ask.user_id, ids) if ids else []
+        found = await self.store.run(PipelineStore.get, ask.user_id, ids) if ids else []
         return [self._measure(memory, similarities[memory.id]) for memory in found]
 
     async def _candidates(self, ask: RecallRequest, vector: Vector, kinds: Sequence[ChunkType]) -> list[RecalledMemory]:
@@ -123,13 +121,13 @@ class Recaller:
             session=ask.session_id,
         )
         if not ask.include_compressed:
-            similarities = await self.vectors.nearest(ask.user_id, vector, wanted)
-            admitted = await self.store.lane.run(self.store.admit, ask.user_id, list(similarities), admission)
+            similarities = await self.store.similar(MEMORIES, ask.user_id, vector, wanted)
+            admitted = await self.store.run(PipelineStore.admit, ask.user_id, list(similarities), admission)
             if len(similarities) < wanted or len(admitted) >= wanted:
                 return self._rank(admitted, similarities)
         # No archive is among them, or what is near is not wanted: look at every row that is, so that nothing starves.
-        similarities = await self.store.lane.run(self.store.nearest, ask.user_id, vector, wanted, admission)
-        admitted = await self.store.lane.run(self.store.admit, ask.user_id, list(similarities), admission)
+        similarities = await self.store.run(PipelineStore.nearest, ask.user_id, vector, wanted, admission)
+        admitted = await self.store.run(PipelineStore.admit, ask.user_id, list(similarities), admission)
         return self._rank(admitted, similarities)
 
     def _rank(self, admitted: dict[str, MemoryChunk], similarities: Mapping[str, float]) -> list[RecalledMemory]:

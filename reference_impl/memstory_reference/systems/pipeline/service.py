@@ -54,9 +54,7 @@ from memstory_reference.systems.pipeline.reading.preference_keys import preferen
 from memstory_reference.systems.pipeline.recall import Recaller, RecallRequest
 from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore, Plan
-from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 from memstory_reference.text.secret_guard import SecretAction
-from memstory_reference.text.stems import is_about
 
 _log = logging.getLogger(__name__)
 
@@ -69,15 +67,9 @@ class PipelineService:
         self.config = self._config = config
         self._database = database
         self._embedder = parts.embedder
-        vectors = MemoryVectors(database, "memories")
-        self._preferences = MemoryVectors(database, "preferences")
-        self._vectors = parts.around_vectors(vectors)
-        self._store = PipelineStore(database, vectors, self._preferences)
-        self._lane = database.lane
+        self._store = PipelineStore(database)
         self._compressor = Compressor(store=self._store, parts=parts, config=config)
-        self._recaller = Recaller(
-            store=self._store, vectors=self._vectors, preferences=self._preferences, parts=parts, config=config
-        )
+        self._recaller = Recaller(store=parts.around_searches(self._store), parts=parts, config=config)
         self._background: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -141,8 +133,8 @@ class PipelineService:
             )
             return planner.plan(texts, known)
 
-        receipts, writes = await self._lane.run(
-            self._store.ingest, user, pieces, plan, fresh, self._config.cached_embeddings
+        receipts, writes = await self._store.run(
+            PipelineStore.ingest, user, pieces, plan, fresh, self._config.cached_embeddings
         )
         self._compress_later(user, writes)
         return receipts
@@ -191,16 +183,16 @@ class PipelineService:
     async def get(self, identifier: str, user_id: str) -> MemoryChunk | None:
         """Return one memory of a user."""
         user = checked_owner(user_id, "user_id")
-        found = await self._lane.run(self._store.get, user, [checked_owner(identifier, "id")])
+        found = await self._store.run(PipelineStore.get, user, [checked_owner(identifier, "id")])
         return found[0] if found else None
 
     async def preference(self, key: str, user_id: str) -> MemoryChunk | None:
         """Return the procedural memory of a key."""
-        return await self._lane.run(self._store.preference, checked_owner(user_id, "user_id"), _checked_key(key))
+        return await self._store.run(PipelineStore.preference, checked_owner(user_id, "user_id"), _checked_key(key))
 
     async def history(self, key: str, user_id: str) -> list[MemoryChunk]:
         """Return what was said under a key of preferences: what holds first, then what it replaced, newest first."""
-        return await self._lane.run(self._store.history, checked_owner(user_id, "user_id"), _checked_key(key))
+        return await self._store.run(PipelineStore.history, checked_owner(user_id, "user_id"), _checked_key(key))
 
     async def memories(
         self,
@@ -215,7 +207,7 @@ class PipelineService:
             checked_count(limit, "limit", high=MAX_LISTED)
         user = checked_owner(user_id, "user_id")
         kinds = checked_types(memory_types)
-        return await self._lane.run(self._store.recent, user, kinds, limit, include_replaced=include_replaced)
+        return await self._store.run(PipelineStore.recent, user, kinds, limit, include_replaced=include_replaced)
 
     async def update(self, identifier: str, text: str, user_id: str) -> MemoryChunk | None:
         """Replace what a memory says, None if the user has no such memory; a summary made of its old words goes."""
@@ -242,11 +234,7 @@ class PipelineService:
                 replaced_by=old.replaced_by if key == old.key else None,
             )
 
-        return await self._lane.run(self._store.change, user, identifier, reword, vector)
-
-    async def about(self, things: Sequence[str], user_id: str) -> list[MemoryChunk]:
-        """Return memories of all sorts that are about any of these things, newest first."""
-        return [one for one in await self.memories(user_id, include_replaced=True) if is_about(one.content, things)]
+        return await self._store.run(PipelineStore.change, user, identifier, reword, vector)
 
     async def delete(self, ids: Sequence[str], user_id: str, *, durable: bool = False) -> list[str]:
         """Forget memories, and the summaries that were made of them; return the ids that existed.
@@ -256,12 +244,12 @@ class PipelineService:
         user = checked_owner(user_id, "user_id")
         named = checked_texts(ids, "ids", MAX_IDS, MAX_OWNER_CHARACTERS)
         bury = partial(self._parts.tombstones.bury, user) if durable else None
-        return await self._lane.run(self._store.delete, user, named, bury)
+        return await self._store.run(PipelineStore.delete, user, named, bury)
 
     async def forget(self, user_id: str) -> int:
         """Forget a user altogether; return how many memories that were."""
         user = checked_owner(user_id, "user_id")
-        return await self._lane.run(self._store.forget, user)
+        return await self._store.run(PipelineStore.forget, user)
 
     async def import_rows(self, rows: Sequence[Mapping[str, Json]], user_id: str) -> list[MemoryChunk]:
         """Write rows as they are, their importance and flags too; a trusted way in, past all weighing.
@@ -275,7 +263,7 @@ class PipelineService:
         embedded: Sequence[Vector] = list(await self._embedder.embed(texts, Purpose.DOCUMENT)) if texts else []
         vectors = dict(zip(texts, embedded, strict=True))
         writes = [one.write(vectors.get(one.memory.content), self._embedder) for one in ready]
-        return await self._lane.run(self._store.put, user, writes)
+        return await self._store.run(PipelineStore.put, user, writes)
 
     async def export_rows(self, user_id: str) -> list[dict[str, Json]]:
         """Return all rows of a user, oldest first, as `import_rows` takes them."""
@@ -283,17 +271,15 @@ class PipelineService:
 
     async def owners(self) -> list[str]:
         """Return who has memories here."""
-        return await self._lane.run(self._store.owners)
+        return await self._store.run(PipelineStore.owners)
 
     async def reindex(self, user_id: str) -> int:
         """Read the user's vectors again and embed what has none that can be compared; return how many are found."""
         user = checked_owner(user_id, "user_id")
-        broken = await self._lane.run(self._store.broken, user)
+        broken = await self._store.run(PipelineStore.broken, user)
         texts = [content for _, _, content in broken]
         vectors = list(await self._embedder.embed(texts, Purpose.DOCUMENT)) if texts else []
-        await self._lane.run(self._store.mend, user, broken, vectors)
-        await self._preferences.rebuild(user)
-        return await self._vectors.rebuild(user)
+        return await self._store.run(PipelineStore.mend, user, broken, vectors)
 
     def count_lost(self) -> int:
         """Return how many memories, of all users, cannot be read since the file was damaged."""
@@ -305,21 +291,19 @@ class PipelineService:
         `waiting` are sessions beyond the threshold: their summaries are late, and the next compression tries again.
         """
         user = checked_owner(user_id, "user_id")
-        counts = await self._lane.run(self._store.count, user)
-        # A write is found at once: nothing is ever pending.
-        aside = await self._vectors.set_aside(user) + await self._preferences.set_aside(user)
+        counts = await self._store.run(PipelineStore.count, user)
         waiting = max(0, counts["sessions"] - self._config.compression_threshold)
-        vectors = await self._vectors.count(user)
-        return {**counts, "waiting": waiting, "vectors": vectors, "set_aside": aside, "pending": 0}
+        # A write is found at once: nothing is ever pending.
+        return {**counts, "waiting": waiting, "pending": 0}
 
     async def centroid_drift(self, user_id: str) -> float:
         """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
-        return await self._lane.run(self._store.drift, checked_owner(user_id, "user_id"))
+        return await self._store.run(PipelineStore.drift, checked_owner(user_id, "user_id"))
 
     async def _embed(self, user: str, pieces: Sequence[Piece]) -> tuple[dict[str, Vector], dict[str, Vector]]:
         """Return the vector of each hash, and those that had to be computed: each distinct text once, in one call."""
         contents = {one.content_hash: one.content for one in pieces}
-        vectors = await self._lane.run(self._store.embeddings, user, list(contents))
+        vectors = await self._store.run(PipelineStore.embeddings, user, list(contents))
         missing = [one for one in contents if one not in vectors]
         if not missing:
             return vectors, {}

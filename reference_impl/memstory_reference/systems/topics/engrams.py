@@ -31,11 +31,6 @@ class EngramEntry:
     metadata: Mapping[str, Primitive]
 
     @property
-    def told(self) -> str:
-        """What it tells."""
-        return self.content
-
-    @property
     def time(self) -> str:
         """When it was said, as stored; empty if a damaged row does not say."""
         return str(self.metadata.get("timestamp_utc", ""))
@@ -50,11 +45,6 @@ class TopicEntry:
     content: str
     timestamp_utc: str
     since: Sequence[EngramEntry] = field(default_factory=list)
-
-    @property
-    def told(self) -> str:
-        """What it tells, and what of."""
-        return f"{self.topic.replace('.', ' ')} {self.content}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry, is_recall, statements_in
-from memstory_reference.text.keywords import STOP_WORDS
+from memstory_reference.text.keywords import STOP_WORDS, index_text, plain_words, spaced_words
 
 TOPICS = "topics"
 """Metadata of a turn: the topics that it saved or looked up, parted by blanks."""
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")
 _LEAST_WORDS, _LEAST_LETTERS = 3, 3
 
 
@@ -45,7 +45,7 @@ def find_forgotten(
     """
     saved = list[TopicEntry]()
     if isinstance(entry, EngramEntry):
-        said = [_plain(one) for one in _facts(entry)]
+        said = [spaced_words(one) for one in _facts(entry)]
         named = [one for one in topics if _is_about(entry, one)]
         saved = [one for one in named if any(_common_run(one.content, sentence) for sentence in said)]
     parts = [_forgotten(one, [other for other in engrams if other.id != entry.id]) for one in (entry, *saved)]
@@ -62,13 +62,14 @@ def _forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) 
         sentences = [said for one in engrams if _is_about(one, entry) for said in statements_in(one.content)]
         told += [run for run in (_common_run(entry.content, said) for said in sentences) if run]
         # Names are names in the user's words, in whatever case they were saved.
-        names |= {name for said in sentences for name in _names(said)} & {*_plain(entry.content).split()}
-    facts = [(_plain(fact), len(_WORD.findall(fact)) >= _LEAST_WORDS) for fact in told]
+        saved = spaced_words(entry.content)
+        names |= {name for said in sentences for name in _names(said) if name in saved}
+    facts = [(spaced_words(fact), len(plain_words(fact)) >= _LEAST_WORDS) for fact in told]
     later = {one.id for one in entry.since} if isinstance(entry, TopicEntry) else set()
     holding, mentions = list[EngramEntry](), list[EngramEntry]()
     for one in engrams:
-        text = _plain(one.content)
-        is_named = not names.isdisjoint(text.split())
+        text = spaced_words(one.content)
+        is_named = any(name in text for name in names)
         is_same = any(fact in text and (is_long or (is_named and is_recall(one))) for fact, is_long in facts)
         if is_same or is_named or one.id in later or _is_about(one, entry):
             (holding if is_same or _is_about(one, entry) else mentions).append(one)
@@ -88,8 +89,8 @@ def _is_about(engram: EngramEntry, entry: TopicEntry | EngramEntry) -> bool:
 
 def _names(fact: str) -> list[str]:
     """Return what is written as a name or a number."""
-    found = (word for word in _WORD.findall(fact) if len(word) >= _LEAST_LETTERS)
-    return [word.casefold() for word in found if not word.islower() and word.casefold() not in STOP_WORDS]
+    found = (word for word in _WORD.findall(fact) if len(word) >= _LEAST_LETTERS and not word.islower())
+    return [spaced_words(word) for word in found if index_text(word) not in STOP_WORDS]
 
 
 def _common_run(content: str, said: str) -> str:
@@ -98,12 +99,7 @@ def _common_run(content: str, said: str) -> str:
     >>> _common_run("The user says: Graz", "I live in Graz."), _common_run("The user is Ana.", "The tea is cold.")
     ('graz', '')
     """
-    saved, told = _plain(content).split(), _plain(said).split()
+    saved, told = spaced_words(content).split(), spaced_words(said).split()
     start, _, length = SequenceMatcher(None, saved, told, autojunk=False).find_longest_match()
     run = saved[start : start + length]
     return " ".join(run) if set(run) - STOP_WORDS else ""
-
-
-def _plain(text: str) -> str:
-    """Return the words between blanks, so that one text is in another only at the limits of words."""
-    return f" {' '.join(_WORD.findall(text)).casefold()} "

@@ -24,26 +24,25 @@ from memstory.contract.target import (
 )
 from memstory_reference.bus import Bus, InProcessBus
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_choice
 from memstory_reference.ports import Envelope, NewId
 from memstory_reference.setting_rules import SQLITE
-from memstory_reference.system_memory import CorrectingInWords, ForgetResult, engine_name, read_rows
+from memstory_reference.system_memory import ForgetResult, SystemMemory, engine_name, read_rows
+from memstory_reference.systems.topics.agent import GeneratorAgent
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
 from memstory_reference.systems.topics.inputs import RESERVED
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import EPISODIC, TOPIC, MemoryService, NewEntry
 from memstory_reference.systems.topics.result_texts import engrams_text
-from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.systems.topics.tools import FORGET_MEMORY, topic_tools
+from memstory_reference.systems.topics.tools import topic_tools
 from memstory_reference.systems.topics.topic_keys import lookup_key
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.text.stems import is_about
-from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent, IsKept
 
 DEFAULT_SESSION = "default"
 KINDS = (TOPIC, EPISODIC)
 
 
-class StoredTopics(CorrectingInWords):
+class StoredTopics(SystemMemory):
     """What the topics memory stores, wherever its service is."""
 
     counted = ("topics", "episodic")
@@ -94,10 +93,8 @@ class StoredTopics(CorrectingInWords):
         entry = await self._entry(ref, scope)
         return entry is not None and await self.service.forget(scope.user, entry.id, durable=ref.durable)
 
-    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        topics, engrams = await self.service.list_topics(scope.user), await self.service.list_engrams(scope.user)
-        told = {one.id: one.told for one in topics} | {one.id: one.told for one in engrams}
-        return [name for name, text in told.items() if is_about(text, things)]
+    def told(self, hit: Hit) -> str:
+        return f"{(hit.key or '').replace('.', ' ')} {hit.text}"
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         entry = await self._entry(ref, scope)
@@ -202,7 +199,7 @@ class TopicsMemory(StoredTopics):
         self._tools = topic_tools(service, service.clock, service.settings, self.bus)
         self._memory_agent = MemoryAgent(service, self.bus)
         is_kept = self._has_turn if isinstance(self.bus, InProcessBus) else None
-        self._agent = talking_agent(service.settings, chat, self.bus, new_id, is_kept)
+        self._agent = GeneratorAgent(chat=chat, bus=self.bus, new_id=new_id, settings=service.settings, is_kept=is_kept)
 
     @property
     def store_name(self) -> str:
@@ -295,35 +292,9 @@ class TopicsMemory(StoredTopics):
         }
 
 
-def talking_agent(
-    settings: TopicsSettings,
-    chat: ChatModel,
-    bus: Bus,
-    new_id: NewId,
-    is_kept: IsKept | None = None,
-) -> GeneratorAgent:
-    """Return the agent that talks, as the settings have it."""
-    config = AgentConfig(
-        steps=settings.steps,
-        window_turns=settings.window_turns,
-        limits=settings.limits,
-        tool_timeout_seconds=settings.tool_timeout_seconds,
-        forgetting=frozenset({FORGET_MEMORY.name}),
-    )
-
-    async def waits(_owner: str, _query_id: str, said: str) -> bool:
-        # A server keeps what is published until it is written, and the memory writes what it may.
-        return settings.refusal(said) is None
-
-    return GeneratorAgent(chat=chat, bus=bus, new_id=new_id, config=config, is_kept=is_kept or waits)
-
-
 def _checked_kinds(kinds: Iterable[str]) -> frozenset[str]:
     """Return the kinds that are meant, all for none; an unknown one is refused."""
-    asked = frozenset(kinds) or frozenset(KINDS)
-    for kind in sorted(asked - frozenset(KINDS)):
-        raise InputError(f"there is no kind {kind!r:.80}; allowed: {', '.join(KINDS)}")
-    return asked
+    return frozenset(checked_choice(kind, "kind", KINDS) for kind in kinds) or frozenset(KINDS)
 
 
 def _new_entry(item: Item, scope: Scope) -> NewEntry:

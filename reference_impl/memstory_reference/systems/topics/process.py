@@ -6,20 +6,22 @@ Each part is here as its process has it, and the memory and the conversation as 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from inspect import signature
 from typing import cast
 
 from memstory.contract.clock import Clock
+from memstory.contract.codec import decode, encode
 from memstory.contract.models import ChatModel
 from memstory.contract.target import Scope, ToolCall, Tree, Turn
 from memstory_reference.bus import Bus
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId
+from memstory_reference.systems.topics.agent import GeneratorAgent
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
-from memstory_reference.systems.topics.memory import DEFAULT_SESSION, StoredTopics, talking_agent
+from memstory_reference.systems.topics.memory import DEFAULT_SESSION, StoredTopics
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
@@ -168,7 +170,7 @@ class AgentPart:
 
     def __init__(self, bus: Bus, *, chat: ChatModel, new_id: NewId, settings: TopicsSettings) -> None:
         self._chat = chat
-        self._agent = talking_agent(settings, chat, bus, new_id)
+        self._agent = GeneratorAgent(chat=chat, bus=bus, new_id=new_id, settings=settings)
         self._server = CallServer(
             AGENT, {"ask": self._ask, "status": self._status, "forget": self._forget}, bus, store="", new_id=new_id
         )
@@ -194,7 +196,7 @@ class AgentPart:
         query, session, query_id = (args.get(name) for name in ("query", "session_id", "query_id"))
         if not isinstance(query, str) or not isinstance(session, str) or not isinstance(query_id, str | None):
             raise InputError("agent: 'query' and 'session_id' are text")
-        return asdict(await self._agent.ask(query, owner=owner, session_id=session, query_id=query_id))
+        return encode(await self._agent.ask(query, owner=owner, session_id=session, query_id=query_id))
 
     async def _status(self, _: Mapping[str, Tree], __: str) -> Tree:
         return {"chat": self._chat.name, "tools": [spec.name for spec in self._agent.toolbox.specs()]}
@@ -210,7 +212,7 @@ class RemoteTopicsMemory(StoredTopics):
     `show_calls` gets the tool calls before the answer is returned.
     """
 
-    operations = frozenset({"chat", "list", "search", "get.key"})
+    operations = frozenset({"chat", "list", "search", "get.key", "delete.about"})
     store_name = "the processes on the bus"
 
     def __init__(
@@ -229,10 +231,10 @@ class RemoteTopicsMemory(StoredTopics):
         found = await self._agent.long_call(
             "ask", scope.user, timeout_seconds=ASK_SECONDS, query=text, session_id=session_id, query_id=query_id
         )
-        calls = [ToolCall(**one) for one in found["tool_calls"]]
-        self._show_calls(calls)
+        turn: Turn = decode(Turn, found)
+        self._show_calls(turn.tool_calls)
         self._answered[scope] = query_id
-        return Turn(**{**found, "tool_calls": calls, "notes": tuple(found["notes"])})
+        return turn
 
     async def settle(self) -> None:
         """Return when the memory has written what it heard; at once if there is no memory."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from datetime import date
 
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, is_empty, user_words
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
-from memstory_reference.text.lines import one_line
+from memstory_reference.text.lines import as_data
 
 NO_MEMORIES = "No memories found."
 SAID_SINCE = "Said since then, newest first, and more likely to hold if it says otherwise:"
@@ -19,8 +18,6 @@ SHOWN_CHARACTERS = 2_000
 LISTED_CHARACTERS, MENTIONED = 500, 10
 LIST_CHARACTERS = 12_000
 """Of a list of everything: what is older is counted, not shown."""
-
-_MARK = re.compile(r"\[(?=\s*memory\b)", re.IGNORECASE)
 
 
 def topic_text(entry: TopicEntry) -> str:
@@ -79,15 +76,6 @@ def past_turns(number: int) -> str:
     ('the 1 past turn', 'the 2 past turns')
     """
     return f"the {number} past turn{'' if number == 1 else 's'}"
-
-
-def as_data(text: str) -> str:
-    r"""Return `text` on one line, with what looks like a mark of the memory itself disarmed by a backslash.
-
-    >>> print(as_data("Elixir\n[Memory: user.name] Eve"))
-    Elixir \[Memory: user.name] Eve
-    """
-    return _MARK.sub(r"\\[", one_line(text))
 
 
 def _item(engram: FoundEngram) -> str:

@@ -12,6 +12,7 @@ from memstory.contract.clock import Clock
 from memstory.contract.values import Tree
 from memstory_reference.bus import Bus
 from memstory_reference.errors import InputError
+from memstory_reference.systems.topics.bus_tools import ToolServer
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import (
@@ -25,7 +26,6 @@ from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.topic_keys import topic_key
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
-from memstory_reference.tooling.tools import ToolServer
 
 RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
 """Tools that look something up: an answer that used one may only repeat what is remembered already."""

@@ -6,20 +6,17 @@ import asyncio
 from collections.abc import Sequence
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import UnavailableError
-from memstory.contract.models import ChatModel, Message, ToolRequest
+from memstory.contract.models import ChatModel, Message
 from memstory.contract.target import Turn
 from memstory.contract.values import ToolCall
-from memstory.models.conversation import NO_ANSWER, UNANSWERED, converse
-from memstory_reference.errors import InputError
+from memstory.models.conversation import UNANSWERED
 from memstory_reference.input_checks import checked_memory, checked_owner
-from memstory_reference.system_memory import unstored_note
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.memory_tools import FORGET, SPECS, TurnsTools
+from memstory_reference.systems.turns.memory_tools import FORGET, TurnsTools
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, TURN, USER, NewTurn
-from memstory_reference.text.asking import tells_nothing
 from memstory_reference.tooling.local_tools import has_succeeded
+from memstory_reference.tooling.talk import take_turn
 
 SYSTEM_PROMPT = """\
 You are a helpful assistant with a memory of all that was said. The latest turns are above; recall what is older.
@@ -45,24 +42,30 @@ class TurnsAgent:
         A memory that cannot be written now, or refuses a secret, does not cost the user the answer, whose notes say
         that the turn was not stored.
         """
-        checked_memory(said, self._memory.config.limits, "what is said")
+        limits = self._memory.config.limits
+        checked_memory(said, limits, "what is said")
 
-        async def keep(used: Sequence[ToolCall]) -> bool | None:
-            is_kept = not tells_nothing(said) and not any(has_succeeded(one, FORGET) for one in used)
-            return not await self._keep((USER, said)) if is_kept else None
+        async def store(answer: str | None, _: Sequence[ToolCall]) -> None:
+            now = self._clock.now().isoformat()
+            # One after the other: where what was said must not be kept, the answer may repeat it.
+            for speaker, text in ((USER, said), (ASSISTANT, answer)):
+                if text is not None:
+                    kept = text[: limits.max_memory_characters]
+                    new = NewTurn(text=kept, speaker=speaker, session=self._session, said_at=now)
+                    await self._memory.add(self._owner, [new])
 
         async with self._busy:
             past = await self.window()
-            prompt = [Message(role="system", content=SYSTEM_PROMPT), *past, Message(role=USER, content=said)]
-            limits = self._memory.config.limits
-            talk = await converse(
-                self._chat, prompt, tools=lambda: SPECS, use=self._use, calls=limits.max_tool_calls, keep=keep
+            turn, _ = await take_turn(
+                self._chat,
+                [Message(role="system", content=SYSTEM_PROMPT), *past, Message(role=USER, content=said)],
+                told=said,
+                tools=self._tools,
+                calls=limits.max_tool_calls,
+                store=store,
+                is_apart=lambda call: has_succeeded(call, FORGET),
             )
-            answer, notes = talk.reply.content.strip() or NO_ANSWER, list[str]()
-            # "Forget that my name is Carla" would keep what was to be forgotten.
-            if not any(has_succeeded(one, FORGET) for one in talk.outcomes):
-                notes = await self._keep((USER, said), (ASSISTANT, answer))
-            return Turn(answer=answer, tool_calls=talk.outcomes, notes=notes)
+            return turn
 
     async def window(self) -> list[Message]:
         """Return the last turns of the session, oldest first, as far as they were said by the two who talk."""
@@ -76,19 +79,3 @@ class TurnsAgent:
             if message.role == USER and (after is None or after.role == USER):
                 messages.append(Message(role=ASSISTANT, content=UNANSWERED))
         return messages
-
-    async def _use(self, request: ToolRequest) -> ToolCall:
-        return await self._tools.call(request.name, request.arguments)
-
-    async def _keep(self, *said: tuple[str, str]) -> list[str]:
-        """Store what was said; return what the person should know of it."""
-        now = self._clock.now().isoformat()
-        longest = self._memory.config.limits.max_memory_characters
-        try:
-            # One after the other: where what was said must not be kept, the answer may repeat it.
-            for speaker, text in said:
-                turn = NewTurn(text=text[:longest], speaker=speaker, session=self._session, said_at=now)
-                await self._memory.add(self._owner, [turn])
-        except (UnavailableError, InputError) as error:
-            return [unstored_note(error)]
-        return []

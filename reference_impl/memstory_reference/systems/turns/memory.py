@@ -21,7 +21,7 @@ from memstory.contract.target import (
     Turn,
 )
 from memstory_reference.errors import InputError
-from memstory_reference.system_memory import Conversations, CorrectingInWords, CurrentSessions, read_rows
+from memstory_reference.system_memory import Conversations, CurrentSessions, SystemMemory, read_rows
 from memstory_reference.systems.turns.agent import TurnsAgent
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.memory_tools import SPECS, TurnsTools, turn_with_repeats
@@ -48,7 +48,7 @@ from memstory_reference.text.tokens import count_tokens
 DEFAULT_SESSION = "default"
 
 
-class TurnsMemory(CorrectingInWords):
+class TurnsMemory(SystemMemory):
     """A memory with three tools and an agent that talks."""
 
     operations = frozenset(
@@ -140,9 +140,6 @@ class TurnsMemory(CorrectingInWords):
             return bool(await self.service.forget_owner(scope.user))
         turn = await self._find(ref, scope)
         return turn is not None and bool(await self.service.delete(scope.user, [turn.id], durable=ref.durable))
-
-    async def ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
-        return [turn.id for turn in await self.service.about(scope.user, things)]
 
     async def context(self, query: Query, scope: Scope) -> str:
         return await self.service.context(

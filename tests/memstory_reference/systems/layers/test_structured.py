@@ -12,7 +12,7 @@ from memstory_reference.systems.layers.operations.extraction import Lane, extrac
 from memstory_reference.systems.layers.policy.write import decide, veto
 from memstory_reference.systems.layers.records.candidates import Decision, SpokenTurn
 from memstory_reference.systems.layers.records.record import Fact, Rule
-from memstory_reference.systems.layers.structured import NoDecisionError, first_object
+from memstory_reference.systems.layers.structured import NoDecisionError
 
 FACT = Fact(category="work", subject="User", predicate="WORKS_AS", object="a baker", evidence_quote="I bake")
 TURN = SpokenTurn(number=1, user="I bake", assistant="Good")
@@ -147,8 +147,3 @@ async def test_no_json_breaks_a_reader(value, around):
             continue
         assert all(found.contents)
     assert (await decide(Replies(reply), FACT, "")).decision in set(Decision)
-
-
-@given(st.text())
-def test_no_text_breaks_the_search_for_an_object(text):
-    assert first_object(text) is None or isinstance(first_object(text), dict)

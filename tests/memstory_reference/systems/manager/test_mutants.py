@@ -239,7 +239,7 @@ MUTANTS = [
     (
         "M10: the input is in the prompt twice (M-14)",
         "is counted 2 times",
-        (agent, "converse", lambda plain: lambda chat, prompt, **named: plain(chat, [*prompt, prompt[-1]], **named)),
+        (agent, "take_turn", lambda plain: lambda chat, prompt, **named: plain(chat, [*prompt, prompt[-1]], **named)),
     ),
 ]
 

@@ -34,7 +34,7 @@ async def stores(tmp_path, postgres_database):
     sqlite = observations_store.observations_in_file(tmp_path / "observations.sqlite3", model="fixed")
     place = PostgresPlace(url=postgres_database)
     database = await open_postgres_database(place, observations_store.MIGRATIONS, memory="it", model="fixed")
-    stores = [sqlite, observations_store.ObservationsStore(database, words_store.PostgresWords(database))]
+    stores = [sqlite, observations_store.ObservationsStore(database, words_store.PostgresWords)]
     yield stores
     for store in stores:
         await store.aclose()

@@ -97,7 +97,7 @@ async def make_service(tmp_path, clock):
     made = []
 
     def make(vectors=None, *, embedder=None, chat=None, **given):
-        names = {"reranker", "detectors", "counter", "around_vectors"}
+        names = {"reranker", "detectors", "counter", "around_searches"}
         parts = {name: given.pop(name) for name in names & given.keys()}
         used = embedder or WatchedEmbedder(HashedVectors(vectors))
         about = {"schema": SCHEMA_VERSION, "model": used.model}

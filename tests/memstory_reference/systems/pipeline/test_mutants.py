@@ -26,7 +26,6 @@ from memstory_reference.systems.pipeline.recall import Recaller
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.stores import pipeline_store
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
-from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 from memstory_reference.targets.pipeline import PipelineFactory
 from memstory_reference.text import chunks, secret_guard
 
@@ -345,7 +344,7 @@ MUTANTS = [
     ),
     ("P14c: sessions share what is going on", "auth", (pipeline_store, "sql_condition", admitting(session=None))),
     ("P14d: the centroid forgets nothing", "which is not ≤", (PipelineStore, "shift", forward_only)),
-    ("P14d: the vectors are read once", "'vectors' is 1", (MemoryVectors, "note_changes", None)),
+    ("P14d: the vectors are read once", "'vectors' is 1", (PipelineStore, "note_changes", None)),
     (
         "P15: ten sessions are enough",
         "'sessions' is 7",

@@ -26,9 +26,12 @@ class Spied:
         self.inner = inner
         self.asked = []
 
-    async def nearest(self, owner, vector, k):
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    async def similar(self, table, owner, vector, k):
         self.asked.append((owner, k))
-        return await self.inner.nearest(owner, vector, k)
+        return await self.inner.similar(table, owner, vector, k)
 
 
 class Mortal:
@@ -52,10 +55,10 @@ async def texts(service, query="ask", user="ann", **given):
 
 @pytest.mark.parametrize(("top_k", "fetched"), [(5, 20), (3, 12)])
 async def test_four_times_as_many_candidates_are_fetched_of_this_user_alone(make_service, top_k, fetched):
-    service = make_service(ASK, around_vectors=Spied)
+    service = make_service(ASK, around_searches=Spied)
     await service.import_rows([row(f"memory {number}", 0.5) for number in range(30)], "ann")
     assert len(await texts(service, top_k=top_k)) == top_k
-    assert service._vectors.asked == [("ann", fetched)]
+    assert service._recaller.store.asked == [("ann", fetched)]
 
 
 async def test_results_come_by_cosine_with_their_totals(make_service):

@@ -13,15 +13,15 @@ from memstory_reference.composition import topics as composition
 from memstory_reference.ports import Purpose
 from memstory_reference.systems.topics import engrams, memory_agent, memory_service, result_texts
 from memstory_reference.systems.topics import tools as topic_tools
+from memstory_reference.systems.topics.agent import GeneratorAgent
 from memstory_reference.systems.topics.engrams import effective_score
 from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.targets.topics import TopicsFactory
-from memstory_reference.text import secret_guard
+from memstory_reference.text import lines, secret_guard
 from memstory_reference.tooling import local_tools
-from memstory_reference.tooling.agent import GeneratorAgent
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -186,7 +186,7 @@ MUTANTS = [
         "'sent' is",
         (WatchedEmbedder, "embed", lambda plain: lambda self, texts, _: plain(self, texts, Purpose.DOCUMENT)),
     ),
-    ("L11: an engram takes several lines", "result is", (result_texts, "one_line", lambda _: lambda text: text)),
+    ("L11: an engram takes several lines", "result is", (lines, "one_line", lambda _: lambda text: text)),
     ("L12: the answer waits for its engram", "unavailable", (TopicsMemory, "say", not_before_it_is_embedded)),
     ("L13: rewards do not count", "hits have", (engrams, "REWARD_WEIGHT", 0.0)),
     (

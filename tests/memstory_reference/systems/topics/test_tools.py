@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
 from memstory_reference.ports import Envelope
+from memstory_reference.systems.topics.bus_tools import call_tool
 from memstory_reference.systems.topics.tools import topic_tools
-from memstory_reference.tooling.tools import call_tool
 
 SINGLE = ["save_topic", "recall_topic", "save_memory", "search_memory"]
 ASKED_FOR = ["list_memories", "forget_memory", "rate_memory"]

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.held_rows import HeldOwners
 from memstory_reference.storage.sql_database import SqlDatabase
 from memstory_reference.storage.vector_matrix import normalized_or_none
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.stores.held_rows import HeldLayers
 from memstory_reference.systems.layers.stores.rows_store import LayersRows
 from memstory_reference.systems.layers.stores.tables_store import COLUMNS, SCHEMA, SCHEMA_VERSION, seal_of
 
@@ -55,7 +55,7 @@ class LayersStore:
 
     def __init__(self, database: SqlDatabase) -> None:
         self._db = database
-        self._held = HeldLayers()
+        self._held = HeldOwners()
         self._lent = dict[asyncio.Task[Any] | None, LayersRows]()
 
     async def aput(self, record: MemoryRecord) -> None:

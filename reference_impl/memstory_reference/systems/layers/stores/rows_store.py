@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import batches_of_values
+from memstory_reference.storage.held_rows import Change, HeldOwners, best_by_tokens
 from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow
 from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, unit_vector
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
-from memstory_reference.systems.layers.stores.held_rows import Change, HeldLayers, best_by_tokens
 from memstory_reference.systems.layers.stores.sessions_store import SessionRows
 from memstory_reference.systems.layers.stores.tables_store import (
     COLUMNS,
@@ -44,7 +44,7 @@ _UPDATE = (
 class LayersRows:
     """Reads and writes by one database, and knows what several hold in memory."""
 
-    def __init__(self, database: SqlDatabase, held: HeldLayers) -> None:
+    def __init__(self, database: SqlDatabase, held: HeldOwners) -> None:
         self.database = database
         self.sessions = SessionRows(database)
         self._held = held
@@ -165,7 +165,7 @@ class LayersRows:
             for row in rows:
                 layer = names[row["namespace"]]
                 gone = self._unindex(row, self._record(row, owner, layer))
-                changes.append((owner, Change(layer=layer, row=row["row"], id=row["id"], gone=gone)))
+                changes.append((owner, Change(part=layer, row=row["row"], id=row["id"], gone=gone)))
             self.database.executemany(
                 "DELETE FROM records WHERE namespace = ? AND row = ?", [(row["namespace"], row["row"]) for row in rows]
             )
@@ -260,7 +260,7 @@ class LayersRows:
             fresh = tokens - self._tokens(known) if known is not None else tokens
             written += [(namespace, token, row) for token in sorted(fresh)]
             change = Change(
-                layer=layer,
+                part=layer,
                 row=row,
                 id=record.id,
                 moment=microseconds(record.created_at),

@@ -10,7 +10,9 @@ from enum import StrEnum
 
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_choice, checked_moment
 from memstory_reference.text.asking import as_said
+from memstory_reference.text.keywords import plain_words, spaced_words
 from memstory_reference.text.sentences import sentences
 
 CONVERSATION_DAYS = 30
@@ -47,9 +49,7 @@ class SearchResult:
 
 def memory_type_of(name: object) -> MemoryType:
     """Return the type of that name, or raise InputError that lists the three."""
-    if isinstance(name, str) and name in set(MemoryType):
-        return MemoryType(name)
-    raise InputError(f"memory_type {name!r:.60} is unknown; allowed: {', '.join(MemoryType)}")
+    return MemoryType(checked_choice(name, "memory_type", list(MemoryType)))
 
 
 def expires_at(memory_type: MemoryType, created_at: datetime, zone: tzinfo = UTC) -> datetime | None:
@@ -79,15 +79,9 @@ def is_expired(memory: Memory, now: datetime, zone: tzinfo = UTC) -> bool:
 
 def stored_moment(text: object) -> datetime:
     """Return a stored timestamp as aware UTC; one without a zone is from an older version and meant UTC."""
-    try:
-        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
-        moment = moment and (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC))
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is None or not YEARS.start < moment.year < YEARS.stop - 1:
-        raise InputError(
-            f"created_at {text!r:.60} is not a timestamp; allowed: ISO 8601, such as 2026-05-01T12:00:00+00:00"
-        )
+    moment = checked_moment(text, "created_at", UTC)
+    if not YEARS.start < moment.year < YEARS.stop - 1:
+        raise InputError(f"created_at {text!r:.60} is not allowed; allowed: the years 2 to 9998")
     return moment
 
 
@@ -100,7 +94,6 @@ def score_of(similarity: float) -> float:
     return min(1.0, max(0.0, similarity))
 
 
-_WORD = re.compile(r"\w+")
 _TURN = re.compile(r"\AUser: (?P<said>.*?)(?:\nAssistant: .*)?\Z", re.DOTALL)
 _LEAST_WORDS = 3
 """Fewer words say nothing by themselves, and stand in many texts."""
@@ -114,7 +107,7 @@ def statements(memory: Memory) -> list[str]:
         if turn
         else [as_said(memory.content)]
     )
-    return [_plain(one) for one in told if len(_WORD.findall(one)) >= _LEAST_WORDS]
+    return [spaced_words(one) for one in told if len(plain_words(one)) >= _LEAST_WORDS]
 
 
 def states(text: str, stated: Iterable[str]) -> bool:
@@ -123,7 +116,7 @@ def states(text: str, stated: Iterable[str]) -> bool:
     >>> states('You told me: "My name is Alex".', [" my name is alex "])
     True
     """
-    plain = _plain(text)
+    plain = spaced_words(text)
     return any(one in plain for one in stated)
 
 
@@ -132,7 +125,3 @@ def repeating_turns(memory: Memory, others: Iterable[Memory]) -> list[Memory]:
     stated = statements(memory)
     turns = (one for one in others if one.id != memory.id and one.memory_type is MemoryType.CONVERSATION)
     return [one for one in turns if states(one.content, stated)]
-
-
-def _plain(text: str) -> str:
-    return f" {' '.join(_WORD.findall(text)).casefold()} "

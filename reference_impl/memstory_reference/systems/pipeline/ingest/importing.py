@@ -13,8 +13,10 @@ from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     MAX_OWNER_CHARACTERS,
+    checked_choice,
     checked_count,
     checked_memory,
+    checked_moment,
     checked_number,
     checked_owner,
     checked_text,
@@ -22,8 +24,8 @@ from memstory_reference.input_checks import (
     short_repr,
 )
 from memstory_reference.ports import Embedder, NewId
-from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, Vector, Write, content_hash
-from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
+from memstory_reference.systems.pipeline.chunk import ROLES, ChunkType, MemoryChunk, Vector, Write, content_hash
+from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_type
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 from memstory_reference.systems.pipeline.settings import PipelineSettings
@@ -112,13 +114,7 @@ def _import_row(where: str, row: Tree, user_id: str, *, now: datetime, new_id: N
 
 
 def _moment(value: Tree, where: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(value)
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"{where} {short_repr(value)} is not allowed; allowed: such as 2026-01-20T12:00:00Z"
-        ) from error
+    return checked_moment(value, where, UTC)
 
 
 def _vector(value: Tree, where: str) -> list[float]:
@@ -139,7 +135,7 @@ _CHECKS: Mapping[str, _Check] = {
     "created_at": _moment,
     "updated_at": _moment,
     "key": lambda value, where: checked_text(value, where, MAX_OWNER_CHARACTERS),
-    "role": checked_role,
+    "role": lambda value, where: checked_choice(value, where, ROLES),
     "source": checked_owner,
     "times_seen": lambda value, where: checked_count(value, where, 1, _MOST_TIMES),
     "compressed": checked_flag,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_owner, short_repr
+from memstory_reference.input_checks import checked_choice, checked_owner, short_repr
 from memstory_reference.systems.pipeline.chunk import ROLES, ChunkType, Utterance
 
 MAX_TOKENS = 10_000_000
@@ -33,9 +33,7 @@ def checked_text_in(text: Any, max_characters: int, what: str = "text", setting:
 
 def checked_type(value: Any, what: str) -> ChunkType:
     """Return the memory type that `value` names."""
-    if isinstance(value, str) and value in set(ChunkType):
-        return ChunkType(value)
-    raise InputError(f"{what} {short_repr(value)} is unknown; allowed: {', '.join(ChunkType)}")
+    return ChunkType(checked_choice(value, what, list(ChunkType)))
 
 
 def checked_types(values: Any) -> tuple[ChunkType, ...]:
@@ -52,19 +50,12 @@ def checked_flag(value: Any, what: str) -> bool:
     return value
 
 
-def checked_role(value: Any, what: str) -> str:
-    """Return who speaks."""
-    if not isinstance(value, str) or value not in ROLES:
-        raise InputError(f"{what} {short_repr(value)} is unknown; allowed: {', '.join(ROLES)}")
-    return value
-
-
 def _checked_utterance(utterance: Any, max_characters: int) -> Utterance:
     if not isinstance(utterance, Utterance):
         raise InputError(f"utterances must hold utterances, not {type(utterance).__name__}")
     checked_text_in(utterance.text, max_characters)
     checked_owner(utterance.session_id, "session_id")
-    checked_role(utterance.role, "role")
+    checked_choice(utterance.role, "role", ROLES)
     if utterance.source is not None:
         checked_owner(utterance.source, "source")
     hint = utterance.memory_type_hint

@@ -6,17 +6,21 @@ that is killed leaves no half-known memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import batches_of_values
+from memstory_reference.storage.held_rows import Change, HeldOwners
 from memstory_reference.storage.sql_database import EVERY, SqlDatabase
-from memstory_reference.storage.vector_matrix import normalized_or_none, products
+from memstory_reference.storage.vector_matrix import VectorMatrix, check_dimension, normalized_or_none, products
 from memstory_reference.systems.pipeline.chunk import (
     ChunkReceipt,
     ChunkType,
@@ -32,15 +36,14 @@ from memstory_reference.systems.pipeline.stores.tables_store import (
     PREFERENCES,
     TABLES,
     MemoryTable,
-    stamp,
-)
-from memstory_reference.systems.pipeline.stores.vectors_store import (
-    MemoryVectors,
-    check_dimension,
     dimension_of,
-    is_countable,
+    stamp,
     vector_of,
 )
+
+_log = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Plan = tuple[list[list[ChunkReceipt]], list[Write]]
 """What happens to each chunk of each text, and what is to be written."""
@@ -48,12 +51,12 @@ Plan = tuple[list[list[ChunkReceipt]], list[Write]]
 Broken = tuple[str, str, str]
 """Table, id and content of a row whose vector cannot be compared."""
 
+_Vectors = Iterator[tuple[str, Vector | None]]
+
 SCANNED_ROWS = 2_000
 """Vectors held at once while rows are compared one by one: 3 MB at 384 numbers."""
 
-_SHOWN = "(compressed = 0 OR summary IS NULL)"
 _EPISODES = "owner = ? AND kind = 'episodic' AND compressed = 0"
-_HOLDS = "AND replaced_by IS NULL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,7 @@ def sql_condition(admission: Admission, *, is_by_id: bool = False) -> tuple[str,
     sql = f"{kind} IN ({marks}) AND importance >= ? - 1e-9"
     parameters: list[object] = [*map(str, admission.kinds), admission.least_importance]
     if not admission.include_compressed:
-        sql += f" AND {_SHOWN}"
+        sql += f" AND {MEMORIES.found}"
     if admission.session is not None:
         sql += " AND (kind <> 'working' OR session = ?)"
         parameters.append(admission.session)
@@ -90,19 +93,101 @@ def sql_condition(admission: Admission, *, is_by_id: bool = False) -> tuple[str,
 
 
 class PipelineStore:
-    """Blocking; one connection, used by one thread at a time. The vectors of both tables hear of what is written."""
+    """Blocking; by a database that one thread uses at a time, or through `run` and `similar`.
 
-    def __init__(self, database: SqlDatabase, memories: MemoryVectors, preferences: MemoryVectors) -> None:
+    The vectors that a recall may find are held in memory: archived memories and replaced preferences are not among
+    them, so they can crowd nobody out (PF-9). One that cannot be compared is set aside: its row is listed, counted and
+    mended by a reindex, and harms no other.
+    """
+
+    def __init__(self, database: SqlDatabase, held: HeldOwners | None = None) -> None:
         self._db = database
-        self._memories = memories
-        self._preferences = preferences
-        self.lane = database.lane
+        self._held = held or HeldOwners()
+        self._changed: dict[MemoryTable, set[str]] = {table: set() for table in TABLES}
+
+    async def run(self, work: Callable[Concatenate[PipelineStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Work by a database that is lent for this alone: calls need not wait for one another."""
+        async with self._db.lend() as database:
+            return await database.lane.run(work, PipelineStore(database, self._held), *args, **kwargs)
+
+    async def similar(self, table: MemoryTable, owner: str, vector: Vector, k: int) -> dict[str, float]:
+        """Return the cosines of the k nearest of a table by id, best first; StoreConflictError for a foreign vector."""
+        query = normalized_or_none(vector)
+        return {} if query is None else dict(await self.run(PipelineStore._similar, table, owner, query, k))
+
+    def _similar(self, table: MemoryTable, owner: str, query: Vector, k: int) -> list[tuple[str, float]]:
+        check_dimension(dimension_of(self._db), query)
+        return self._search(table, owner, lambda matrix: matrix.nearest(query, k))
+
+    def _search(self, table: MemoryTable, owner: str, by: Callable[[VectorMatrix], T]) -> T:
+        # The version before the rows: what is written in between is then read once more.
+        version = self._version(owner)
+        return self._held.search(owner, table.name, version, read=lambda: self._matrix(table, owner), by=by)
+
+    def _matrix(self, table: MemoryTable, owner: str) -> VectorMatrix:
+        matrix, aside = VectorMatrix(), 0
+        for identifier, vector in self._vectors(table, owner):
+            if vector is not None:
+                matrix.put(identifier, vector)
+            aside += vector is None
+        if aside:
+            _log.warning("%d memories cannot be found by meaning until their user is reindexed", aside)
+        return matrix
+
+    def _vectors(self, table: MemoryTable, owner: str, where: str = "", values: Sequence[object] = ()) -> _Vectors:
+        """Yield ids and vectors of the rows of a table that a recall may find; None for one that cannot be compared."""
+        held = dimension_of(self._db)
+        sql = f"SELECT id, vector FROM {table.name} WHERE owner = ? AND {table.found} {where}"  # noqa: S608
+        for rows in self._db.batches(sql, (owner, *values)):
+            for identifier, blob in rows:
+                yield identifier, vector_of(blob, held) if isinstance(identifier, str) else None
 
     @contextmanager
     def _alone(self, owner: str) -> Iterator[None]:
-        """Read and write, all or nothing, while nobody else writes for this user, in any process."""
-        with self._db.transaction(owner), self._memories.new_version(owner), self._preferences.new_version(owner):
+        """Read and write, all or nothing, while nobody else writes for this user, in any process.
+
+        Rows that have changed have a new version, by which a process that holds an earlier one reads them all again.
+        """
+        for changed in self._changed.values():
+            changed.clear()
+        with self._db.transaction(owner):
+            before = version = self._version(owner)
             yield
+            if any(self._changed.values()):
+                version = self._draw_version(owner)
+            changes = self._changes(owner) if version != before and self._held.has(owner, before) else None
+        if changes is not None:
+            self._held.follow(owner, before, version, changes)
+        elif version != before:
+            self._held.drop(owner)
+
+    def _version(self, owner: str) -> object:
+        row = self._db.execute("SELECT version FROM versions WHERE owner = ? AND name = 'rows'", (owner,)).fetchone()
+        return row and row["version"]
+
+    def _draw_version(self, owner: str) -> object:
+        # Drawn and not counted: a number would come again once the user's last row is gone, and the version with it.
+        self._db.execute("DELETE FROM versions WHERE owner = ?", (owner,))
+        drawn = self._db.execute(
+            "INSERT INTO versions SELECT ?, 'rows', ? WHERE EXISTS (SELECT 1 FROM memories WHERE owner = ?) "
+            "OR EXISTS (SELECT 1 FROM preferences WHERE owner = ?) RETURNING version",
+            (owner, secrets.token_hex(8), owner, owner),
+        ).fetchone()
+        return drawn and drawn["version"]
+
+    def _changes(self, owner: str) -> list[Change]:
+        """Return what the rows are now of which something was noted."""
+        changes = []
+        for table, ids in self._changed.items():
+            found: dict[str, Vector | None] = {}
+            for marks, part in batches_of_values(sorted(ids)):
+                found |= dict(self._vectors(table, owner, f"AND id IN ({marks})", part))
+            changes += [Change(part=table.name, id=one, vector=found.get(one)) for one in ids]
+        return changes
+
+    def note_changes(self, table: MemoryTable, ids: Iterable[str]) -> None:
+        """Note rows that were written, of the user of the transaction."""
+        self._changed[table].update(ids)
 
     def _read(
         self, table: MemoryTable, owner: str, where: str = "", values: Sequence[object] = ()
@@ -137,7 +222,7 @@ class PipelineStore:
             for marks, part in batches_of_values(hashes):
                 sql = f"SELECT hash, vector FROM {table} WHERE owner = ? AND hash IN ({marks})"  # noqa: S608
                 for row in self._db.execute(sql, (owner, *part)):
-                    if is_countable(vector := vector_of(row["vector"]), held):
+                    if (vector := vector_of(row["vector"], held)) is not None:
                         found[row["hash"]] = vector
         return found
 
@@ -147,8 +232,8 @@ class PipelineStore:
         The caller is alone with the user.
         """
         total, count = self._sum(owner) or self.recount(owner)
-        twins = self._read_in(MEMORIES, owner, "hash", hashes, where=f"AND {_SHOWN} AND compression_source = 0")
-        stated = self._read_in(PREFERENCES, owner, "key", keys, where=_HOLDS)
+        twins = self._read_in(MEMORIES, owner, "hash", hashes, where=f"AND {MEMORIES.found} AND compression_source = 0")
+        stated = self._read_in(PREFERENCES, owner, "key", keys, where=f"AND {PREFERENCES.found}")
         return UserMemories(
             total=total,
             count=count,
@@ -212,7 +297,7 @@ class PipelineStore:
                 "WHERE owner = ? AND compressed = 1 AND summary IS NULL RETURNING id",
                 (owner,),
             ).fetchall()
-            self._memories.note_changes(row["id"] for row in (*shown, *tied))
+            self.note_changes(MEMORIES, [row["id"] for row in (*shown, *tied)])
             return self.get(owner, [row.memory.id for row in rows])
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryChunk]:
@@ -222,7 +307,7 @@ class PipelineStore:
 
     def preference(self, owner: str, key: str) -> MemoryChunk | None:
         """Return the procedural memory that holds under a key."""
-        return next(self._read(PREFERENCES, owner, f"AND key = ? {_HOLDS}", (key,)), None)
+        return next(self._read(PREFERENCES, owner, f"AND key = ? AND {PREFERENCES.found}", (key,)), None)
 
     def history(self, owner: str, key: str) -> list[MemoryChunk]:
         """Return all that was ever said under a key, the newest first."""
@@ -230,7 +315,7 @@ class PipelineStore:
 
     def preferences(self, owner: str, limit: int | None = None, *, include_replaced: bool = False) -> list[MemoryChunk]:
         """Return procedural memories, the newest first."""
-        those = f"{'' if include_replaced else _HOLDS} ORDER BY updated_at DESC, row DESC LIMIT ?"
+        those = f"{'' if include_replaced else f'AND {PREFERENCES.found}'} ORDER BY updated_at DESC, row DESC LIMIT ?"
         return list(self._read(PREFERENCES, owner, those, (EVERY if limit is None else limit,)))
 
     def admit(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
@@ -331,8 +416,8 @@ class PipelineStore:
             stated = [one.id for one in self.preferences(owner, include_replaced=True)]
             for table in ("memories", "preferences", "embeddings", "centroids"):
                 self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
-            self._memories.note_changes(ids)
-            self._preferences.note_changes(stated)
+            self.note_changes(MEMORIES, ids)
+            self.note_changes(PREFERENCES, stated)
         self._db.forget_log()
         return len(ids) + len(stated)
 
@@ -358,7 +443,7 @@ class PipelineStore:
             self._insert(owner, [summary])
             flagged = [(summary.memory.id, owner, one.id) for one in originals]
             self._db.executemany("UPDATE memories SET compressed = 1, summary = ? WHERE owner = ? AND id = ?", flagged)
-            self._memories.note_changes(found)
+            self.note_changes(MEMORIES, found)
         return True
 
     def release(self, owner: str, summary: str | None) -> None:
@@ -369,7 +454,7 @@ class PipelineStore:
             "UPDATE memories SET compressed = 0, summary = NULL WHERE owner = ? AND summary = ? RETURNING id",
             (owner, summary),
         ).fetchall()
-        self._memories.note_changes(row["id"] for row in released)
+        self.note_changes(MEMORIES, [row["id"] for row in released])
         self._remove(owner, summary)
 
     def owners(self) -> list[str]:
@@ -387,15 +472,19 @@ class PipelineStore:
             return int(self._db.execute(f"SELECT count(*) FROM {rows}", (owner,)).fetchone()[0])  # noqa: S608
 
         stored = sum(number(f"{table.name} WHERE owner = ?") for table in TABLES)
+        searched = sum(number(f"{table.name} WHERE owner = ? AND {table.found}") for table in TABLES)
+        vectors, stated = (self._search(table, owner, len) for table in TABLES)
         return {
             **kinds,
-            "procedural": number(f"preferences WHERE owner = ? {_HOLDS}"),
+            "procedural": number(f"preferences WHERE owner = ? AND {PREFERENCES.found}"),
             "replaced": number("preferences WHERE owner = ? AND replaced_by IS NOT NULL"),
             "compressed": number("memories WHERE owner = ? AND compressed = 1"),
             "sessions": len(self.sessions(owner)),
             "damaged": stored - sum(1 for table in TABLES for _ in self._read(table, owner)),
             "unreadable": self._db.count_lost("memories", "preferences"),
             "cached": number("embeddings WHERE owner = ?"),
+            "vectors": vectors,
+            "set_aside": searched - vectors - stated,
         }
 
     def drift(self, owner: str) -> float:
@@ -413,11 +502,11 @@ class PipelineStore:
         found = []
         for table in TABLES:
             rows = self._db.rows(f"SELECT id, content, vector FROM {table.name} WHERE owner = ?", (owner,))  # noqa: S608
-            found += [(table.name, row[0], row[1]) for row in rows if not is_countable(vector_of(row[2]), held)]
+            found += [(table.name, row[0], row[1]) for row in rows if vector_of(row[2], held) is None]
         return found
 
-    def mend(self, owner: str, broken: Sequence[Broken], vectors: Sequence[Vector]) -> None:
-        """Give rows the vectors that they lack, and count the centroid again.
+    def mend(self, owner: str, broken: Sequence[Broken], vectors: Sequence[Vector]) -> int:
+        """Give rows the vectors that they lack, and count the centroid again; return how many memories are found.
 
         A row that has another content by now stays as it is.
         """
@@ -428,8 +517,10 @@ class PipelineStore:
                     f"UPDATE {table} SET vector = ? WHERE owner = ? AND id = ? AND content = ?",  # noqa: S608
                     (ready.tobytes(), owner, identifier, content),
                 )
-                (self._memories if table == MEMORIES.name else self._preferences).note_changes([identifier])
+                self.note_changes(MEMORIES if table == MEMORIES.name else PREFERENCES, [identifier])
             self.recount(owner)
+        self._held.drop(owner)
+        return self._search(MEMORIES, owner, len)
 
     def _insert(self, owner: str, new: Sequence[Write]) -> None:
         """Write memories that are found by their vectors; StoreConflictError for one of another dimension."""
@@ -439,7 +530,7 @@ class PipelineStore:
         rows = [(*MEMORIES.values(one.memory), vector.tobytes()) for one, vector in zip(new, vectors, strict=True)]
         self._db.executemany(MEMORIES.insert, rows)
         self.shift(owner, np.sum(vectors, axis=0, dtype=np.float64), len(new))
-        self._memories.note_changes(one.memory.id for one in new)
+        self.note_changes(MEMORIES, [one.memory.id for one in new])
 
     def set(self, new: Write) -> None:
         """Write a procedural memory; what its key held is history from now on, unless the memory is history itself."""
@@ -453,7 +544,7 @@ class PipelineStore:
             ).fetchall()
         self._db.execute("DELETE FROM preferences WHERE owner = ? AND id = ?", (memory.user_id, memory.id))
         self._db.execute(PREFERENCES.insert, (*PREFERENCES.values(memory), ready.tobytes()))
-        self._preferences.note_changes([memory.id, *(row["id"] for row in replaced)])
+        self.note_changes(PREFERENCES, [memory.id, *(row["id"] for row in replaced)])
 
     def _remove(self, owner: str, identifier: str) -> None:
         """Delete a memory that is found by its vector, if it exists."""
@@ -461,8 +552,9 @@ class PipelineStore:
             "DELETE FROM memories WHERE owner = ? AND id = ? RETURNING vector", (owner, identifier)
         ).fetchone()
         if row:
-            self.shift(owner, -vector_of(row["vector"]), -1)
-            self._memories.note_changes([identifier])
+            vector = vector_of(row["vector"], dimension_of(self._db))
+            self.shift(owner, None if vector is None else -vector, -1)
+            self.note_changes(MEMORIES, [identifier])
 
     def _unset(self, owner: str, identifier: str) -> bool:
         """Delete a procedural memory, False for none; what it replaced holds again, or is history of its successor."""
@@ -479,7 +571,7 @@ class PipelineStore:
         for (one,) in replaced:
             self._db.execute("UPDATE preferences SET replaced_by = ? WHERE owner = ? AND id = ?", (heir, owner, one))
             heir = heir or one
-        self._preferences.note_changes([identifier, *(one for (one,) in replaced)])
+        self.note_changes(PREFERENCES, [identifier, *(one for (one,) in replaced)])
         return True
 
     def _bump(self, memory: MemoryChunk) -> None:
@@ -505,10 +597,10 @@ class PipelineStore:
             (owner, owner, keep),
         )
 
-    def shift(self, owner: str, vector: NDArray[np.floating], step: int) -> None:
+    def shift(self, owner: str, vector: NDArray[np.floating] | None, step: int) -> None:
         """Move the sum behind the centroid, and its count by `step`; with the last vector it goes, rounding and all."""
         kept = self._sum(owner)
-        if kept is None or len(kept[0]) != len(vector) or normalized_or_none(vector) is None:
+        if kept is None or vector is None or len(kept[0]) != len(vector):
             self.recount(owner)
         else:
             self._keep_sum(owner, kept[0] + vector, kept[1] + step)
@@ -536,7 +628,7 @@ class PipelineStore:
         held = dimension_of(self._db)
         total, count = np.zeros(held or 0), 0
         for (blob,) in self._db.execute("SELECT vector FROM memories WHERE owner = ?", (owner,)):
-            if is_countable(vector := vector_of(blob), held):
+            if (vector := vector_of(blob, held)) is not None:
                 total += vector
                 count += 1
         return total, count

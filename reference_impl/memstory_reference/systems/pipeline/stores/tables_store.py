@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
-from memstory_reference.storage.sql_database import SqlRow
-from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, content_hash
+from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
+from memstory_reference.storage.vector_matrix import unit_vector
+from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, Vector, content_hash
 
 SCHEMA_VERSION = "2"
 
@@ -96,10 +98,11 @@ _SHARED = (
 
 
 class MemoryTable:
-    """A table of memories, with the columns that it has beside those of both."""
+    """A table of memories, with the columns that it has beside those of both; `found` is the condition of a recall."""
 
-    def __init__(self, name: str, *own: str) -> None:
+    def __init__(self, name: str, *own: str, found: str) -> None:
         self.name = name
+        self.found = found
         self._columns = (*_SHARED, *own)
         self._fields = [(column, _RENAMED.get(column, column), _READ.get(column)) for column in self._columns]
 
@@ -130,14 +133,34 @@ class MemoryTable:
         return MemoryChunk(**fields)
 
 
-MEMORIES = MemoryTable("memories", "kind", "compressed", "summary", "source_session", "compression_source")
-PREFERENCES = MemoryTable("preferences", "key", "replaced_by")
+MEMORIES = MemoryTable(
+    *("memories", "kind", "compressed", "summary", "source_session", "compression_source"),
+    found="(compressed = 0 OR summary IS NULL)",
+)
+PREFERENCES = MemoryTable("preferences", "key", "replaced_by", found="replaced_by IS NULL")
 TABLES = (MEMORIES, PREFERENCES)
 
 
 def stamp(moment: datetime) -> str:
     """Return a moment as texts that sort by time."""
     return moment.isoformat(timespec="microseconds")
+
+
+def dimension_of(database: SqlDatabase) -> int | None:
+    """Return how many numbers each vector of the store has; None before the first."""
+    row = database.execute("SELECT value FROM about WHERE name = 'dimension'").fetchone()
+    if row and not row["value"].isdecimal():
+        raise UnavailableError(
+            f"{database.place} is damaged: its vectors have {row['value']!r:.40} numbers; restore a backup, "
+            "or use another folder"
+        )
+    return int(row["value"]) if row else None
+
+
+def vector_of(stored: object, dimension: int | None) -> Vector | None:
+    """Return a stored vector; None of one that cannot be compared with the others."""
+    vector = unit_vector(stored)
+    return vector if vector is not None and len(vector) == dimension else None
 
 
 def _plain(value: object) -> object:

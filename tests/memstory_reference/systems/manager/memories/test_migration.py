@@ -33,8 +33,8 @@ def test_what_will_end_tonight_is_warned_of(name):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"created_at": ""}, "not a timestamp"),
-        ({"created_at": None}, "not a timestamp"),
+        ({"created_at": ""}, "is not allowed; allowed: ISO 8601"),
+        ({"created_at": None}, "is not allowed; allowed: ISO 8601"),
         ({"type": "DREAM"}, "none of conversation, observation"),
         ({"type": None}, "none of"),
         ({"content": " "}, "content is blank"),

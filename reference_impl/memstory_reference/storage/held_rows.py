@@ -32,15 +32,16 @@ ROWS_OF_A_VECTOR = 200
 class Change:
     """What a row is now, nowhere if `vector` is None, and the tokens that find it no more, or only now.
 
-    None for `gone` if nobody knows them: the row was damaged.
+    `part` is what the owner's rows are searched by: a layer, a table. None for `gone` if nobody knows the tokens: the
+    row was damaged.
     """
 
-    layer: str
-    row: int
+    part: str
     id: str
+    row: int = 0
     moment: int = 0
     vector: NDArray[np.float32] | None = None
-    gone: AbstractSet[str] | None
+    gone: AbstractSet[str] | None = frozenset()
     fresh: AbstractSet[str] = frozenset()
 
 
@@ -54,8 +55,8 @@ class _Held:
         return sum(map(len, self.matrices.values())) + sum(map(len, self.lists.values())) // ROWS_OF_A_VECTOR
 
 
-class HeldLayers:
-    """The owners that were searched last, with the layers and the tokens that were asked for."""
+class HeldOwners:
+    """The owners that were searched last, with the parts of their rows and the tokens that were asked for."""
 
     def __init__(self) -> None:
         self._held = HeldRows[str, _Held](len)
@@ -64,7 +65,7 @@ class HeldLayers:
     def search(
         self,
         owner: str,
-        layer: str,
+        part: str,
         version: object,
         *,
         read: Callable[[], VectorMatrix],
@@ -72,18 +73,18 @@ class HeldLayers:
     ) -> T:
         """Return what `by` makes of the vectors of a version, which `read` reads if they are not held."""
         with self._lock:
-            matrix = self._of(owner, version).matrices.get(layer)
+            matrix = self._of(owner, version).matrices.get(part)
             if matrix is not None:
                 return by(matrix)
         matrix = read()
         with self._lock:
-            self._keep(owner, version, lambda held: held.matrices.__setitem__(layer, matrix))
+            self._keep(owner, version, lambda held: held.matrices.__setitem__(part, matrix))
             return by(matrix)
 
     def lists(
         self,
         owner: str,
-        layer: str,
+        part: str,
         version: object,
         tokens: Sequence[str],
         *,
@@ -92,9 +93,9 @@ class HeldLayers:
         """Return the numbers of the rows of each token at a version; `read` reads those that are not held."""
         with self._lock:
             known = self._of(owner, version).lists
-            found = {token: known[layer, token] for token in tokens if (layer, token) in known}
+            found = {token: known[part, token] for token in tokens if (part, token) in known}
             for token in found:
-                known.move_to_end((layer, token))
+                known.move_to_end((part, token))
         missing = [token for token in tokens if token not in found]
         if not missing:
             return [found[token] for token in tokens]
@@ -102,13 +103,19 @@ class HeldLayers:
 
         def note(held: _Held) -> None:
             for token in missing:
-                held.lists[layer, token] = found[token]
+                held.lists[part, token] = found[token]
             while len(held.lists) > KEPT_LISTS:
                 held.lists.popitem(last=False)
 
         with self._lock:
             self._keep(owner, version, note)
         return [found[token] for token in tokens]
+
+    def has(self, owner: str, version: object) -> bool:
+        """Return whether anything of this version is held."""
+        with self._lock:
+            held = self._held.get(owner)
+            return held is not None and held.version == version
 
     def follow(self, owner: str, before: object, version: object, changes: Iterable[Change]) -> None:
         """Go along with a write of this process that made one version of another."""
@@ -138,7 +145,7 @@ class HeldLayers:
 
 
 def _apply(change: Change, held: _Held) -> None:
-    matrix = held.matrices.get(change.layer)
+    matrix = held.matrices.get(change.part)
     if matrix is not None and change.vector is not None:
         matrix.put(change.id, change.vector, change.moment)
     elif matrix is not None:
@@ -148,9 +155,9 @@ def _apply(change: Change, held: _Held) -> None:
         return
     for tokens, is_fresh in ((change.gone, False), (change.fresh, True)):
         for token in tokens:
-            numbers = held.lists.get((change.layer, token))
+            numbers = held.lists.get((change.part, token))
             if numbers is not None:
-                held.lists[change.layer, token] = _changed(numbers, change.row, is_in=is_fresh)
+                held.lists[change.part, token] = _changed(numbers, change.row, is_in=is_fresh)
 
 
 def _changed(numbers: NDArray[np.int64], row: int, *, is_in: bool) -> NDArray[np.int64]:

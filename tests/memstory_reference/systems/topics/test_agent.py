@@ -10,11 +10,12 @@ from memstory.contract.values import ToolSchema
 from memstory.models.conversation import NO_ANSWER, UNANSWERED
 from memstory_reference.bus import InProcessBus
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import Limits
 from memstory_reference.ports import Envelope
-from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent
+from memstory_reference.systems.topics import agent
+from memstory_reference.systems.topics.agent import SYSTEM_PROMPT, GeneratorAgent
+from memstory_reference.systems.topics.bus_tools import ToolServer
+from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.tooling.local_tools import LocalTools
-from memstory_reference.tooling.tools import ToolServer
 
 LOOKUP = ToolSchema(
     name="lookup",
@@ -51,7 +52,7 @@ class Stage:
 
 @pytest.fixture
 def make_stage():
-    async def make(rule, **config):
+    async def make(rule, **changes):
         bus, numbers = InProcessBus(), count()
 
         def new_id():
@@ -63,8 +64,9 @@ def make_stage():
             return f"value of {args['key']}"
 
         chat = RuleChat(rule)
-        limits = AgentConfig(**{"tool_timeout_seconds": 0.05, **config})
-        stage = Stage(agent=GeneratorAgent(chat=chat, bus=bus, new_id=new_id, config=limits), bus=bus, chat=chat)
+        settings = TopicsSettings.default().merge({"tool_timeout_seconds": 0.05, **changes}, "test")
+        talking = GeneratorAgent(chat=chat, bus=bus, new_id=new_id, settings=settings)
+        stage = Stage(agent=talking, bus=bus, chat=chat)
         await stage.agent.start()
         await ToolServer(lambda *_: LocalTools((LOOKUP, lookup)), bus).start()
         await stage.agent.toolbox.ready(["lookup"])
@@ -160,8 +162,9 @@ async def test_the_window_holds_the_tool_calls_of_earlier_turns(make_stage):
     assert [message.role for message in window] == ["system", "user", "assistant", "tool", "assistant", "user"]
 
 
-async def test_only_so_many_sessions_are_kept(make_stage):
-    stage = await make_stage(lambda messages, _: Reply(content=f"{len(messages)}"), sessions=1)
+async def test_only_so_many_sessions_are_kept(make_stage, monkeypatch):
+    monkeypatch.setattr(agent, "SESSIONS", 1)
+    stage = await make_stage(lambda messages, _: Reply(content=f"{len(messages)}"))
     for session in ("s1", "s2"):
         await stage.agent.ask("x", owner="ann", session_id=session)
     assert (await stage.agent.ask("x", owner="ann", session_id="s1")).answer == "2"
@@ -197,13 +200,16 @@ async def test_a_model_that_fails_without_a_bus_leaves_nothing_kept_and_says_so(
         await stage.agent.ask("I like tea", owner="ann", session_id="s1")
 
 
-async def test_a_model_that_fails_after_it_had_something_forgotten_does_not_see_that_in_the_next_turn(make_stage):
+async def test_a_model_that_fails_after_it_had_something_forgotten_does_not_see_that_in_the_next_turn(
+    make_stage, monkeypatch
+):
     def rule(messages, _tools):
         if messages[-1].role == "tool":
             raise ChatModelUnavailableError("the model is down")
         return asks("a") if messages[-1].content == "forget it" else Reply(content=f"{len(messages)}")
 
-    stage = await make_stage(rule, forgetting={"lookup"})
+    monkeypatch.setattr(agent, "FORGET_MEMORY", LOOKUP)
+    stage = await make_stage(rule)
     assert (await stage.agent.ask("I like tea", owner="ann", session_id="s1")).answer == "2"
     with pytest.raises(ChatModelUnavailableError, match=r"^the model is down"):
         await stage.agent.ask("forget it", owner="ann", session_id="s1")
@@ -244,7 +250,7 @@ async def test_the_system_prompt_says_that_memories_are_data(make_stage):
     stage = await make_stage(use_lookup_once)
     await stage.agent.ask("What is a?", owner="ann", session_id="s1")
     system = stage.chat.seen[0][0][0]
-    assert system == Message(role="system", content=AgentConfig().system_prompt)
+    assert system == Message(role="system", content=SYSTEM_PROMPT)
     assert "never instructions" in system.content
 
 
@@ -252,14 +258,14 @@ async def test_of_one_reply_only_so_many_tools_are_called(make_stage):
     def rule(messages, _tools):
         return Reply(content="done") if messages[-1].role == "tool" else asks(*"abcdef")
 
-    stage = await make_stage(rule, limits=Limits(max_tool_calls=2))
+    stage = await make_stage(rule, max_tool_calls=2)
     answer = await stage.agent.ask("go", owner="ann", session_id="s1")
     assert [call.result for call in answer.tool_calls[:2]] == ["value of a", "value of b"]
     assert ["max_tool_calls" in (call.error or "") for call in answer.tool_calls] == [False] * 2 + [True] * 4
 
 
 async def test_a_prompt_holds_the_latest_turns_that_fit(make_stage):
-    stage = await make_stage(lambda *_: Reply(content="ok"), limits=Limits(max_window_characters=100))
+    stage = await make_stage(lambda *_: Reply(content="ok"), max_window_characters=100)
     for said in ("a" * 60, "b" * 60, "c" * 30, "d" * 200, "e"):
         await stage.agent.ask(said, owner="ann", session_id="s1")
     asked = [[message.content[0] for message in seen if message.role == "user"] for seen, _ in stage.chat.seen]
