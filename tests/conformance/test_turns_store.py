@@ -7,19 +7,16 @@ from hashlib import blake2b
 from itertools import count
 
 import numpy as np
-import psycopg
 import pytest
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.composition.turns import turns_in_folder, turns_in_postgres
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN, NOBODY, Pool
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.stores import postgres_store
-from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
-from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
-from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -29,14 +26,14 @@ ANY = Conditions()
 
 @asynccontextmanager
 async def sqlite(folder, _request, model="fixed-2"):
-    store = SqliteTurns(folder / "turns", model=model)
+    store = turns_in_folder(folder / "turns", model)
     yield store
     await store.close()
 
 
 @asynccontextmanager
 async def postgres(folder, request, model="fixed-2"):
-    store = await open_postgres_turns(postgres_place(folder, request), model=model)
+    store = await turns_in_postgres(postgres_place(folder, request), model)
     yield store
     await store.close()
 
@@ -293,32 +290,6 @@ async def test_a_store_opened_again_holds_the_same_and_another_model_is_refused(
     with pytest.raises(StoreConflictError, match="fixed-2"):
         async with opening(model="other"):
             pass
-
-
-async def test_a_schema_of_the_first_version_keeps_the_first_words_of_its_long_turns(tmp_path, request, monkeypatch):
-    long, whole = written("a", "boiler " * 119 + "radiator kettle"), written("b", "radiator " * 120)
-    with monkeypatch.context() as older:
-        older.setattr(postgres_store, "MIGRATIONS", postgres_store.MIGRATIONS[:1])
-        async with postgres(tmp_path, request):
-            pass
-    place = postgres_place(tmp_path, request)
-    with psycopg.connect(place.url, autocommit=True, options=f"-c search_path={place.schema},public") as connection:
-        connection.execute("INSERT INTO owners (name) VALUES ('ann')")
-        for one in (replace(long, stems=[*long.stems, "kettl"]), whole, written("c", "tea")):
-            connection.execute(
-                "INSERT INTO turns (owner, id, kind, noted_at, text, metadata, stems, words, vector) "
-                "VALUES (1, %s, 'note', %s, %s, '{}', %s, %s, '[1,0]')",
-                (one.turn.id, NOON.isoformat(), one.turn.text, " ".join(one.stems), len(one.stems)),
-            )
-        connection.execute(
-            "INSERT INTO postings SELECT owner, stem, number, count(*), words "
-            "FROM turns, unnest(string_to_array(stems, ' ')) AS stem GROUP BY owner, stem, number, words"
-        )
-    async with postgres(tmp_path, request) as store:
-        pool, rows = await candidates(store, EAST, ["boiler", "radiat", "kettl"], 5, ANY)
-        assert pool.holding == {"boiler": 1, "radiat": 2}
-        assert pool.words.tolist() == [120, 120, 1]
-        assert pool.times[:, rows["a"]].tolist() == [119, 1, 0]
 
 
 @pytest.mark.parametrize("owner", ["../up", "Ann", "ann", "a%", "ö" * 100, "a'b", " ann"])

@@ -43,9 +43,8 @@ from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores import owner_store
-from memstory_reference.systems.turns.stores.owner_store import MATRIX
-from memstory_reference.systems.turns.stores.sqlite_store import EMBEDDED_OWNERS
+from memstory_reference.systems.turns.stores import tables_store as turns_tables
+from memstory_reference.systems.turns.stores.folder_store import EMBEDDED_OWNERS, MATRIX
 
 if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
@@ -290,7 +289,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             kind=TurnsSettings,
             memory=TurnsMemory,
             opener=_turns,
-            files=[owner_store.EMBEDDED_FILE, EMBEDDED_OWNERS],
+            files=[turns_tables.EMBEDDED_FILE, EMBEDDED_OWNERS],
             derived=[MATRIX],
         ),
     )

@@ -12,7 +12,10 @@ from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
+from memstory_reference.systems.turns.stores.folder_store import TurnsFolder
+from memstory_reference.systems.turns.stores.shared_store import TurnsSchema
+from memstory_reference.systems.turns.stores.tables_store import migrations
+from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from memstory_reference.ports import Embedder, NewId
     from memstory_reference.storage.postgres.place import PostgresPlace
     from memstory_reference.systems.turns.settings import TurnsConfig
-    from memstory_reference.systems.turns.stores.store import TurnsStore
 
 
 async def open_turns(
@@ -41,11 +43,10 @@ async def open_turns(
     `engine` is what a report calls a shared store. With `is_fixed` a schema that would be made or changed by this is
     refused by InputError.
     """
-    store: TurnsStore = (
-        open_sqlite_turns(folder, embedder.model)
-        if place is None
-        else await _shared_turns(place, embedder.model, is_fixed=is_fixed)
-    )
+    if place is None:
+        store = turns_in_folder(folder, embedder.model)
+    else:
+        store = await _shared_turns(place, embedder.model, is_fixed=is_fixed)
     service = TurnsService(
         store=wrap(store),
         embedder=embedder,
@@ -59,18 +60,21 @@ async def open_turns(
 
 
 async def _shared_turns(place: PostgresPlace, model: str, *, is_fixed: bool) -> TurnsStore:
-    with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
-        from memstory_reference.systems.turns.stores.postgres_store import (  # noqa: PLC0415
-            MIGRATIONS,
-            open_postgres_turns,
-        )
     if is_fixed:
-        await check_schema(place, MIGRATIONS)
-    return await open_postgres_turns(place, model=model)
+        with require_extra(*POSTGRES_DRIVER):
+            from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
+        await check_schema(place, migrations())
+    return await turns_in_postgres(place, model)
 
 
-def open_sqlite_turns(folder: Path, model: str) -> SqliteTurns:
+async def turns_in_postgres(place: PostgresPlace, model: str) -> TurnsStore:
+    """Open the store in `place`; raises as `open_postgres_database` does."""
+    with require_extra(*POSTGRES_DRIVER):
+        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
+    return TurnsStore(TurnsSchema(await open_postgres_database(place, migrations(), memory="turns", model=model)))
+
+
+def turns_in_folder(folder: Path, model: str) -> TurnsStore:
     """Open the store in `folder`; StoreConflictError if another process has it, or it holds another model's vectors."""
     with FolderLock(folder).opening() as release:
-        return SqliteTurns(folder, model=model, release=release)
+        return TurnsStore(TurnsFolder(folder, model=model, release=release))

@@ -179,6 +179,11 @@ def unit_vector(stored: object) -> NDArray[np.float32] | None:
     return vector if abs(_length(vector) - 1) < _LENGTH_SLACK else None  # false of NaN too
 
 
+def are_unit(vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Say of each row whether its length is 1, as of all that is stored; false of NaN too."""
+    return np.abs(np.einsum("ij,ij->i", vectors, vectors) - 1) < _LENGTH_SLACK
+
+
 def _length(vector: NDArray[np.float32]) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.linalg.norm(vector))

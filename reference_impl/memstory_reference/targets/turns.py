@@ -16,8 +16,8 @@ from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
 from memstory_reference.systems.turns.settings import TurnsConfig
-from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
-from memstory_reference.systems.turns.stores.store import TurnsStore
+from memstory_reference.systems.turns.stores.folder_store import OWNERS_FILE
+from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, options_of, text_option
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 

@@ -24,7 +24,8 @@ from memstory_reference.systems.turns.conditions import Conditions, checked_cond
 from memstory_reference.systems.turns.ranking.question import Question, compared_events, read_question
 from memstory_reference.systems.turns.ranking.scoring import RankedTurn, merge_rankings, rank_turns, score_candidates
 from memstory_reference.systems.turns.settings import TurnsConfig
-from memstory_reference.systems.turns.stores.store import IndexedTurn, TurnsStore
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
+from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
 from memstory_reference.text.lines import as_data
 from memstory_reference.text.stems import is_about

@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.turn import NewTurn
 
 TEXTS = [f"Tin {number} holds tea from Assam." for number in range(6)]
@@ -40,11 +40,11 @@ async def reopened(memory, tmp_path, embedder):
     opened = []
 
     async def reopen(statement, *values, owner="ann"):
-        file = memory._store._path(owner)
+        file = memory._store._place._path(owner)
         await memory.close()
         with closing(sqlite3.connect(file)) as connection, connection:
             connection.execute(statement, values)
-        store = SqliteTurns(tmp_path / "turns", model=embedder.model)
+        store = turns_in_folder(tmp_path / "turns", embedder.model)
         opened.append(TurnsService(store=store, embedder=embedder, clock=memory._clock, new_id=iter("xyz").__next__))
         return opened[-1]
 
@@ -123,7 +123,7 @@ async def test_a_damaged_row_can_be_written_again_and_deleted(reopened, damage):
 @pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\x00" + b"\xff" * 5000])
 async def test_a_file_that_is_no_database_shuts_out_its_owner_alone_and_can_be_forgotten(reopened, content):
     memory = await reopened("SELECT 1")
-    file = memory._store._path("ann")
+    file = memory._store._place._path("ann")
     file.write_bytes(content)
     for call in (texts(memory), memory.search("ann", "tea"), memory.status("ann")):
         with pytest.raises(UnavailableError, match=f"{file.name}.*restore a backup"):

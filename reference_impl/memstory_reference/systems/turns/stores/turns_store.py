@@ -1,68 +1,77 @@
-"""What the turns memory needs of a store. SQLite and Postgres implement it; one conformance suite holds for both."""
+"""The turns of many owners: one store, on a folder of files for each owner, or on one schema that processes share."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking.pool import Pool
+from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn, OwnerTurns, latest_of
 from memstory_reference.systems.turns.turn import Turn
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedTurn:
-    """A turn with what it is found by: its unit vector and the stems of its text, in their order."""
-
-    turn: Turn
-    vector: NDArray[np.float32]
-    stems: Sequence[str]
+T = TypeVar("T")
 
 
-def latest_of(written: Sequence[IndexedTurn]) -> list[IndexedTurn]:
-    """Return what stands when all were written one after the other: each id once, and each key."""
-    latest = {one.turn.id: one for one in written}
-    holder = {one.turn.key: one.turn.id for one in written}
-    return [
-        one
-        if holder[one.turn.key] == one.turn.id or one.turn.key is None
-        else replace(one, turn=replace(one.turn, key=None))
-        for one in latest.values()
-    ]
+class TurnsPlace(Protocol):
+    """Where the turns of the owners are."""
+
+    async def read(self, owner: str, ask: Callable[[OwnerTurns], T], if_unknown: T) -> T:
+        """Return what `ask` returns; a question about a stranger makes no owner."""
+        ...
+
+    async def write(self, owner: str, work: Callable[[OwnerTurns], T]) -> T:
+        """Return what `work` returns, for an owner who is made if need be."""
+        ...
+
+    async def forget(self, owner: str) -> int:
+        """Forget all of an owner; return how many turns there were."""
+        ...
+
+    async def owners(self) -> list[str]:
+        """Return who has turns, sorted."""
+        ...
+
+    async def close(self) -> None:
+        """Release the place; closing twice is harmless."""
+        ...
 
 
-class TurnsStore(Protocol):
+class TurnsStore:
     """Turns of many owners; each operation is of one. A store that does not answer raises `UnavailableError`.
 
     Within a session, turns that have a speaker stand in the order in which they were added.
     """
+
+    def __init__(self, place: TurnsPlace) -> None:
+        self._place = place
 
     async def put(self, owner: str, written: Sequence[IndexedTurn]) -> None:
         """Write turns, all or none; one whose id is there replaces it, and keeps its place in its session.
 
         A key goes over to the last turn that brings it.
         """
-        ...
+        if written:
+            await self._place.write(owner, lambda turns: turns.put(latest_of(written)))
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
         """Return the turns that exist, in the order of `ids`."""
-        ...
+        return await self._place.read(owner, lambda turns: turns.get(ids), [])
 
     async def by_numbers(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
         """Return the turns that exist, by the numbers that a pool gives them."""
-        ...
+        return await self._place.read(owner, lambda turns: turns.by_numbers(numbers), {})
 
     async def by_keys(self, owner: str, keys: Sequence[str]) -> dict[str, Turn]:
         """Return the turns that exist, by their keys."""
-        ...
+        return await self._place.read(owner, lambda turns: turns.by_keys(keys), {})
 
     async def list_turns(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
         """Return turns in the order in which they were added, or the last `limit` of them."""
-        ...
+        return await self._place.read(owner, lambda turns: turns.list_turns(conditions, limit), [])
 
     async def pool(
         self, owner: str, vector: NDArray[np.float32], stems: Sequence[str], size: int, conditions: Conditions
@@ -71,36 +80,37 @@ class TurnsStore(Protocol):
 
         All of them meet the conditions.
         """
-        ...
+        return await self._place.read(owner, lambda turns: turns.pool(vector, stems, size, conditions), empty_pool())
 
     async def speakers(self, owner: str) -> Collection[str]:
-        """Return who ever spoke in this owner's turns."""
-        ...
+        """Return who speaks in this owner's turns."""
+        return await self._place.read(owner, lambda turns: turns.speakers(), frozenset())
 
     async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
         """Delete turns with every trace; return the ids that existed."""
-        ...
+        gone: Sequence[str] = await self._place.read(owner, lambda turns: turns.delete("id", ids), [])
+        return [one for one in dict.fromkeys(ids) if one in gone]
 
     async def forget_session(self, owner: str, session: str) -> int:
         """Delete the turns of a session; return how many there were."""
-        ...
+        return len(await self._place.read(owner, lambda turns: turns.delete("session", [session]), []))
 
     async def forget_owner(self, owner: str) -> int:
         """Delete all of an owner; return how many turns there were."""
-        ...
+        return await self._place.forget(owner)
 
     async def owners(self) -> list[str]:
         """Return who has turns, sorted."""
-        ...
+        return await self._place.owners()
 
     async def count(self, owner: str) -> int:
         """Count an owner's turns."""
-        ...
+        return await self._place.read(owner, lambda turns: turns.count(), 0)
 
     async def unreadable(self, owner: str) -> int:
         """Read an owner's turns; return how many are damaged, which everything else leaves out."""
-        ...
+        return await self._place.read(owner, lambda turns: turns.unreadable(), 0)
 
     async def close(self) -> None:
         """Release the store; closing twice is harmless."""
-        ...
+        await self._place.close()

@@ -1,0 +1,159 @@
+"""Turns in one schema that several processes and machines share.
+
+A writer is alone with an owner until the end of its transaction, so that numbers give the order of adding. Each write
+counts the owner's version on: a process that holds an earlier one reads what was written since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import TypeVar
+
+from memstory_reference.storage.mapped_matrix import MappedMatrix
+from memstory_reference.storage.sql_database import SqlDatabase
+from memstory_reference.storage.vector_matrix import HeldRows
+from memstory_reference.systems.turns.stores.owner_pool import Index
+from memstory_reference.systems.turns.stores.owner_store import HIGHEST, OwnerTurns
+from memstory_reference.systems.turns.stores.tables_store import SHARED
+
+T = TypeVar("T")
+
+_BEGIN = (
+    "INSERT INTO owners (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET version = owners.version + 1 "
+    "RETURNING number, last, turns, version"
+)
+_END = "UPDATE owners SET last = last + ?, turns = turns + ? WHERE number = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A row of `owners`: numbers up to `last` were given to `turns` that are left, by so many writes."""
+
+    number: int
+    last: int
+    turns: int
+    version: int
+
+
+def owner_in(database: SqlDatabase, name: str) -> Owner | None:
+    """Return the owner of this name; None of one who has no row."""
+    rows = database.rows("SELECT number, last, turns, version FROM owners WHERE name = ?", (name,))
+    return Owner(*rows[0]) if rows else None
+
+
+class OwnerRows(OwnerTurns):
+    """One owner's turns among those of others, by a database that was lent for one call."""
+
+    tables = SHARED
+
+    def __init__(self, name: str, owner: Owner | None, index: Index, database: SqlDatabase) -> None:
+        super().__init__(name, index)
+        self._owner, self._database = owner, database
+        self.key = (owner.number,) if owner else ()
+
+    @property
+    def reading(self) -> SqlDatabase:
+        return self._database
+
+    @property
+    def writing(self) -> SqlDatabase:
+        return self._database
+
+    def refresh(self) -> None:
+        if self._owner is None or self._owner.version == self.index.version:
+            return
+        # Alone: what others write between two statements would look like damage.
+        with self._database.transaction(self.name):
+            owner = owner_in(self._database, self.name)
+            if owner is None or owner.number != self._owner.number:
+                self.index = Index()
+                return
+            if self.index.version:
+                self._follow_others()
+            else:
+                self.load(owner.last)
+            self.compare(owner.turns)
+            self.index.version = owner.version
+
+    def _follow_others(self) -> None:
+        sql = "SELECT number FROM turns WHERE owner = ? AND changed > ?"
+        numbers = [row[0] for row in self._database.rows(sql, (*self.key, self.index.version))]
+        if self.index.matrix is not None:
+            self.index.matrix.wipe(numbers)
+        self.follow(numbers)
+
+    def begin(self) -> int:
+        self._owner = owner = Owner(*self._database.execute(_BEGIN, (self.name,)).fetchone())
+        self.key, self.change = (owner.number,), (owner.version,)
+        return owner.last
+
+    def prepare(self, numbers: Sequence[int], replaced: Sequence[int], dimension: int | None = None) -> None:
+        """Do nothing: what is in memory follows the version."""
+
+    def end(self, more: int) -> None:
+        self._database.execute(_END, (max(more, 0), more, *self.key))
+
+    def new_matrix(self, dimension: int) -> MappedMatrix:
+        return MappedMatrix(None, dimension)
+
+    def is_number(self, number: int) -> bool:
+        return 0 < number <= HIGHEST
+
+
+class TurnsSchema:
+    """The owners of a schema; what is ranked of those who were asked last is in memory."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
+        self._held = HeldRows[int, Index](len)
+        self._lock = Lock()
+
+    async def read(self, owner: str, ask: Callable[[OwnerTurns], T], if_unknown: T) -> T:
+        async with self._database.lend() as database:
+            return await database.lane.run(self._read, database, owner, ask, if_unknown)
+
+    async def write(self, owner: str, work: Callable[[OwnerTurns], T]) -> T:
+        async with self._database.lend() as database:
+            return await database.lane.run(lambda: work(OwnerRows(owner, None, Index(), database)))
+
+    async def forget(self, owner: str) -> int:
+        async with self._database.lend() as database:
+            return await database.lane.run(self._forget, database, owner)
+
+    async def owners(self) -> list[str]:
+        async with self._database.lend() as database:
+            sql = "SELECT name FROM owners WHERE turns > 0"
+            return sorted(row[0] for row in await database.lane.run(database.rows, sql))
+
+    async def close(self) -> None:
+        await self._database.aclose()
+
+    def _read(self, database: SqlDatabase, name: str, ask: Callable[[OwnerTurns], T], if_unknown: T) -> T:
+        owner = owner_in(database, name)
+        if owner is None:
+            return if_unknown
+        with self._lock:
+            held = self._held.get(owner.number)
+            index = Index() if held is None else held
+            self._held.keep(owner.number, index)
+        try:
+            with index.lock:
+                return ask(OwnerRows(name, owner, index, database))
+        except BaseException:
+            with self._lock:
+                self._held.drop(owner.number)  # nobody knows how far it was read
+            raise
+
+    def _forget(self, database: SqlDatabase, name: str) -> int:
+        with database.transaction(name):
+            owner = owner_in(database, name)
+            if owner is None:
+                return 0
+            for table in ("turns", "vectors"):
+                database.execute(f"DELETE FROM {table} WHERE owner = ?", (owner.number,))  # noqa: S608  (two names)
+            database.execute("DELETE FROM owners WHERE number = ?", (owner.number,))
+        with self._lock:
+            self._held.drop(owner.number)
+        return owner.turns
