@@ -71,10 +71,10 @@ async def turns_in_postgres(place: PostgresPlace, model: str) -> TurnsStore:
     """Open the store in `place`; raises as `open_postgres_database` does."""
     with require_extra(*POSTGRES_DRIVER):
         from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
-    return TurnsStore(TurnsSchema(await open_postgres_database(place, migrations(), memory="turns", model=model)))
+    return TurnsSchema(await open_postgres_database(place, migrations(), memory="turns", model=model))
 
 
 def turns_in_folder(folder: Path, model: str) -> TurnsStore:
     """Open the store in `folder`; StoreConflictError if another process has it, or it holds another model's vectors."""
     with FolderLock(folder).opening() as release:
-        return TurnsStore(TurnsFolder(folder, model=model, release=release))
+        return TurnsFolder(folder, model=model, release=release)

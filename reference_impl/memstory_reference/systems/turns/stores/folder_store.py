@@ -20,6 +20,7 @@ from memstory_reference.storage.reindexing import EmbeddedFile
 from memstory_reference.systems.turns.stores.owner_pool import Index
 from memstory_reference.systems.turns.stores.owner_store import HIGHEST, IndexedTurn, OwnerTurns
 from memstory_reference.systems.turns.stores.tables_store import FILE, FILE_MIGRATIONS, FILE_VERSION
+from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class OwnerFile(OwnerTurns):
 
     def __init__(self, name: str, file: Path, *, model: str) -> None:
         super().__init__(name, Index())
-        self._file, self._model = file, model
+        self._file, self._model, self.matrix_file = file, model, file.with_suffix(".f32")
         self._open: Database | None = None
         self._may_write = False
         self._is_known = False
@@ -113,21 +114,15 @@ class OwnerFile(OwnerTurns):
             self.index.matrix.put(numbers, np.stack([one.vector for one in written]))
         return numbers
 
-    def prepare(self, numbers: Sequence[int], replaced: Sequence[int], dimension: int | None = None) -> None:
+    def change_rows(self, numbers: Sequence[int], replaced: Sequence[int], more: int, dimension: int) -> None:
         index = self.index
         index.stale.update(numbers)
         index.unfilled.append(replaced)  # a write that fails leaves them wiped
-        if dimension is not None:
-            index.matrix = index.matrix or self.new_matrix(dimension)
+        if more > 0:
+            index.matrix = index.matrix or MappedMatrix(self.matrix_file, dimension)
             index.matrix.reserve(max(numbers) + 1)
         if index.matrix is not None:
             index.matrix.wipe([one for one in replaced if self.is_number(one)])
-
-    def end(self, more: int) -> None:
-        """Do nothing: the numbers that were given are those of the rows."""
-
-    def new_matrix(self, dimension: int) -> MappedMatrix:
-        return MappedMatrix(self._file.with_suffix(".f32"), dimension)
 
     def is_number(self, number: int) -> bool:
         return 0 < number < self.index.columns.size
@@ -144,7 +139,7 @@ class OwnerFile(OwnerTurns):
             self._open, self._may_write = None, False
 
 
-class TurnsFolder:
+class TurnsFolder(TurnsStore):
     """The owners of a folder; `release` is called at the end."""
 
     def __init__(self, folder: Path, *, model: str, release: Callable[[], object] = lambda: None) -> None:
@@ -171,7 +166,7 @@ class TurnsFolder:
 
         return await self._lane.run(write)
 
-    async def forget(self, owner: str) -> int:
+    async def forget_owner(self, owner: str) -> int:
         return await self._lane.run(self._forget_owner, owner)
 
     async def owners(self) -> list[str]:

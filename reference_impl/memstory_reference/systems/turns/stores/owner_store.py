@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from operator import lt
+from pathlib import Path
 from statistics import mode
 
 import numpy as np
@@ -73,49 +74,42 @@ class OwnerTurns(ABC):
     """One owner's turns by one database; what is in memory, its index, is used by one thread at a time."""
 
     tables: Tables
+    key: Sequence[object] = ()
+    """The values of `tables.keys`."""
+    change: Sequence[object] = ()
+    """The values of `tables.changed`."""
+    matrix_file: Path | None = None
     lost = 0
     """How many turns the database itself has lost."""
 
     def __init__(self, name: str, index: Index) -> None:
         self.name, self.index = name, index
-        self.key: Sequence[object] = ()
-        """The values of `tables.keys`."""
-        self.change: Sequence[object] = ()
-        """The values of `tables.changed`."""
-
-    @property
-    @abstractmethod
-    def reading(self) -> SqlDatabase:
-        """The database, to read."""
 
     @property
     @abstractmethod
     def writing(self) -> SqlDatabase:
         """The database, to write."""
 
+    @property
+    def reading(self) -> SqlDatabase:
+        """The database, to read."""
+        return self.writing
+
     @abstractmethod
     def refresh(self) -> None:
         """Bring what is in memory to what the database has."""
+
+    @abstractmethod
+    def is_number(self, number: int) -> bool:
+        """Say whether a turn may have this number."""
 
     @abstractmethod
     def begin(self) -> int:
         """Begin to write, within a transaction; return the last number that was given."""
 
     @abstractmethod
-    def prepare(self, numbers: Sequence[int], replaced: Sequence[int], dimension: int | None = None) -> None:
-        """Make room for turns that are about to be written, and wipe the vectors of those that go."""
-
-    @abstractmethod
-    def end(self, more: int) -> None:
-        """End to write, within the transaction, by which there are so many more turns."""
-
-    @abstractmethod
-    def new_matrix(self, dimension: int) -> MappedMatrix:
-        """Return a matrix for the vectors."""
-
-    @abstractmethod
-    def is_number(self, number: int) -> bool:
-        """Say whether a turn may have this number."""
+    def change_rows(self, numbers: Sequence[int], replaced: Sequence[int], more: int, dimension: int) -> None:
+        """Note which turns are about to be written, of which some are `replaced`, so that there are so many `more`."""
 
     def put(self, written: Sequence[IndexedTurn]) -> Sequence[int]:
         """Write turns of different ids, all or none; return their numbers."""
@@ -129,7 +123,8 @@ class OwnerTurns(ABC):
             known = {one: number for one, number in held.items() if self.is_number(number)}
             fresh = count(last + 1)
             numbers = {one: known.get(one) or next(fresh) for one in rows}
-            self.prepare(list(numbers.values()), list(known.values()), len(written[0].vector))
+            replaced = list(known.values())
+            self.change_rows(list(numbers.values()), replaced, len(rows) - len(known), len(written[0].vector))
             keyed = [(*self.key, one.turn.key, one.turn.id) for one in written if one.turn.key is not None]
             self.writing.executemany(f"UPDATE turns SET key = NULL WHERE {within}key = ? AND id <> ?", keyed)  # noqa: S608
             self.writing.executemany(
@@ -141,15 +136,16 @@ class OwnerTurns(ABC):
                 f"{self.tables.keys}number, {', '.join(columns)}",
                 [(*self.key, numbers[one], *row, *self.change) for one, row in rows.items() if one not in known],
             )
-            gone = [(*self.key, number) for number in known.values()]
-            self.writing.executemany(f"DELETE FROM vectors WHERE {within}number = ?", gone)  # noqa: S608
+            self.writing.executemany(
+                f"DELETE FROM vectors WHERE {within}number = ?",  # noqa: S608
+                [(*self.key, one) for one in replaced],
+            )
             self.writing.execute(f"DELETE FROM vectors WHERE {within}number > ?", (*self.key, last))  # noqa: S608
             self.writing.insert(
                 "vectors",
                 f"{self.tables.keys}number, vector",
                 [(*self.key, numbers[one.turn.id], one.vector.astype(np.float32).tobytes()) for one in written],
             )
-            self.end(len(rows) - len(known))
         if known:
             self.writing.forget_log()  # the text from before an update is nowhere any more
         return list(numbers.values())
@@ -204,11 +200,10 @@ class OwnerTurns(ABC):
             self.begin()
             numbers = self._numbers(column, values)
             gone = list(numbers.values())
-            self.prepare(gone, gone)
+            self.change_rows(gone, gone, -len(gone), 0)
             for table in ("turns", "vectors"):
                 sql = f"DELETE FROM {table} WHERE {self.tables.within}number = ?"  # noqa: S608
                 self.writing.executemany(sql, [(*self.key, one) for one in gone])
-            self.end(-len(gone))
         self.writing.forget_log()
         return list(numbers)
 
@@ -297,7 +292,7 @@ class OwnerTurns(ABC):
         index, dimension = self.index, self._dimension() if self.index.unfilled else None
         if dimension is None:
             return
-        index.matrix = index.matrix or self.new_matrix(dimension)
+        index.matrix = index.matrix or MappedMatrix(self.matrix_file, dimension)
         index.matrix.reserve(index.columns.size)
         missing = index.matrix.unwritten(np.concatenate([np.array(one, np.intp) for one in index.unfilled]))
         for marks, part in batches_of_values(missing.tolist()):

@@ -7,40 +7,29 @@ counts the owner's version on: a process that holds an earlier one reads what wa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
 
-from memstory_reference.storage.mapped_matrix import MappedMatrix
-from memstory_reference.storage.sql_database import SqlDatabase
+from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
 from memstory_reference.storage.vector_matrix import HeldRows
 from memstory_reference.systems.turns.stores.owner_pool import Index
 from memstory_reference.systems.turns.stores.owner_store import HIGHEST, OwnerTurns
 from memstory_reference.systems.turns.stores.tables_store import SHARED
+from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 
 T = TypeVar("T")
 
 _BEGIN = (
     "INSERT INTO owners (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET version = owners.version + 1 "
-    "RETURNING number, last, turns, version"
+    "RETURNING number, last, version"
 )
-_END = "UPDATE owners SET last = last + ?, turns = turns + ? WHERE number = ?"
+_COUNT = "UPDATE owners SET last = last + ?, turns = turns + ? WHERE number = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """A row of `owners`: numbers up to `last` were given to `turns` that are left, by so many writes."""
-
-    number: int
-    last: int
-    turns: int
-    version: int
-
-
-def owner_in(database: SqlDatabase, name: str) -> Owner | None:
-    """Return the owner of this name; None of one who has no row."""
+def owner_in(database: SqlDatabase, name: str) -> SqlRow | None:
+    """Return the row of an owner; None of one who has none."""
     rows = database.rows("SELECT number, last, turns, version FROM owners WHERE name = ?", (name,))
-    return Owner(*rows[0]) if rows else None
+    return rows[0] if rows else None
 
 
 class OwnerRows(OwnerTurns):
@@ -48,61 +37,48 @@ class OwnerRows(OwnerTurns):
 
     tables = SHARED
 
-    def __init__(self, name: str, owner: Owner | None, index: Index, database: SqlDatabase) -> None:
+    def __init__(self, name: str, owner: SqlRow | None, index: Index, database: SqlDatabase) -> None:
         super().__init__(name, index)
         self._owner, self._database = owner, database
-        self.key = (owner.number,) if owner else ()
-
-    @property
-    def reading(self) -> SqlDatabase:
-        return self._database
+        self.key = (owner["number"],) if owner else ()
 
     @property
     def writing(self) -> SqlDatabase:
         return self._database
 
     def refresh(self) -> None:
-        if self._owner is None or self._owner.version == self.index.version:
+        if self._owner is None or self._owner["version"] == self.index.version:
             return
         # Alone: what others write between two statements would look like damage.
         with self._database.transaction(self.name):
             owner = owner_in(self._database, self.name)
-            if owner is None or owner.number != self._owner.number:
+            if owner is None or owner["number"] != self._owner["number"]:
                 self.index = Index()
                 return
             if self.index.version:
-                self._follow_others()
+                sql = "SELECT number FROM turns WHERE owner = ? AND changed > ?"
+                numbers = [row[0] for row in self._database.rows(sql, (*self.key, self.index.version))]
+                if self.index.matrix is not None:
+                    self.index.matrix.wipe(numbers)
+                self.follow(numbers)
             else:
-                self.load(owner.last)
-            self.compare(owner.turns)
-            self.index.version = owner.version
-
-    def _follow_others(self) -> None:
-        sql = "SELECT number FROM turns WHERE owner = ? AND changed > ?"
-        numbers = [row[0] for row in self._database.rows(sql, (*self.key, self.index.version))]
-        if self.index.matrix is not None:
-            self.index.matrix.wipe(numbers)
-        self.follow(numbers)
-
-    def begin(self) -> int:
-        self._owner = owner = Owner(*self._database.execute(_BEGIN, (self.name,)).fetchone())
-        self.key, self.change = (owner.number,), (owner.version,)
-        return owner.last
-
-    def prepare(self, numbers: Sequence[int], replaced: Sequence[int], dimension: int | None = None) -> None:
-        """Do nothing: what is in memory follows the version."""
-
-    def end(self, more: int) -> None:
-        self._database.execute(_END, (max(more, 0), more, *self.key))
-
-    def new_matrix(self, dimension: int) -> MappedMatrix:
-        return MappedMatrix(None, dimension)
+                self.load(owner["last"])
+            self.compare(owner["turns"])
+            self.index.version = owner["version"]
 
     def is_number(self, number: int) -> bool:
         return 0 < number <= HIGHEST
 
+    def begin(self) -> int:
+        owner = self._database.execute(_BEGIN, (self.name,)).fetchone()
+        self.key, self.change = (owner["number"],), (owner["version"],)
+        return int(owner["last"])
 
-class TurnsSchema:
+    def change_rows(self, numbers: Sequence[int], replaced: Sequence[int], more: int, dimension: int) -> None:
+        self._database.execute(_COUNT, (max(more, 0), more, *self.key))
+
+
+class TurnsSchema(TurnsStore):
     """The owners of a schema; what is ranked of those who were asked last is in memory."""
 
     def __init__(self, database: SqlDatabase) -> None:
@@ -118,7 +94,7 @@ class TurnsSchema:
         async with self._database.lend() as database:
             return await database.lane.run(lambda: work(OwnerRows(owner, None, Index(), database)))
 
-    async def forget(self, owner: str) -> int:
+    async def forget_owner(self, owner: str) -> int:
         async with self._database.lend() as database:
             return await database.lane.run(self._forget, database, owner)
 
@@ -135,15 +111,15 @@ class TurnsSchema:
         if owner is None:
             return if_unknown
         with self._lock:
-            held = self._held.get(owner.number)
+            held = self._held.get(owner["number"])
             index = Index() if held is None else held
-            self._held.keep(owner.number, index)
+            self._held.keep(owner["number"], index)
         try:
             with index.lock:
                 return ask(OwnerRows(name, owner, index, database))
         except BaseException:
             with self._lock:
-                self._held.drop(owner.number)  # nobody knows how far it was read
+                self._held.drop(owner["number"])  # nobody knows how far it was read
             raise
 
     def _forget(self, database: SqlDatabase, name: str) -> int:
@@ -152,8 +128,8 @@ class TurnsSchema:
             if owner is None:
                 return 0
             for table in ("turns", "vectors"):
-                database.execute(f"DELETE FROM {table} WHERE owner = ?", (owner.number,))  # noqa: S608  (two names)
-            database.execute("DELETE FROM owners WHERE number = ?", (owner.number,))
+                database.execute(f"DELETE FROM {table} WHERE owner = ?", (owner["number"],))  # noqa: S608  (two names)
+            database.execute("DELETE FROM owners WHERE number = ?", (owner["number"],))
         with self._lock:
-            self._held.drop(owner.number)
-        return owner.turns
+            self._held.drop(owner["number"])
+        return int(owner["turns"])

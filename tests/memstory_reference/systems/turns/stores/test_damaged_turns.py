@@ -40,7 +40,7 @@ async def reopened(memory, tmp_path, embedder):
     opened = []
 
     async def reopen(statement, *values, owner="ann"):
-        file = memory._store._place._path(owner)
+        file = memory._store._path(owner)
         await memory.close()
         with closing(sqlite3.connect(file)) as connection, connection:
             connection.execute(statement, values)
@@ -123,7 +123,7 @@ async def test_a_damaged_row_can_be_written_again_and_deleted(reopened, damage):
 @pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\x00" + b"\xff" * 5000])
 async def test_a_file_that_is_no_database_shuts_out_its_owner_alone_and_can_be_forgotten(reopened, content):
     memory = await reopened("SELECT 1")
-    file = memory._store._place._path("ann")
+    file = memory._store._path("ann")
     file.write_bytes(content)
     for call in (texts(memory), memory.search("ann", "tea"), memory.status("ann")):
         with pytest.raises(UnavailableError, match=f"{file.name}.*restore a backup"):

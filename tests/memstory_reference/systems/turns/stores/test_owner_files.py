@@ -39,7 +39,7 @@ async def store(tmp_path):
 
 
 def file_of(store, owner):
-    return store._place._path(owner)
+    return store._path(owner)
 
 
 def has_log(store, owner):
@@ -149,7 +149,7 @@ async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(stor
         found = await store.by_numbers(name, pool.numbers.tolist())
         assert {turn.speaker for turn in found.values()} == {name}
         assert await store.count(name) == 2
-    assert len(store._place._open) == 3
+    assert len(store._open) == 3
     assert len(owners_with_open_files(tmp_path)) <= 2
     assert [await store.forget_owner(name) for name in names] == [2] * 9
     assert await store.owners() == []
