@@ -7,6 +7,7 @@ from hashlib import blake2b
 from itertools import count
 
 import numpy as np
+import psycopg
 import pytest
 
 from memstory.contract.errors import UnavailableError
@@ -290,6 +291,53 @@ async def test_a_store_opened_again_holds_the_same_and_another_model_is_refused(
     with pytest.raises(StoreConflictError, match="fixed-2"):
         async with opening(model="other"):
             pass
+
+
+async def found_by(store, words=("tea", "milk", "cocoa")):
+    pool, rows = await candidates(store, EAST, list(words), 9, ANY)
+    texts = {one.id: one.text for one in await store.list_turns("ann", ANY)}
+    assert list(rows) == list(texts)
+    assert await store.count("ann") == pool.turns == len(texts)
+    return texts, pool.holding, pool.cosines.tolist()
+
+
+async def test_what_another_process_writes_replaces_and_deletes_is_followed(tmp_path, request):
+    async with postgres(tmp_path, request) as one, postgres(tmp_path, request) as other:
+        await one.put("ann", [written("a", "tea", speaker="Ann", session="s"), written("b", "milk")])
+        told = {"a": "tea", "b": "milk"}, {"tea": 1, "milk": 1}, [1.0, 1.0]
+        assert await found_by(one) == await found_by(other) == told
+        await other.put("ann", [written("c", "cocoa", vector=NORTH), written("a", "cocoa", vector=WEST)])
+        told = {"a": "cocoa", "b": "milk", "c": "cocoa"}, {"milk": 1, "cocoa": 2}, [-1.0, 1.0, 0.0]
+        assert await found_by(one) == await found_by(other) == told
+        assert not await one.speakers("ann")
+        assert await one.delete("ann", ["b"]) == ["b"]
+        told = {"a": "cocoa", "c": "cocoa"}, {"cocoa": 2}, [-1.0, 0.0]
+        assert await found_by(other) == await found_by(one) == told
+
+
+async def test_an_owner_whom_another_process_forgot_and_made_again_has_what_is_new_alone(tmp_path, request):
+    async with postgres(tmp_path, request) as one, postgres(tmp_path, request) as other:
+        await one.put("ann", [written("a", "tea"), written("b", "milk")])
+        await found_by(one)
+        assert await other.forget_owner("ann") == 2
+        assert (await one.count("ann"), await one.list_turns("ann", ANY), await one.owners()) == (0, [], [])
+        await other.put("ann", [written("c", "cocoa", vector=NORTH)])
+        assert await found_by(one) == ({"c": "cocoa"}, {"cocoa": 1}, [0.0])
+
+
+@pytest.mark.parametrize("damage", ["text = 'toe'", "kind = 'x'", "noted_at = ''"])
+async def test_a_row_that_was_changed_in_the_database_is_left_out_and_counted(tmp_path, request, damage):
+    place = postgres_place(tmp_path, request)
+    async with postgres(tmp_path, request) as store:
+        await store.put("ann", [written("a", "tea"), written("b", "milk")])
+    with psycopg.connect(place.url, autocommit=True) as connection:
+        connection.execute(f"UPDATE {place.schema}.turns SET {damage} WHERE id = 'a'")  # noqa: S608  (a test's own words)
+    async with postgres(tmp_path, request) as store:
+        assert ids(await store.list_turns("ann", ANY)) == ["b"]
+        assert (await store.count("ann"), await store.unreadable("ann")) == (1, 1)
+        await store.put("ann", [written("a", "tea", vector=NORTH)])
+        assert (await found_by(store))[0] == {"a": "tea", "b": "milk"}
+        assert await store.unreadable("ann") == 0
 
 
 @pytest.mark.parametrize("owner", ["../up", "Ann", "ann", "a%", "ö" * 100, "a'b", " ann"])

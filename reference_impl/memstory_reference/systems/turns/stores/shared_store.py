@@ -57,10 +57,12 @@ class OwnerRows(OwnerTurns):
                 return
             if self.index.version:
                 sql = "SELECT number FROM turns WHERE owner = ? AND changed > ?"
-                numbers = [row[0] for row in self._database.rows(sql, (*self.key, self.index.version))]
+                rows = self._database.rows(sql, (*self.key, self.index.version))
+                numbers = sorted(self.index.stale.union(row[0] for row in rows))
                 if self.index.matrix is not None:
                     self.index.matrix.wipe(numbers)
                 self.follow(numbers)
+                self.index.stale.clear()
             else:
                 self.load(owner["last"])
             self.compare(owner["turns"])
@@ -75,6 +77,7 @@ class OwnerRows(OwnerTurns):
         return int(owner["last"])
 
     def change_rows(self, numbers: Sequence[int], replaced: Sequence[int], more: int, dimension: int) -> None:
+        self.index.stale.update(replaced)
         self._database.execute(_COUNT, (max(more, 0), more, *self.key))
 
 
