@@ -293,6 +293,19 @@ async def test_a_store_opened_again_holds_the_same_and_another_model_is_refused(
             pass
 
 
+async def test_what_is_left_after_many_were_deleted_is_found_by_its_vectors_once_it_is_read_again(opening, tmp_path):
+    numbers = [number for number in range(80) if number % 3 and not 20 < number < 40]
+    async with opening() as store:
+        await store.put("ann", [written(str(n), vector=NORTH if n % 2 else EAST) for n in range(80)])
+        await store.delete("ann", [str(n) for n in range(80) if n not in numbers])
+    for matrix in tmp_path.rglob("*.f32"):
+        matrix.unlink()
+    async with opening() as store:
+        pool, rows = await candidates(store, EAST, [], 80, ANY)
+        assert list(rows) == [str(n) for n in numbers]
+        assert pool.cosines.tolist() == [0.0 if n % 2 else 1.0 for n in numbers]
+
+
 async def found_by(store, words=("tea", "milk", "cocoa")):
     pool, rows = await candidates(store, EAST, list(words), 9, ANY)
     texts = {one.id: one.text for one in await store.list_turns("ann", ANY)}

@@ -46,7 +46,7 @@ async def open_turns(
     if place is None:
         store = turns_in_folder(folder, embedder.model)
     else:
-        store = await _shared_turns(place, embedder.model, is_fixed=is_fixed)
+        store = await turns_in_postgres(place, embedder.model, is_fixed=is_fixed)
     service = TurnsService(
         store=wrap(store),
         embedder=embedder,
@@ -59,18 +59,13 @@ async def open_turns(
     return TurnsMemory(service, chat=chat, clock=clock, store_name=name)
 
 
-async def _shared_turns(place: PostgresPlace, model: str, *, is_fixed: bool) -> TurnsStore:
-    if is_fixed:
-        with require_extra(*POSTGRES_DRIVER):
-            from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
-        await check_schema(place, migrations())
-    return await turns_in_postgres(place, model)
-
-
-async def turns_in_postgres(place: PostgresPlace, model: str) -> TurnsStore:
-    """Open the store in `place`; raises as `open_postgres_database` does."""
+async def turns_in_postgres(place: PostgresPlace, model: str, *, is_fixed: bool = False) -> TurnsStore:
+    """Open the store in `place`; raises as `open_postgres_database` does, and InputError as `open_turns`."""
     with require_extra(*POSTGRES_DRIVER):
         from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
+        from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
+    if is_fixed:
+        await check_schema(place, migrations())
     return TurnsSchema(await open_postgres_database(place, migrations(), memory="turns", model=model))
 
 

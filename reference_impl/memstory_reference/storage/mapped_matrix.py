@@ -79,8 +79,8 @@ class MappedMatrix:
 
     def _grow(self, rows: int) -> None:
         if self._file is None:
-            held, self._mapped = self.rows, np.zeros((rows, self.dimension), np.float32)
-            self._mapped[: len(held)] = held
+            held = self.rows
+            self._map(rows)[: len(held)] = held
             return
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -103,6 +103,8 @@ class MappedMatrix:
     def _map(self, rows: int) -> NDArray[np.float32]:
         self._count = rows
         shape = (rows, self.dimension)
-        mapped = np.memmap(self._file, np.float32, "r+", shape=shape) if self._file and rows else None
-        self._mapped = np.zeros(shape, np.float32) if mapped is None else mapped
+        if rows and self._file is not None:
+            self._mapped = np.memmap(self._file, np.float32, "r+", shape=shape)
+        else:
+            self._mapped = np.zeros(shape, np.float32)
         return self._mapped

@@ -262,7 +262,7 @@ async def open_postgres_vectors(
     """
     connections = Connections(place, size=CALLS_AT_ONCE)
     fresh = {MEMORY: memory, "model": model}
-    about = await open_schema(connections, place, MIGRATIONS, fresh, with_vectors=[connections])
+    about = await open_schema(connections, place, MIGRATIONS, fresh, with_vectors=True)
     held = int(about[_DIMENSION]) if _DIMENSION in about else None
     if about["model"] != model or (dimension or held) != (held or dimension):
         await connections.close()

@@ -117,12 +117,13 @@ class OwnerFile(OwnerTurns):
     def change_rows(self, numbers: Sequence[int], replaced: Sequence[int], more: int, dimension: int) -> None:
         index = self.index
         index.stale.update(numbers)
-        index.unfilled.append(replaced)  # a write that fails leaves them wiped
+        wiped = [one for one in replaced if self.is_number(one)]
+        index.unfilled.append(wiped)  # a write that fails leaves them so
         if more > 0:
             index.matrix = index.matrix or MappedMatrix(self.matrix_file, dimension)
             index.matrix.reserve(max(numbers) + 1)
         if index.matrix is not None:
-            index.matrix.wipe([one for one in replaced if self.is_number(one)])
+            index.matrix.wipe(wiped)
 
     def is_number(self, number: int) -> bool:
         return 0 < number < self.index.columns.size
