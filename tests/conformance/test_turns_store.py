@@ -17,7 +17,7 @@ from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN, NOBODY, Pool
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn, OwnerTurns
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -304,6 +304,21 @@ async def test_what_is_left_after_many_were_deleted_is_found_by_its_vectors_once
         pool, rows = await candidates(store, EAST, [], 80, ANY)
         assert list(rows) == [str(n) for n in numbers]
         assert pool.cosines.tolist() == [0.0 if n % 2 else 1.0 for n in numbers]
+
+
+async def test_what_was_read_in_part_when_the_store_went_away_is_read_again_from_the_beginning(opening, monkeypatch):
+    def fall(*_):
+        raise UnavailableError("the store is gone")
+
+    async with opening() as store:
+        await store.put("ann", [written("a", "tea"), written("b", "milk")])
+    async with opening() as store:
+        with monkeypatch.context() as broken:
+            broken.setattr(OwnerTurns, "compare", fall)
+            with pytest.raises(UnavailableError):
+                await store.count("ann")
+        await store.put("ann", [written("c", "tea")])
+        assert await found_by(store) == ({"a": "tea", "b": "milk", "c": "tea"}, {"tea": 2, "milk": 1}, [1.0, 1.0, 1.0])
 
 
 async def found_by(store, words=("tea", "milk", "cocoa")):

@@ -23,6 +23,9 @@ _BEGIN = (
     "INSERT INTO owners (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET version = owners.version + 1 "
     "RETURNING number, last, version"
 )
+_TORN = -1
+"""The version of what was read in part; who waited for it reads all for itself."""
+
 _COUNT = "UPDATE owners SET last = last + ?, turns = turns + ? WHERE number = ?"
 
 
@@ -117,13 +120,14 @@ class TurnsSchema(TurnsStore):
             held = self._held.get(owner["number"])
             index = Index() if held is None else held
             self._held.keep(owner["number"], index)
-        try:
-            with index.lock:
-                return ask(OwnerRows(name, owner, index, database))
-        except BaseException:
-            with self._lock:
-                self._held.drop(owner["number"])  # nobody knows how far it was read
-            raise
+        with index.lock:
+            try:
+                return ask(OwnerRows(name, owner, Index() if index.version == _TORN else index, database))
+            except BaseException:
+                index.version = _TORN  # nobody knows how far it was read
+                with self._lock:
+                    self._held.drop(owner["number"])
+                raise
 
     def _forget(self, database: SqlDatabase, name: str) -> int:
         with database.transaction(name):
