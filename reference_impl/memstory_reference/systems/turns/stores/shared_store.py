@@ -35,7 +35,7 @@ def owner_in(database: SqlDatabase, name: str) -> SqlRow | None:
     return rows[0] if rows else None
 
 
-class OwnerRows(OwnerTurns):
+class SharedOwner(OwnerTurns):
     """One owner's turns among those of others, by a database that was lent for one call."""
 
     tables = SHARED
@@ -98,7 +98,7 @@ class TurnsSchema(TurnsStore):
 
     async def write(self, owner: str, work: Callable[[OwnerTurns], T]) -> T:
         async with self._database.lend() as database:
-            return await database.lane.run(lambda: work(OwnerRows(owner, None, Index(), database)))
+            return await database.lane.run(lambda: work(SharedOwner(owner, None, Index(), database)))
 
     async def forget_owner(self, owner: str) -> int:
         async with self._database.lend() as database:
@@ -122,7 +122,7 @@ class TurnsSchema(TurnsStore):
             self._held.keep(owner["number"], index)
         with index.lock:
             try:
-                return ask(OwnerRows(name, owner, Index() if index.version == _TORN else index, database))
+                return ask(SharedOwner(name, owner, Index() if index.version == _TORN else index, database))
             except BaseException:
                 index.version = _TORN  # nobody knows how far it was read
                 with self._lock:
