@@ -43,7 +43,7 @@ from memstory.bundled import bundled_stories
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.embedded_postgres import EmbeddedPostgres
 from memstory_reference.composition.layers import layers_in_postgres
-from memstory_reference.composition.turns import open_sqlite_turns
+from memstory_reference.composition.turns import turns_in_folder, turns_in_postgres
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval
@@ -51,8 +51,8 @@ from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
-from memstory_reference.systems.turns.stores.store import IndexedTurn, TurnsStore
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
+from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
 SURE = 60
@@ -243,9 +243,9 @@ class Place:
         """Open the system."""
         match self.system, self.engine:
             case "turns", "sqlite":
-                return Turns(open_sqlite_turns(self.folder / "store", MODEL), seed)
+                return Turns(turns_in_folder(self.folder / "store", MODEL), seed)
             case "turns", _:
-                return Turns(await open_postgres_turns(self._schema, model=MODEL), seed)
+                return Turns(await turns_in_postgres(self._schema, MODEL), seed)
             case _, "sqlite":
                 return Layers(LayersStore(layers_database(self.folder / "store" / "memory.sqlite3", model=MODEL)), seed)
         return Layers(await layers_in_postgres(self._schema, model=MODEL), seed)

@@ -38,7 +38,7 @@ from memstory.scoring.metrics import is_stale_first, mean, ndcg_at_k, recall_at_
 from memstory.scoring.statistics import Interval, paired_bootstrap
 from memstory.tasks.retrieval import Collection, Document, Question, collection_of_turns
 from memstory_reference.composition.embedders import MINILM, make_embedder
-from memstory_reference.composition.turns import open_sqlite_turns
+from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.turns import service
 from memstory_reference.systems.turns.ranking.languages import ENGLISH
@@ -231,7 +231,7 @@ async def _remembered(talk: Talk, embedder: Embedder) -> Any:
     memories = []
     with tempfile.TemporaryDirectory() as folder:
         for collection in talk.collections:
-            store, numbers = open_sqlite_turns(Path(folder, collection.id), embedder.model), count()
+            store, numbers = turns_in_folder(Path(folder, collection.id), embedder.model), count()
             memory = TurnsService(
                 store=store,
                 embedder=embedder,

@@ -37,7 +37,7 @@ from langgraph.store.sqlite import SqliteStore
 from memstory.bundled import bundled_stories
 from memstory.targets.vendors.sqlite import loading_driver
 from memstory_reference.composition.embedders import MINILM, make_embedder
-from memstory_reference.composition.turns import open_sqlite_turns
+from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import NewTurn
@@ -121,7 +121,7 @@ async def measure(corpus: Corpus, embedder: Perturbed, owners: int, size: int, f
     names = [f"owner {number}" for number in range(owners)]
 
     def opened() -> TurnsService:
-        store = open_sqlite_turns(folder, embedder.model)
+        store = turns_in_folder(folder, embedder.model)
         return TurnsService(store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}")
 
     memory, turns, begun = opened(), corpus.turns(size), process_time()
@@ -229,7 +229,7 @@ async def taken(folder: Path) -> None:
     embedder = Drawn()
 
     async def search(where: Path, *, adds: bool = False) -> TurnsService:
-        store, numbers = open_sqlite_turns(where, embedder.model), count()
+        store, numbers = turns_in_folder(where, embedder.model), count()
         memory = TurnsService(store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}")
         if adds:
             await memory.add("owner", [NewTurn(text=f"Ann has {number} boats.") for number in range(100)])

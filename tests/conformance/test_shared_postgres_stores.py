@@ -13,12 +13,11 @@ import psycopg
 import pytest
 
 from memstory_reference.composition.layers import layers_in_postgres
+from memstory_reference.composition.turns import turns_in_postgres
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.stores import postgres_store
-from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
-from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -91,12 +90,51 @@ ALTER TABLE owners ADD version int NOT NULL DEFAULT 0;
 """What made the schema of the layers in commit ce761bf."""
 
 
+TURNS_1 = """
+CREATE TABLE owners (
+    number int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text COLLATE "C" NOT NULL UNIQUE
+);
+CREATE TABLE turns (
+    owner int NOT NULL REFERENCES owners (number) ON DELETE CASCADE,
+    number int GENERATED ALWAYS AS IDENTITY,
+    id text COLLATE "C" NOT NULL,
+    key text COLLATE "C",
+    kind text NOT NULL,
+    speaker text,
+    session text COLLATE "C",
+    said_at text,
+    noted_at text NOT NULL,
+    text text NOT NULL,
+    metadata text NOT NULL,
+    stems text NOT NULL,
+    words int NOT NULL,
+    vector vector NOT NULL,
+    PRIMARY KEY (owner, id),
+    UNIQUE (owner, number),
+    UNIQUE (owner, key)
+);
+CREATE INDEX by_session ON turns (owner, session, number);
+CREATE TABLE postings (
+    owner int NOT NULL,
+    stem text COLLATE "C" NOT NULL,
+    number int NOT NULL,
+    times int NOT NULL,
+    words int NOT NULL,
+    PRIMARY KEY (owner, stem, number),
+    FOREIGN KEY (owner, number) REFERENCES turns (owner, number) ON DELETE CASCADE
+);
+CREATE INDEX by_turn ON postings (owner, number);
+"""
+"""And that of the turns."""
+
+
 class Turns:
     """The store of the turns, and how its rows were before tables were partitioned."""
 
-    tables = after = ("turns", "postings")
+    tables, after = ("turns", "postings"), ("turns", "vectors")
     about = ", ('memory', 'turns')"
-    version, made = 2, postgres_store.MIGRATIONS[:2]
+    version, made = 1, [TURNS_1]
     locked = "turns"
     rows = f"""
         INSERT INTO owners (name) SELECT unnest(%s::text[]);
@@ -108,7 +146,7 @@ class Turns:
 
     @staticmethod
     async def open(url):
-        return await open_postgres_turns(PostgresPlace(url=url), model="fixed-2")
+        return await turns_in_postgres(PostgresPlace(url=url), "fixed-2")
 
     @staticmethod
     async def put(store, owner, ids):

@@ -11,15 +11,13 @@ import psycopg
 import pytest
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.composition.turns import turns_in_folder, turns_in_postgres
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN, NOBODY, Pool
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.stores import postgres_store
-from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
-from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
-from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn, OwnerTurns
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -29,14 +27,14 @@ ANY = Conditions()
 
 @asynccontextmanager
 async def sqlite(folder, _request, model="fixed-2"):
-    store = SqliteTurns(folder / "turns", model=model)
+    store = turns_in_folder(folder / "turns", model)
     yield store
     await store.close()
 
 
 @asynccontextmanager
 async def postgres(folder, request, model="fixed-2"):
-    store = await open_postgres_turns(postgres_place(folder, request), model=model)
+    store = await turns_in_postgres(postgres_place(folder, request), model)
     yield store
     await store.close()
 
@@ -295,30 +293,79 @@ async def test_a_store_opened_again_holds_the_same_and_another_model_is_refused(
             pass
 
 
-async def test_a_schema_of_the_first_version_keeps_the_first_words_of_its_long_turns(tmp_path, request, monkeypatch):
-    long, whole = written("a", "boiler " * 119 + "radiator kettle"), written("b", "radiator " * 120)
-    with monkeypatch.context() as older:
-        older.setattr(postgres_store, "MIGRATIONS", postgres_store.MIGRATIONS[:1])
-        async with postgres(tmp_path, request):
-            pass
+async def test_what_is_left_after_many_were_deleted_is_found_by_its_vectors_once_it_is_read_again(opening, tmp_path):
+    numbers = [number for number in range(80) if number % 3 and not 20 < number < 40]
+    async with opening() as store:
+        await store.put("ann", [written(str(n), vector=NORTH if n % 2 else EAST) for n in range(80)])
+        await store.delete("ann", [str(n) for n in range(80) if n not in numbers])
+    for matrix in tmp_path.rglob("*.f32"):
+        matrix.unlink()
+    async with opening() as store:
+        pool, rows = await candidates(store, EAST, [], 80, ANY)
+        assert list(rows) == [str(n) for n in numbers]
+        assert pool.cosines.tolist() == [0.0 if n % 2 else 1.0 for n in numbers]
+
+
+async def test_what_was_read_in_part_when_the_store_went_away_is_read_again_from_the_beginning(opening, monkeypatch):
+    def fall(*_):
+        raise UnavailableError("the store is gone")
+
+    async with opening() as store:
+        await store.put("ann", [written("a", "tea"), written("b", "milk")])
+    async with opening() as store:
+        with monkeypatch.context() as broken:
+            broken.setattr(OwnerTurns, "compare", fall)
+            with pytest.raises(UnavailableError):
+                await store.count("ann")
+        await store.put("ann", [written("c", "tea")])
+        assert await found_by(store) == ({"a": "tea", "b": "milk", "c": "tea"}, {"tea": 2, "milk": 1}, [1.0, 1.0, 1.0])
+
+
+async def found_by(store, words=("tea", "milk", "cocoa")):
+    pool, rows = await candidates(store, EAST, list(words), 9, ANY)
+    texts = {one.id: one.text for one in await store.list_turns("ann", ANY)}
+    assert list(rows) == list(texts)
+    assert await store.count("ann") == pool.turns == len(texts)
+    return texts, pool.holding, pool.cosines.tolist()
+
+
+async def test_what_another_process_writes_replaces_and_deletes_is_followed(tmp_path, request):
+    async with postgres(tmp_path, request) as one, postgres(tmp_path, request) as other:
+        await one.put("ann", [written("a", "tea", speaker="Ann", session="s"), written("b", "milk")])
+        told = {"a": "tea", "b": "milk"}, {"tea": 1, "milk": 1}, [1.0, 1.0]
+        assert await found_by(one) == await found_by(other) == told
+        await other.put("ann", [written("c", "cocoa", vector=NORTH), written("a", "cocoa", vector=WEST)])
+        told = {"a": "cocoa", "b": "milk", "c": "cocoa"}, {"milk": 1, "cocoa": 2}, [-1.0, 1.0, 0.0]
+        assert await found_by(one) == await found_by(other) == told
+        assert not await one.speakers("ann")
+        assert await one.delete("ann", ["b"]) == ["b"]
+        told = {"a": "cocoa", "c": "cocoa"}, {"cocoa": 2}, [-1.0, 0.0]
+        assert await found_by(other) == await found_by(one) == told
+
+
+async def test_an_owner_whom_another_process_forgot_and_made_again_has_what_is_new_alone(tmp_path, request):
+    async with postgres(tmp_path, request) as one, postgres(tmp_path, request) as other:
+        await one.put("ann", [written("a", "tea"), written("b", "milk")])
+        await found_by(one)
+        assert await other.forget_owner("ann") == 2
+        assert (await one.count("ann"), await one.list_turns("ann", ANY), await one.owners()) == (0, [], [])
+        await other.put("ann", [written("c", "cocoa", vector=NORTH)])
+        assert await found_by(one) == ({"c": "cocoa"}, {"cocoa": 1}, [0.0])
+
+
+@pytest.mark.parametrize("damage", ["text = 'toe'", "kind = 'x'", "noted_at = ''"])
+async def test_a_row_that_was_changed_in_the_database_is_left_out_and_counted(tmp_path, request, damage):
     place = postgres_place(tmp_path, request)
-    with psycopg.connect(place.url, autocommit=True, options=f"-c search_path={place.schema},public") as connection:
-        connection.execute("INSERT INTO owners (name) VALUES ('ann')")
-        for one in (replace(long, stems=[*long.stems, "kettl"]), whole, written("c", "tea")):
-            connection.execute(
-                "INSERT INTO turns (owner, id, kind, noted_at, text, metadata, stems, words, vector) "
-                "VALUES (1, %s, 'note', %s, %s, '{}', %s, %s, '[1,0]')",
-                (one.turn.id, NOON.isoformat(), one.turn.text, " ".join(one.stems), len(one.stems)),
-            )
-        connection.execute(
-            "INSERT INTO postings SELECT owner, stem, number, count(*), words "
-            "FROM turns, unnest(string_to_array(stems, ' ')) AS stem GROUP BY owner, stem, number, words"
-        )
     async with postgres(tmp_path, request) as store:
-        pool, rows = await candidates(store, EAST, ["boiler", "radiat", "kettl"], 5, ANY)
-        assert pool.holding == {"boiler": 1, "radiat": 2}
-        assert pool.words.tolist() == [120, 120, 1]
-        assert pool.times[:, rows["a"]].tolist() == [119, 1, 0]
+        await store.put("ann", [written("a", "tea"), written("b", "milk")])
+    with psycopg.connect(place.url, autocommit=True) as connection:
+        connection.execute(f"UPDATE {place.schema}.turns SET {damage} WHERE id = 'a'")  # noqa: S608  (a test's own words)
+    async with postgres(tmp_path, request) as store:
+        assert ids(await store.list_turns("ann", ANY)) == ["b"]
+        assert (await store.count("ann"), await store.unreadable("ann")) == (1, 1)
+        await store.put("ann", [written("a", "tea", vector=NORTH)])
+        assert (await found_by(store))[0] == {"a": "tea", "b": "milk"}
+        assert await store.unreadable("ann") == 0
 
 
 @pytest.mark.parametrize("owner", ["../up", "Ann", "ann", "a%", "ö" * 100, "a'b", " ann"])

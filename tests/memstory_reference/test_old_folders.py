@@ -74,7 +74,7 @@ OLD = {
         system="turns", takeover=".sqlite3: taken over from an earlier version of memstory (schema 2, now 3)", files=2
     ),
     "turns-postgres": Old(
-        system="turns", takeover="the schema 'turns': taken over from an earlier version of memstory (1, now 3)"
+        system="turns", takeover="the schema 'turns': taken over from an earlier version of memstory (1, now 4)"
     ),
 }
 

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, closing_on_failure
-from memstory_reference.composition.extras import POSTGRES_DRIVER, require_extra
+from memstory_reference.composition.extras import POSTGRES_DRIVER, open_shared_database, require_extra
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores import owner_store
-from memstory_reference.systems.turns.stores.owner_store import MATRIX
-from memstory_reference.systems.turns.stores.sqlite_store import EMBEDDED_OWNERS, SqliteTurns
+from memstory_reference.systems.turns.stores.folder_store import EMBEDDED_OWNERS, MATRIX, TurnsFolder
+from memstory_reference.systems.turns.stores.shared_store import TurnsSchema
+from memstory_reference.systems.turns.stores.tables_store import EMBEDDED_FILE, migrations
+from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 
 if TYPE_CHECKING:
     from memstory_reference.storage.postgres.place import PostgresPlace
-    from memstory_reference.systems.turns.stores.store import TurnsStore
 
 
 async def open_turns(settings: TurnsSettings, ports: MemoryPorts) -> TurnsMemory:
     """Open the turns memory in its folder, which this process then owns, or in Postgres, which many may share."""
     place, model = ports.place_of(settings), ports.embedder.model
-    store = await _shared_turns(place, model) if place else open_sqlite_turns(settings.folder, model)
+    store = await turns_in_postgres(place, model) if place else turns_in_folder(settings.folder, model)
     async with closing_on_failure(store.close):
         service = TurnsService(
             store=ports.wrap(store),
@@ -42,20 +42,18 @@ async def check_shared_turns(place: PostgresPlace) -> None:
     """Raise InputError if the schema in `place` would be made or changed by being opened."""
     with require_extra(*POSTGRES_DRIVER):
         from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
-        from memstory_reference.systems.turns.stores.postgres_store import MIGRATIONS  # noqa: PLC0415
-    await check_schema(place, MIGRATIONS)
+    await check_schema(place, migrations())
 
 
-async def _shared_turns(place: PostgresPlace, model: str) -> TurnsStore:
-    with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns  # noqa: PLC0415
-    return await open_postgres_turns(place, model=model)
+async def turns_in_postgres(place: PostgresPlace, model: str) -> TurnsStore:
+    """Open the store in `place`; raises as `open_postgres_database` does."""
+    return TurnsSchema(await open_shared_database(place, migrations(), memory="turns", model=model))
 
 
-def open_sqlite_turns(folder: Path, model: str) -> SqliteTurns:
+def turns_in_folder(folder: Path, model: str) -> TurnsStore:
     """Open the store in `folder`; StoreConflictError if another process has it, or it holds another model's vectors."""
     with FolderLock(folder).opening() as release:
-        return SqliteTurns(folder, model=model, release=release)
+        return TurnsFolder(folder, model=model, release=release)
 
 
 TURNS = MemorySystem(
@@ -63,6 +61,6 @@ TURNS = MemorySystem(
     kind=TurnsSettings,
     memory=TurnsMemory,
     opener=open_turns,
-    files=[owner_store.EMBEDDED_FILE, EMBEDDED_OWNERS],
+    files=[EMBEDDED_FILE, EMBEDDED_OWNERS],
     derived=[MATRIX],
 )

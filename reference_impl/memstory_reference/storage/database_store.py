@@ -90,11 +90,6 @@ class Database(DamagedRows):
         """The file."""
         return str(self.file)
 
-    @property
-    def changes(self) -> int:
-        """How many rows were written since the opening; may be read from any thread."""
-        return self._db.total_changes
-
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Run one statement; UnavailableError where the file cannot be read or written."""
         with self._translate_errors():

@@ -16,17 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.errors import StoreConflictError
+from memstory_reference.storage.vector_matrix import are_unit
 
 _FIRST_ROWS = 64
-_LENGTH_SLACK = 1e-3
 _BLOCK = 1_000
 
 
 class MappedMatrix:
-    """Blocking; rows are grown by doubling, and a row that was never written is zero."""
+    """Blocking; rows are grown by doubling, and a row that was never written is zero.
 
-    def __init__(self, file: Path, dimension: int) -> None:
+    Without a file it is in memory alone.
+    """
+
+    def __init__(self, file: Path | None, dimension: int) -> None:
         self._file = file
         self.dimension = dimension
         self._mapped: NDArray[np.float32] | None = None
@@ -41,14 +43,6 @@ class MappedMatrix:
             return self._map(self._count)
         return self._mapped
 
-    def check(self, dimension: int) -> None:
-        """Raise StoreConflictError for vectors of another dimension than these."""
-        if dimension != self.dimension:
-            raise StoreConflictError(
-                f"{self._file} holds vectors of {self.dimension} numbers, this one has {dimension}: use the model "
-                "that the store was made with, or another folder"
-            )
-
     def reserve(self, rows: int) -> None:
         """Make room for so many rows; UnavailableError where the disk has none, and nothing is changed then."""
         if rows > len(self.rows):
@@ -61,19 +55,18 @@ class MappedMatrix:
     def wipe(self, places: Sequence[int]) -> None:
         """Overwrite rows with zeros, on the disk too."""
         inside = [place for place in places if place < len(self.rows)]
-        if inside and isinstance(self.rows, np.memmap):
+        if inside:
             self.rows[inside] = 0
-            self.rows.flush()
+            if isinstance(self.rows, np.memmap):
+                self.rows.flush()
 
     def unwritten(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return those of the places whose row is not of length 1."""
         within = places[places < len(self.rows)]
         # Block by block: all at once would be a copy of the whole file.
         blocks = np.split(within, range(_BLOCK, len(within), _BLOCK))
-        lengths = np.concatenate([np.einsum("ij,ij->i", rows, rows) for rows in map(self.rows.__getitem__, blocks)])
-        missing: NDArray[np.intp] = np.concatenate(
-            [places[places >= len(self.rows)], within[~(np.abs(lengths - 1) < _LENGTH_SLACK)]]
-        )
+        is_written = np.concatenate([are_unit(rows) for rows in map(self.rows.__getitem__, blocks)])
+        missing: NDArray[np.intp] = np.concatenate([places[places >= len(self.rows)], within[~is_written]])
         return missing
 
     def close(self) -> None:
@@ -85,6 +78,10 @@ class MappedMatrix:
         return 4 * self.dimension
 
     def _grow(self, rows: int) -> None:
+        if self._file is None:
+            held = self.rows
+            self._map(rows)[: len(held)] = held
+            return
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self._file.open("ab") as opened:
@@ -101,10 +98,13 @@ class MappedMatrix:
         self._map(rows)
 
     def _on_disk(self) -> int:
-        return self._file.stat().st_size // self._row_bytes if self._file.is_file() else 0
+        return self._file.stat().st_size // self._row_bytes if self._file and self._file.is_file() else 0
 
     def _map(self, rows: int) -> NDArray[np.float32]:
         self._count = rows
         shape = (rows, self.dimension)
-        self._mapped = np.memmap(self._file, np.float32, "r+", shape=shape) if rows else np.zeros(shape, np.float32)
+        if rows and self._file is not None:
+            self._mapped = np.memmap(self._file, np.float32, "r+", shape=shape)
+        else:
+            self._mapped = np.zeros(shape, np.float32)
         return self._mapped

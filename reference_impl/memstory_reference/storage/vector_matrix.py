@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -126,13 +126,6 @@ class HeldRows(Generic[K, V]):
         self._rows_in = rows_in
         self._held: OrderedDict[K, V] = OrderedDict()
 
-    def __contains__(self, key: K) -> bool:
-        return key in self._held
-
-    def __iter__(self) -> Iterator[K]:
-        """Yield the keys, the one asked longest ago first."""
-        return iter(self._held)
-
     def get(self, key: K) -> V | None:
         """Return what is held under a key, which is now the one asked last."""
         if key not in self._held:
@@ -169,6 +162,12 @@ def unit_vector(stored: object) -> NDArray[np.float32] | None:
         return None
     vector: NDArray[np.float32] = np.frombuffer(stored, np.float32)
     return vector if abs(_length(vector) - 1) < _LENGTH_SLACK else None  # false of NaN too
+
+
+def are_unit(vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Say of each row whether its length is 1, as of all that is stored; false of NaN too."""
+    unit: NDArray[np.bool_] = np.abs(np.einsum("ij,ij->i", vectors, vectors) - 1) < _LENGTH_SLACK
+    return unit
 
 
 def _length(vector: NDArray[np.float32]) -> float:

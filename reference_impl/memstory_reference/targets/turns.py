@@ -18,8 +18,8 @@ from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
-from memstory_reference.systems.turns.stores.store import TurnsStore
+from memstory_reference.systems.turns.stores.folder_store import OWNERS_FILE
+from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.mapped_matrix import MappedMatrix
 
 UNITS = np.eye(4, dtype=np.float32)
@@ -62,9 +61,15 @@ def test_a_full_disk_is_told_before_anything_is_changed(matrix, monkeypatch):
     assert len(matrix.rows) == before
 
 
-def test_another_dimension_is_refused(matrix):
-    with pytest.raises(StoreConflictError, match="4 numbers"):
-        matrix.check(3)
+def test_without_a_file_rows_are_in_memory_alone_and_kept_when_they_grow(tmp_path):
+    matrix = MappedMatrix(None, 4)
+    matrix.reserve(2)
+    matrix.put([0, 1], UNITS[:2])
+    matrix.reserve(1000)
+    matrix.wipe([1])
+    assert matrix.rows[0].tolist() == [1, 0, 0, 0]
+    assert matrix.unwritten(np.array([0, 1, 999])).tolist() == [1, 999]
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_torn_row_is_told_as_unwritten(matrix):

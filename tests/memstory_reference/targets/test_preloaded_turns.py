@@ -56,7 +56,7 @@ def contents(at):
     with psycopg.connect(parse_place(at).url) as connection:
         return {
             table: connection.execute(f"SELECT * FROM own.{table} ORDER BY 1, 2").fetchall()  # noqa: S608
-            for table in ("owners", "turns", "postings")
+            for table in ("owners", "turns", "vectors")
         }
 
 

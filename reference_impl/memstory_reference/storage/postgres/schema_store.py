@@ -44,11 +44,11 @@ async def open_schema(
     migrations: Migrations,
     about: Mapping[str, str] | None = None,
     *,
-    with_vectors: Sequence[Connections] = (),
+    with_vectors: bool = False,
 ) -> dict[str, str]:
     """Make or update the schema of `place`; return what it says about itself, to which `about` adds what is missing.
 
-    The connections of `with_vectors` can write vectors afterwards; without any, pgvector is not asked for.
+    The connections can write vectors afterwards, if it is `with_vectors`; otherwise pgvector is not asked for.
 
     Raises:
         SetupError: the server refuses this user or database, or has no pgvector.
@@ -57,9 +57,7 @@ async def open_schema(
     """
     async with _alone(connections) as (connection, limit):
         if with_vectors:
-            vector = await _vectors(connection)
-            for one in with_vectors:
-                one.use_vectors(vector)
+            connections.use_vectors(await _vectors(connection))
         return await _migrate(connection, place, migrations, about or {}, limit)
 
 

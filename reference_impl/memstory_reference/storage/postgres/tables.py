@@ -7,6 +7,12 @@ import re
 PARTITIONS = 16
 """Parts of a table by hash of the owner. More cost every new schema: 64 take a second to make."""
 
+LITTLE_ENDIAN_VECTOR = (
+    "decode(regexp_replace(encode(substring(vector_send({vector}) FROM 5), 'hex'), "
+    "'(..)(..)(..)(..)', '\\4\\3\\2\\1', 'g'), 'hex')"
+)
+"""The bytes of a vector of pgvector, whose numbers come with the highest byte first, after four other bytes."""
+
 _NUMBER = "bigint NOT NULL DEFAULT nextval('row_numbers')"
 # Names sort by their bytes, as in SQLite. A number that tells rows apart is drawn for all tables, for parts have no
 # identity of their own.

@@ -54,7 +54,7 @@ def test_a_schema_that_holds_another_memory_is_refused_and_left_as_it_is(postgre
 
 async def opened_with_vectors(url):
     connections = Connections(PostgresPlace(url=url), size=1)
-    await open_schema(connections, PostgresPlace(url=url), [], with_vectors=[connections])
+    await open_schema(connections, PostgresPlace(url=url), [], with_vectors=True)
 
 
 async def test_a_user_who_may_not_add_pgvector_is_told_who_may(stoppable_postgres):

@@ -7,10 +7,10 @@ from itertools import count
 import numpy as np
 import pytest
 
+from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -48,7 +48,7 @@ def config():
 @pytest.fixture
 async def memory(tmp_path, embedder, config):
     numbers = count()
-    store = SqliteTurns(tmp_path / "turns", model=embedder.model)
+    store = turns_in_folder(tmp_path / "turns", embedder.model)
     opened = TurnsService(
         store=store,
         embedder=embedder,

@@ -14,7 +14,7 @@ from memstory_reference.systems.turns.ranking import scoring, spans
 from memstory_reference.systems.turns.ranking.spans import Span
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.columns import Columns
-from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
+from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 from memstory_reference.targets.turns import TurnsFactory
 from memstory_reference.text.secret_guard import SecretPolicy
 
@@ -110,13 +110,13 @@ MUTANTS = [
     ("T40: conditions are not kept", "hits", (TurnsService, "search", without_conditions)),
     ("T41: any date will do", "was not refused", (turn, "moment_of", any_date)),
     ("T41: what is known beside the text is lost", "'speaker'", (service, "checked_turn", without_the_metadata)),
-    ("T42: a key names as many turns as it likes", "outcomes", (SqliteTurns, "by_keys", {})),
+    ("T42: a key names as many turns as it likes", "outcomes", (TurnsStore, "by_keys", {})),
     ("T43: remembered text is put in as it is", "text", (service, "as_data", lambda _: lambda text: text)),
     ("T43: as much as there is", "tokens", (service, "count_tokens", 0)),
     ("T44: nothing is forgotten", "'success'", (TurnsService, "delete", [])),
     ("T45: a file is not read", "'imported'", (interface, "read_jsonl", [])),
     ("T47: a session is everything", "hits",
-     (SqliteTurns, "forget_session", lambda _: lambda self, owner, _session: self.forget_owner(owner))),
+     (TurnsStore, "forget_session", lambda _: lambda self, owner, _session: self.forget_owner(owner))),
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from hashlib import blake2b
 
-from memstory_reference.storage.postgres.tables import postgres_tables
+from memstory_reference.storage.postgres.tables import LITTLE_ENDIAN_VECTOR, postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable
 from memstory_reference.storage.sql_database import SqlRow, checksum
 from memstory_reference.systems.layers.identity import iso_now, microseconds
@@ -70,14 +70,13 @@ def moment_as_text(column: str) -> str:
     return f"""to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"')"""
 
 
-# What is old is kept beside first, for the new tables and indexes have some of its names. Numbers of pgvector come with
-# the highest byte first, after four other bytes; bit n of a part p was of the row 256 p + n.
+# What is old is kept beside first, for the new tables and indexes have some of its names. Bit n of a
+# part p was of the row 256 p + n.
 _TAKEOVER = f"""
 CREATE TEMPORARY TABLE was_owners ON COMMIT DROP AS SELECT number, name, next_row FROM owners;
 CREATE TEMPORARY TABLE was_records ON COMMIT DROP AS SELECT * FROM records;
-CREATE TEMPORARY TABLE was_vectors ON COMMIT DROP AS SELECT owner, row, decode(regexp_replace(
-    encode(substring(vector_send(vector) FROM 5), 'hex'), '(..)(..)(..)(..)', '\\4\\3\\2\\1', 'g'), 'hex') AS vector
-    FROM vectors;
+CREATE TEMPORARY TABLE was_vectors ON COMMIT DROP AS
+    SELECT owner, row, {LITTLE_ENDIAN_VECTOR.format(vector="vector")} AS vector FROM vectors;
 CREATE TEMPORARY TABLE was_tokens ON COMMIT DROP AS SELECT owner, layer, token, 256 * part + place AS row
     FROM postings, generate_series(0, 255) AS place WHERE get_bit(bits, place) = 1;
 CREATE TEMPORARY TABLE was_sessions ON COMMIT DROP AS SELECT * FROM sessions;

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +24,29 @@ from memstory_reference.systems.turns.ranking.pool import (
 )
 from memstory_reference.systems.turns.stores.columns import Columns
 from memstory_reference.systems.turns.stores.postings import Postings
-from memstory_reference.systems.turns.stores.turn_rows import microseconds
+from memstory_reference.systems.turns.stores.tables_store import microseconds
 from memstory_reference.systems.turns.turn import KINDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Index:
-    """What is in memory of one owner; the matrix is None before the first turn."""
+    """What is in memory of one owner; the matrix is None before the first vector is needed.
 
-    columns: Columns
-    postings: Postings
-    matrix: MappedMatrix | None
+    `version` is that of the turns that are in it, 0 of none; turns with `stale` numbers were written since. `unfilled`
+    are the numbers of those whose row of the matrix may not be written yet, and what cannot be read is `unreadable`.
+    """
+
+    columns: Columns = field(default_factory=Columns)
+    postings: Postings = field(default_factory=Postings)
+    matrix: MappedMatrix | None = None
+    version: int = 0
+    stale: set[int] = field(default_factory=set)
+    unfilled: list[Sequence[int]] = field(default_factory=list)
+    unreadable: set[int] = field(default_factory=set)
+    lock: RLock = field(default_factory=RLock)
+
+    def __len__(self) -> int:
+        return self.columns.turns
 
 
 def admitted_numbers(columns: Columns, conditions: Conditions) -> Places:

@@ -8,7 +8,7 @@ import pytest
 from memstory_reference.systems.turns.stores.columns import Columns
 from memstory_reference.systems.turns.stores.owner_pool import Index, pool_of
 from memstory_reference.systems.turns.stores.postings import Postings, stem_codes
-from memstory_reference.systems.turns.stores.turn_rows import features_of
+from memstory_reference.systems.turns.stores.tables_store import features_of
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.turn import NewTurn
 
 TEXTS = [f"Tin {number} holds tea from Assam." for number in range(6)]
@@ -44,7 +44,7 @@ async def reopened(memory, tmp_path, embedder):
         await memory.close()
         with closing(sqlite3.connect(file)) as connection, connection:
             connection.execute(statement, values)
-        store = SqliteTurns(tmp_path / "turns", model=embedder.model)
+        store = turns_in_folder(tmp_path / "turns", embedder.model)
         opened.append(TurnsService(store=store, embedder=embedder, clock=memory._clock, new_id=iter("xyz").__next__))
         return opened[-1]
 

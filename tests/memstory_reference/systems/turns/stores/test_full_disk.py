@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from memstory.contract.errors import UnavailableError
+from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
-from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -31,7 +31,7 @@ def batch_of(batch):
 @pytest.mark.slow
 async def test_on_a_full_disk_what_was_acknowledged_is_kept_and_found_and_the_rest_leaves_no_trace(small_disk):
     folder, enlarge = small_disk
-    store = SqliteTurns(folder / "store", model="fixed")
+    store = turns_in_folder(folder / "store", "fixed")
     kept, refused = {}, []
     for batch in range(60):
         rows = batch_of(batch)
@@ -58,7 +58,7 @@ async def test_on_a_full_disk_what_was_acknowledged_is_kept_and_found_and_the_re
     assert await all_are_found()
     await store.close()
     enlarge()
-    store = SqliteTurns(folder / "store", model="fixed")
+    store = turns_in_folder(folder / "store", "fixed")
     assert await ids() == list(kept)
     assert await all_are_found()
     for rows in refused:

@@ -7,10 +7,10 @@ from itertools import count
 import numpy as np
 import pytest
 
+from memstory_reference.composition.turns import turns_in_postgres
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
-from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -25,7 +25,7 @@ def written(name, text):
 
 @asynccontextmanager
 async def opened(url):
-    store = await open_postgres_turns(PostgresPlace(url=url), model="fixed-2")
+    store = await turns_in_postgres(PostgresPlace(url=url), "fixed-2")
     yield store
     await store.close()
 

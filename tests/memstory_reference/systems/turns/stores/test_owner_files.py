@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.composition.turns import open_sqlite_turns
+from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.stores import owner_store, sqlite_store
-from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
-from memstory_reference.systems.turns.stores.store import IndexedTurn
+from memstory_reference.systems.turns.stores import folder_store, owner_store, tables_store
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
 from memstory_reference.text.stems import stems
 
@@ -34,7 +33,7 @@ def written(identifier, text, vector=EAST, **fields):
 
 @pytest.fixture
 async def store(tmp_path):
-    opened = SqliteTurns(tmp_path, model="fixed-2")
+    opened = turns_in_folder(tmp_path, "fixed-2")
     yield opened
     await opened.close()
 
@@ -49,7 +48,7 @@ def has_log(store, owner):
 
 def owners_with_open_files(folder):
     held = [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
-    return {one.split(".")[0] for one in held if str(folder) in one} - {str(folder / "owners")}
+    return {one.split(".")[0] for one in held if str(folder) in one} - {str(folder / "owners"), f"{folder}/"}
 
 
 async def test_a_store_of_a_later_version_is_refused(store):
@@ -57,7 +56,7 @@ async def test_a_store_of_a_later_version_is_refused(store):
     await store.close()
     with sqlite3.connect(file_of(store, "ann")) as db:
         db.execute("UPDATE about SET value = '99' WHERE name = 'schema'")
-    again = SqliteTurns(file_of(store, "ann").parent, model="fixed-2")
+    again = turns_in_folder(file_of(store, "ann").parent, "fixed-2")
     with pytest.raises(StoreConflictError, match="schema '99'"):
         await again.count("ann")
     await again.close()
@@ -66,9 +65,10 @@ async def test_a_store_of_a_later_version_is_refused(store):
 async def test_texts_are_read_again_by_a_version_that_reads_them_in_another_way(store, monkeypatch, tmp_path):
     await store.put("ann", [written("a", "tea")])
     await store.close()
-    monkeypatch.setattr(owner_store, "VERSION", owner_store.VERSION + 1)
+    for module in (tables_store, owner_store):
+        monkeypatch.setattr(module, "VERSION", tables_store.VERSION + 1)
     monkeypatch.setattr(Turn, "stems", property(lambda _: ["other", "words"]))
-    again = SqliteTurns(tmp_path, model="fixed-2")
+    again = turns_in_folder(tmp_path, "fixed-2")
     assert (await again.pool("ann", EAST, ["other", "tea"], 5, ANY)).holding == {"other": 1}
     await again.close()
 
@@ -77,7 +77,7 @@ async def test_a_matrix_that_was_lost_is_made_from_the_store(store, tmp_path):
     await store.put("ann", [written("a", "tea", NORTH), written("b", "milk")])
     await store.close()
     file_of(store, "ann").with_suffix(".f32").unlink()
-    again = SqliteTurns(tmp_path, model="fixed-2")
+    again = turns_in_folder(tmp_path, "fixed-2")
     assert (await again.pool("ann", NORTH, [], 5, ANY)).cosines.tolist() == [1.0, 0.0]
     await again.close()
 
@@ -112,18 +112,18 @@ async def test_where_files_cannot_grow_writes_are_refused_and_what_was_acknowled
     small_files(None)
     await store.put("ann", [written("last", "there is room again")])
     await store.close()
-    again = SqliteTurns(tmp_path, model="fixed-2")
+    again = turns_in_folder(tmp_path, "fixed-2")
     pool = await again.pool("ann", EAST, ["word0"], 500, ANY)
     assert (len(pool), set(pool.cosines), pool.holding) == (len(kept) + 1, {1.0}, {"word0": 10})
     await again.close()
 
 
 async def test_a_second_process_is_refused_while_one_has_the_folder(tmp_path):
-    first = open_sqlite_turns(tmp_path / "turns", "fixed-2")
+    first = turns_in_folder(tmp_path / "turns", "fixed-2")
     await first.put("ann", [written("a", "tea")])
     code = (
-        "import sys; from pathlib import Path; from memstory_reference.composition.turns import open_sqlite_turns\n"
-        "open_sqlite_turns(Path(sys.argv[1]), 'fixed-2')"
+        "import sys; from pathlib import Path; from memstory_reference.composition.turns import turns_in_folder\n"
+        "turns_in_folder(Path(sys.argv[1]), 'fixed-2')"
     )
     other = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, str(tmp_path / "turns"), stderr=asyncio.subprocess.PIPE
@@ -132,14 +132,14 @@ async def test_a_second_process_is_refused_while_one_has_the_folder(tmp_path):
     assert b"StoreConflictError" in said
     assert await first.count("ann") == 1
     await first.close()
-    second = open_sqlite_turns(tmp_path / "turns", "fixed-2")
+    second = turns_in_folder(tmp_path / "turns", "fixed-2")
     assert await second.count("ann") == 1
     await second.close()
 
 
 async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(store, monkeypatch, tmp_path):
-    monkeypatch.setattr(sqlite_store, "OPEN_OWNERS", 2)
-    monkeypatch.setattr(sqlite_store, "TURNS_IN_MEMORY", 6)
+    monkeypatch.setattr(folder_store, "OPEN_OWNERS", 2)
+    monkeypatch.setattr(folder_store, "TURNS_IN_MEMORY", 6)
     names = [f"owner{number}" for number in range(9)]
     for _ in range(2):
         for name in names:
@@ -156,7 +156,7 @@ async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(stor
 
 
 async def test_a_file_that_is_only_read_has_no_log_and_is_never_behind_what_was_written(store, monkeypatch):
-    monkeypatch.setattr(sqlite_store, "OPEN_OWNERS", 1)
+    monkeypatch.setattr(folder_store, "OPEN_OWNERS", 1)
 
     async def text():
         await store.put("bob", [written("b", "milk")])  # now the files of Ann are closed
@@ -182,7 +182,7 @@ async def test_opening_an_owner_takes_far_less_memory_than_the_vectors(store):
     await store.close()
     tracemalloc.start()
     try:
-        opened = owner_store.OwnerStore(file, model="fixed-2")
+        opened = folder_store.OwnerFile("ann", file, model="fixed-2")
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -195,4 +195,4 @@ async def test_opening_an_owner_takes_far_less_memory_than_the_vectors(store):
     ("files", "owners"), [(1024, 128), (64, 16), (8192, 1024), (1_048_576, 1024), (resource.RLIM_INFINITY, 1024)]
 )
 def test_open_owners_take_half_of_the_files_and_no_limit_is_no_small_one(files, owners):
-    assert sqlite_store.owners_within(files) == owners
+    assert folder_store.owners_within(files) == owners
