@@ -38,7 +38,7 @@ from memstory_reference.adapters.vectors.vector_rows import (
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import IN_MEMORY, Database, batches_of_values
-from memstory_reference.storage.postgres.tables import postgres_tables
+from memstory_reference.storage.postgres.tables import LITTLE_ENDIAN_VECTOR, postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
 from memstory_reference.storage.sql_database import SqlDatabase
 from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix
@@ -78,8 +78,7 @@ def _text_of(column: str) -> str:
     return f"convert_from(decode({written}, 'hex'), 'UTF8')"
 
 
-# Schema 1 had its vectors in pgvector, whose numbers come with the highest byte first, after four other bytes, and of
-# metadata a list of key and value in JSON for each, whose NULs the functions of Postgres refuse.
+# Of metadata, schema 1 had a list of key and value in JSON for each, whose NULs the functions of Postgres refuse.
 _PAIR = r"""regexp_replace(pair, '^\[("([^"\\]|\\.)*"), (.*)\]$', '\1: \3')"""
 MIGRATIONS: Mapping[int, str] = {
     0: _TABLES,
@@ -93,10 +92,7 @@ INSERT INTO owners SELECT number, collection, {_text_of("name")}, NULL FROM was_
 INSERT INTO rows SELECT owner, {_text_of("id")}, {_text_of("text")},
     (SELECT '{{' || coalesce(string_agg({_PAIR}, ', ' ORDER BY place), '') || '}}'
         FROM unnest(metadata) WITH ORDINALITY AS pairs (pair, place)),
-    decode(regexp_replace(
-        encode(substring(vector_send(vector) FROM 5), 'hex'), '(..)(..)(..)(..)', '\\4\\3\\2\\1', 'g'), 'hex'),
-    NULL
-    FROM was_rows ORDER BY owner;
+    {LITTLE_ENDIAN_VECTOR.format(vector="vector")}, NULL FROM was_rows ORDER BY owner;
 """,  # noqa: S608  (constants)
 }
 """What makes a schema of Postgres, out of nothing or of an earlier one."""

@@ -1,31 +1,18 @@
-"""Connections to one Postgres: kept for the next call, reopened when the server has closed them.
+"""A connection to Postgres: how it is made, and what it says.
 
-A server that is gone is reported at once, by the refusal; a pool that tries again in the background would make every
-turn wait for its time limit first.
+A server that is gone is reported at once, by the refusal: to try again would make each turn wait for its time limit.
 """
 
 from __future__ import annotations
 
-import asyncio
 import select
-import struct
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from psycopg import AsyncConnection, BaseConnection, Error, OperationalError, ProgrammingError
-from psycopg.adapt import Dumper
+from psycopg import BaseConnection, Error, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import Format
-from psycopg.rows import TupleRow
-from psycopg.types import TypeInfo
 
-from memstory.contract.errors import SetupError, UnavailableError
+from memstory.contract.errors import SetupError
 from memstory_reference.storage.postgres.place import PostgresPlace
-
-Connection: TypeAlias = AsyncConnection[TupleRow]
 
 CONNECT_SECONDS = 5
 UNANSWERED_MILLISECONDS = 20_000
@@ -33,91 +20,6 @@ UNANSWERED_MILLISECONDS = 20_000
 
 ANSWER_SECONDS = 10.0
 """How long one call may take before the server counts as one that does not answer; they take milliseconds."""
-
-
-_VECTOR_HEAD = 4
-"""Bytes of a vector in binary before its numbers, which are big-endian floats."""
-
-
-class VectorDumper(Dumper):
-    """Writes an array in pgvector's binary form: dimension, two bytes for later use, then big-endian floats."""
-
-    format = Format.BINARY
-
-    def dump(self, obj: NDArray[np.float32]) -> bytes:
-        return struct.pack(">HH", len(obj), 0) + obj.astype(">f4").tobytes()
-
-
-def vector_of(sent: bytes) -> NDArray[np.float32]:
-    """Return the vector that a binary cursor has read."""
-    return np.frombuffer(sent, ">f4", offset=_VECTOR_HEAD).astype(np.float32)
-
-
-class Connections:
-    """At most `size` connections to a place. A call that finds none free waits for one.
-
-    A connection whose call has failed is closed, for nobody knows its state; the next call makes a new one.
-    """
-
-    def __init__(self, place: PostgresPlace, *, size: int) -> None:
-        self._conninfo = conninfo(place)
-        self._free = asyncio.Semaphore(size)
-        self._idle: list[Connection] = []
-        self._vector: TypeInfo | None = None
-        self._is_closed = False
-
-    def use_vectors(self, info: TypeInfo) -> None:
-        """Let connections that are lent from now on write vectors, whose type has another number in every database."""
-        self._vector = info
-
-    @asynccontextmanager
-    async def one(self) -> AsyncIterator[Connection]:
-        """Lend a connection in autocommit mode."""
-        async with self._free:
-            connection = await self._usable()
-            self._know_vectors(connection)
-            try:
-                yield connection
-            except BaseException:
-                await connection.close()
-                raise
-            if self._is_closed:
-                await connection.close()
-            elif not connection.closed:
-                self._idle.append(connection)
-
-    async def close(self) -> None:
-        """Close what is not lent now, and the rest when it comes back; closing twice is harmless."""
-        self._is_closed = True
-        while self._idle:
-            await self._idle.pop().close()
-
-    async def _usable(self) -> Connection:
-        while self._idle:
-            connection = self._idle.pop()
-            # Nobody has asked it anything: if there is something to read, it is the server's farewell.
-            if not connection.closed and not has_input(connection):
-                return connection
-            await connection.close()
-        return await AsyncConnection.connect(self._conninfo, autocommit=True)
-
-    def _know_vectors(self, connection: Connection) -> None:
-        if self._vector is not None and connection.adapters.types.get(self._vector.oid) is None:
-            self._vector.register(connection)
-            connection.adapters.register_dumper(np.ndarray, type("Vector", (VectorDumper,), {"oid": self._vector.oid}))
-
-
-@asynccontextmanager
-async def postgres_errors(more_seconds: float = 0) -> AsyncIterator[None]:
-    """Turn a server that is gone, silent or overloaded into an `UnavailableError`."""
-    seconds = ANSWER_SECONDS + more_seconds
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as error:
-        raise UnavailableError(f"Postgres has not answered for {seconds:g} seconds") from error
-    except OperationalError as error:
-        raise UnavailableError(f"Postgres does not answer: {reason_of(error)}") from error
 
 
 def has_input(connection: BaseConnection[Any]) -> bool:

@@ -22,7 +22,6 @@ from memstory_reference.errors import InputError, OtherModelError
 from memstory_reference.storage.lane import NamedLocks, SerialThread
 from memstory_reference.storage.postgres.connections_store import (
     ANSWER_SECONDS,
-    Connections,
     conninfo,
     has_input,
     reason_of,
@@ -314,11 +313,7 @@ async def open_postgres_database(
         OtherModelError, StoreConflictError: its vectors are of another model, or something else made it.
         UnavailableError: nobody answers.
     """
-    connections = Connections(place, size=1)
-    try:
-        about = await open_schema(connections, place, migrations, {MEMORY: memory, "model": model})
-    finally:
-        await connections.close()
+    about = await open_schema(place, migrations, {MEMORY: memory, "model": model})
     if about["model"] != model:
         raise OtherModelError(
             f"the schema {place.schema!r} was made with the model {about['model']!r}, not {model!r}: use that model, "

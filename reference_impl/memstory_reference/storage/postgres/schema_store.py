@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
-from psycopg import OperationalError, errors
+from psycopg import AsyncConnection, OperationalError, errors
+from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier, Literal
-from psycopg.types import TypeInfo
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.storage.postgres.connections_store import Connection, Connections, reason_of
+from memstory_reference.storage.postgres.connections_store import conninfo, reason_of
 from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace
 from memstory_reference.storage.postgres.tables import parts_of
 
 LOG = logging.getLogger(__name__)
+
+Connection: TypeAlias = AsyncConnection[TupleRow]
 
 _ONE_AT_A_TIME = 0x6D656D73746F7279
 """The advisory lock of all who migrate in one database."""
@@ -39,31 +41,22 @@ _PASSING = ("starting up", "shutting down", "recovery", "too many", "connection 
 
 
 async def open_schema(
-    connections: Connections,
-    place: PostgresPlace,
-    migrations: Migrations,
-    about: Mapping[str, str] | None = None,
-    *,
-    with_vectors: bool = False,
+    place: PostgresPlace, migrations: Migrations, about: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Make or update the schema of `place`; return what it says about itself, to which `about` adds what is missing.
 
-    The connections can write vectors afterwards, if it is `with_vectors`; otherwise pgvector is not asked for.
-
     Raises:
-        SetupError: the server refuses this user or database, or has no pgvector.
+        SetupError: the server refuses this user or database.
         StoreConflictError: a newer program made the schema.
         UnavailableError: nobody answers.
     """
-    async with _alone(connections) as (connection, limit):
-        if with_vectors:
-            connections.use_vectors(await _vectors(connection))
+    async with _alone(place) as (connection, limit):
         return await _migrate(connection, place, migrations, about or {}, limit)
 
 
 async def check_schema(place: PostgresPlace, migrations: Migrations) -> None:
     """Raise InputError if to open the schema of `place` would make or change it."""
-    async with _alone_in(place) as connection:
+    async with _alone(place) as (connection, _):
         rows = await connection.execute(
             "SELECT to_regclass(format('%%I.about', %s::text)) IS NOT NULL", (place.schema,)
         )
@@ -94,7 +87,7 @@ def partition_by_owner(table: str, *keys: str) -> str:
 
 async def claim_schema(place: PostgresPlace, owner: str) -> None:
     """Make the schema if need be, and note in the database whose it is, for `drop_unclaimed`."""
-    async with _alone_in(place) as connection:
+    async with _alone(place) as (connection, _):
         schema = Identifier(place.schema)
         await connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
         await connection.execute(SQL("COMMENT ON SCHEMA {} IS {}").format(schema, Literal(owner)))
@@ -102,7 +95,7 @@ async def claim_schema(place: PostgresPlace, owner: str) -> None:
 
 async def drop_unclaimed(place: PostgresPlace, prefix: str, is_gone: Callable[[str], bool]) -> list[str]:
     """Remove the schemas of this prefix whose owner is gone, with those beside them; return their names."""
-    async with _alone_in(place) as connection:
+    async with _alone(place) as (connection, _):
         rows = await connection.execute(
             "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE starts_with(nspname, %s)",
             (prefix,),
@@ -116,24 +109,20 @@ async def drop_unclaimed(place: PostgresPlace, prefix: str, is_gone: Callable[[s
 
 async def drop_schemas(place: PostgresPlace) -> None:
     """Remove a schema and those beside it, with all that is in them."""
-    async with _alone_in(place) as connection:
+    async with _alone(place) as (connection, _):
         for one in (place, *(place.sibling(name) for name in BESIDE)):
             await connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(one.schema)))
 
 
 @asynccontextmanager
-async def _alone_in(place: PostgresPlace) -> AsyncIterator[Connection]:
-    connections = Connections(place, size=1)
-    async with _alone(connections) as (connection, _):
-        yield connection
-    await connections.close()
-
-
-@asynccontextmanager
-async def _alone(connections: Connections) -> AsyncIterator[tuple[Connection, asyncio.Timeout]]:
+async def _alone(place: PostgresPlace) -> AsyncIterator[tuple[Connection, asyncio.Timeout]]:
     """Lend a connection in a transaction that nobody else can make or remove schemas beside, and its time limit."""
     try:
-        async with asyncio.timeout(OPENING_SECONDS) as limit, connections.one() as connection, connection.transaction():
+        async with (
+            asyncio.timeout(OPENING_SECONDS) as limit,
+            await AsyncConnection.connect(conninfo(place), autocommit=True) as connection,
+            connection.transaction(),
+        ):
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ONE_AT_A_TIME,))
             yield connection, limit
     except TimeoutError as error:
@@ -147,25 +136,6 @@ async def _alone(connections: Connections) -> AsyncIterator[tuple[Connection, as
             raise SetupError(f"Postgres refuses the store's URL: {reason}. Correct the URL") from error
         msg = f"Postgres does not answer: {reason}. Start the server, or correct the store's URL"
         raise UnavailableError(msg) from error
-
-
-async def _vectors(connection: Connection) -> TypeInfo:
-    """Return the type `vector` of this database."""
-    try:
-        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-    except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
-        raise SetupError(
-            "this Postgres server has no pgvector: install its extension 'vector' (for Debian's Postgres the package "
-            "postgresql-NN-pgvector), or use another server"
-        ) from error
-    except errors.InsufficientPrivilege as error:
-        raise SetupError(
-            "this Postgres user may not add pgvector: an administrator of the database types CREATE EXTENSION vector"
-        ) from error
-    info = await TypeInfo.fetch(connection, "vector")
-    if info is None:
-        raise SetupError("pgvector is in a separate schema: put its schema on the search path, or move it to public")
-    return info
 
 
 async def _migrate(
