@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast, overload
 
@@ -16,6 +16,7 @@ from memstory_reference.composition.layers import open_layers
 from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import SQL_ENGINE, SQLITE, check_settings
 from memstory_reference.systems.layers.memory import LayersMemory
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import MemoryRecord
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode, parse_mode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
@@ -35,9 +36,9 @@ class _FaultyLayersStore(FaultyPort):
     # A real store reads the session key once: a process that has a session knows it.
     free = frozenset({"asession_key", "alost", "aclose"})
 
-    async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
+    async def aput_batch(self, records: Sequence[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
         await self._switch.pass_or_fail()
-        await self._inner.aput_batch(self._batch(records))
+        await self._inner.aput_batch(self._batch(records), buffer)
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
         await self._switch.pass_or_fail()
@@ -151,12 +152,6 @@ class LayersTarget(SystemTarget):
         if not self._options.mode.is_durable:
             return "memory only"
         return self._engine(SQLITE)
-
-    async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
-        # A session that the steps before were in: only they name it by themselves.
-        session = args.get("session", scope.session)
-        rest = {name: value for name, value in args.items() if name != "session"}
-        return await super().inspect(what, rest, replace(scope, session=session))
 
     async def _job_extractor(self, _: Scope, *, mode: str) -> Tree:
         # Not a fault of a part that every memory has: the model's calls after the reply alone.

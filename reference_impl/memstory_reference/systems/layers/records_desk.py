@@ -51,7 +51,8 @@ from memstory_reference.systems.layers.records.record import (
     text_of,
 )
 from memstory_reference.systems.layers.sessions.writing import WriteOutcome, WritePlan, Writer
-from memstory_reference.systems.layers.stores.layers_store import ACTIVE, LayersStore
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
+from memstory_reference.systems.layers.stores.rows_store import ACTIVE
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.secret_guard import SecretPolicy
 from memstory_reference.text.stems import is_about

@@ -50,6 +50,7 @@ from memstory_reference.systems.layers.sessions.writing import Lanes, Writer
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.systems.layers.stores.log_store import Log
+from memstory_reference.systems.layers.stores.rows_store import LayersRows
 from memstory_reference.text.english.statements import wants_list
 
 
@@ -211,17 +212,17 @@ class LayersService:
         if wish is not None:
             # Not kept: the wish itself would tell what is to be forgotten.
             return TurnAnswer(answer=await self.answer_wish(who.owner, wish), memory=TurnMemory(), diagnostics=trouble)
-        if self._ports.model is None or wants_list(said):
+        lists = wants_list(said)
+        if self._ports.model is None or lists:
             # Rules take a moment, and who asks at once after a correction means the new value.
             await self._background.settle(_key(who))
-        buffer = await self._buffer(who, trouble)
-        memory = await self._recall(said, who, trouble, is_first_turn=buffer is None or not buffer.turn_count)
+        buffer, memory = await self._recall(said, who, trouble, lists=lists)
         if buffer is not None and buffer.missed:
             trouble["model"] = {
                 "error": f"earlier turns that it did not read, and that wait for it: {len(buffer.missed)}"
             }
         try:
-            answer = await self._reply(memory, buffer.turns if buffer else (), said)
+            answer = await self._reply(memory, buffer.turns if buffer else (), said, lists=lists)
         except ChatModelUnavailableError as error:
             await self._keep(who, said, "", trouble)
             kept = "What you said is not kept" if "store" in trouble else "What you said is kept"
@@ -229,21 +230,28 @@ class LayersService:
         await self._keep(who, said, answer, trouble)
         return TurnAnswer(answer=answer, memory=memory, diagnostics=trouble)
 
-    async def load_memory_for_turn(
-        self, query: str, who: OwnerSession, *, is_first_turn: bool | None = None
-    ) -> TurnMemory:
-        """Return what a turn would be given; by default it is the first one if the session has none yet."""
+    async def load_memory_for_turn(self, query: str, who: OwnerSession) -> TurnMemory:
+        """Return what a turn would be given; it is the first one if the session has none yet."""
         if not isinstance(query, str):
             raise InputError(f"query must be text, not {type(query).__name__}")
-        if not self.config.recall or not await self._store.arecall(who.owner):
-            return TurnMemory()
-        if is_first_turn is None:
-            buffer = await self._store.aload(who.owner, who.session, last=0)
-            is_first_turn = buffer is None or not buffer.turn_count
-        if wants_list(query):
-            return await self._retrieval.load_everything(who.owner)
+        buffer, reads = await self._begin(who, 0)
+        return await self._load(query, who.owner, buffer, lists=wants_list(query)) if reads else TurnMemory()
+
+    async def _begin(self, who: OwnerSession, last: int) -> tuple[SessionMemoryBuffer | None, bool]:
+        """Return the session with its last turns, and whether its owner's memory is read."""
+        return await self._store.arun(
+            lambda rows: (
+                rows.sessions.load(who.owner, who.session, last),
+                self.config.recall and rows.recall(who.owner),
+            )
+        )
+
+    async def _load(self, query: str, owner: str, buffer: SessionMemoryBuffer | None, *, lists: bool) -> TurnMemory:
+        if lists:
+            return await self._retrieval.load_everything(owner)
+        is_first_turn = buffer is None or not buffer.turn_count
         return await self._retrieval.load_memory_for_turn(
-            who.owner, query, now=self._ports.clock.now(), is_first_turn=is_first_turn
+            owner, query, now=self._ports.clock.now(), is_first_turn=is_first_turn
         )
 
     async def answer_wish(self, owner: str, wish: ForgetWish) -> str:
@@ -411,31 +419,24 @@ class LayersService:
             LOG.error("a crisis record could not be written: %s", error)  # noqa: TRY400  (the reason says all)
             trouble["crisis_log"] = {"error": str(error)}
 
-    async def _buffer(self, who: OwnerSession, trouble: dict[str, Json]) -> SessionMemoryBuffer | None:
-        try:
-            return await self._store.aload(who.owner, who.session, last=WINDOW_TURNS)
-        except UnavailableError as error:
-            trouble["store"] = {"error": str(error)}
-            return None
-
     async def _recall(
-        self, said: str, who: OwnerSession, trouble: dict[str, Json], *, is_first_turn: bool
-    ) -> TurnMemory:
-        if "store" in trouble:
-            return TurnMemory()
-        failures = self._embeddings.failures
+        self, said: str, who: OwnerSession, trouble: dict[str, Json], *, lists: bool
+    ) -> tuple[SessionMemoryBuffer | None, TurnMemory]:
+        """Return the session as it was before this turn, and what the turn is given to remember."""
+        buffer, memory, failures = None, TurnMemory(), self._embeddings.failures
         try:
-            memory = await self.load_memory_for_turn(said, who, is_first_turn=is_first_turn)
+            buffer, reads = await self._begin(who, WINDOW_TURNS)
+            if reads:
+                memory = await self._load(said, who.owner, buffer, lists=lists)
         except UnavailableError as error:
             trouble["store"] = {"error": str(error)}
-            return TurnMemory()
         if self._embeddings.failures > failures:
             trouble["embedder"] = {"error": "unavailable: found by words alone"}
-        return memory
+        return buffer, memory
 
-    async def _reply(self, memory: TurnMemory, past: Sequence[SpokenTurn], said: str) -> str:
+    async def _reply(self, memory: TurnMemory, past: Sequence[SpokenTurn], said: str, *, lists: bool) -> str:
         if self._ports.model is None:
-            return reply_by_rules(memory, said)
+            return reply_by_rules(memory, said, lists=lists)
         prompt = turn_prompt(memory, past, said, self.config.max_window_characters)
         reply = await ask_for_reply(self._ports.model, prompt)
         return reply.content.strip() or NO_ANSWER
@@ -456,16 +457,21 @@ class LayersService:
         # What must not be kept is not kept until the session ends either.
         known = self._ports.stores.tombstones.reason
         said, answer = (FORGOTTEN if known(who.owner, one) else one for one in self.config.redact(said, answer))
-        async with self._store.lock(f"session/{who.owner}/{who.session}"):
-            buffer = await self._store.aload(who.owner, who.session, last=1) or SessionMemoryBuffer(
+
+        def add(rows: LayersRows) -> tuple[SessionMemoryBuffer, bool]:
+            buffer = rows.sessions.load(who.owner, who.session, 1) or SessionMemoryBuffer(
                 owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now
             )
             is_again = is_talk and buffer.is_said_again(said)
-            if is_again and (whole := await self._store.aload(who.owner, who.session)):
+            if is_again and (whole := rows.sessions.load(who.owner, who.session, None)):
                 buffer = whole.add_answer(answer, now)
             else:
                 buffer = buffer.add_turn(said, answer, now)
-            await self._store.asave(buffer, rewrite=is_again)
+            rows.sessions.save(buffer, rewrite=is_again)
+            return buffer, is_again
+
+        async with self._store.lock(f"session/{who.owner}/{who.session}"):
+            buffer, is_again = await self._store.arun(add)
         if buffer.turn_count == 1 and not is_again:
             # An ended session may be spoken in again: its reports are not reports of this one.
             self._diagnostics.forget(who.owner, who.session)

@@ -257,7 +257,7 @@ MUTANTS = [
     (
         "C14: each row is its own transaction",
         "'The first note.'",
-        (LayersRows, "put", lambda plain: lambda self, records: [plain(self, [record]) for record in records]),
+        (LayersRows, "put", lambda plain: lambda self, records, *_: [plain(self, [record]) for record in records]),
     ),
     ("C14b: a lost store costs the answer", "taken the store down", (service, "UnavailableError", KeyError)),
     ("C14c: what has no vector is never embedded", "'embedded' is 0", (records_desk.RecordsDesk, "embed_missing", 0)),

@@ -61,6 +61,7 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.systems.layers.sessions.background import TurnDiagnostics, merge_dicts
 from memstory_reference.systems.layers.settings import LayersConfig
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
+from memstory_reference.systems.layers.stores.rows_store import LayersRows
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.text.token_sets import token_set
 
@@ -177,8 +178,12 @@ class Writer:
             return await self.store.alist(owner, Layer.PROCEDURAL)
         words = "" if is_note(content) else f"{content.subject} {content.predicate.replace('_', ' ')}"
         tokens = token_set(f"{words} {content.object}")
-        found = await self.store.asearch_tokens(owner, Layer.SEMANTIC, tokens, POOL)
-        return [one for one in await self.store.aget(owner, [one.id for one in found]) if one.is_active]
+
+        def read(rows: LayersRows) -> list[MemoryRecord]:
+            found = rows.by_tokens(owner, Layer.SEMANTIC, tokens, POOL)
+            return [one for one in rows.get(owner, [one.id for one in found]) if one.is_active]
+
+        return await self.store.arun(read)
 
     async def _decide(
         self, content: Fact | Rule, active: Sequence[MemoryRecord], *, or_coexist: bool
@@ -360,7 +365,7 @@ class Lanes:
     async def _apply(
         self, seen: SessionMemoryBuffer, number: int, decided: Sequence[Candidate], missed: Sequence[str]
     ) -> dict[str, Json]:
-        """Write what is committed, hold the rest; memory first, then the buffer, each whole."""
+        """Write what is committed, hold the rest, and mark the turn: all of it or nothing."""
         owner, session = seen.owner, seen.session
         plan = WritePlan(owner=owner, session=session, now=self.clock.now())
         report: dict[str, Json] = {}
@@ -377,11 +382,10 @@ class Lanes:
                     continue
                 outcome = await self._take(plan, held, one)
                 report = merge_dicts(report, {outcome: 1})
-            if plan.rows:
-                await self.store.aput_batch(await self.writer.with_vectors(plan))
             buffer = buffer.with_held(held)
             # The latest turn may have been spoken meanwhile: only what was read here is marked.
-            await self.store.asave(buffer.with_missed(number, missed) if missed else buffer.with_extracted(number))
+            buffer = buffer.with_missed(number, missed) if missed else buffer.with_extracted(number)
+            await self.store.aput_batch(await self.writer.with_vectors(plan), buffer)
         return report
 
     async def _write_late(
