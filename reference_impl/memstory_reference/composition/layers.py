@@ -14,8 +14,9 @@ from memstory_reference.storage.database_store import IN_MEMORY, Database
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.memory import LayersMemory, is_nobody
+from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.recall.retrieval import MODEL_OF_NONE
-from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.settings import MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.stores.log_store import Log, LogKind, R
@@ -43,7 +44,9 @@ async def open_layers(
     mode: MemoryMode = MemoryMode.LOCAL,
     place: PostgresPlace | None = None,
     wrap: Callable[[LayersStore], LayersStore] = lambda store: store,
-) -> LayersService:
+    store_name: str = "",
+    is_anonymous: Callable[[str], bool] = is_nobody,
+) -> LayersMemory:
     """Open the layers memory in `folder`, which this process then owns, or in `place`, which many may share.
 
     Incognito touches neither and embeds nothing. Without a chat model, extraction, policy and reconciliation go by
@@ -68,13 +71,13 @@ async def open_layers(
         clock=clock,
         new_id=new_id,
     )
-    service = LayersService(ports=ports, config=config, mode=mode)
+    memory = LayersMemory(ports=ports, config=config, mode=mode, store_name=store_name, is_anonymous=is_anonymous)
     try:
-        await service.open()
+        await memory.open()
     except BaseException:
-        await service.close()
+        await memory.close()
         raise
-    return service
+    return memory
 
 
 def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:

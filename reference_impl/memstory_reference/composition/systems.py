@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from memstory.contract.values import Tree
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
     from memstory_reference.system_memory import SystemMemory
-    from memstory_reference.systems.layers.service import LayersService
 
 OF_A_PERSON: Final = "me"
 IN_CHROMA: Final = (f"{COLLECTIONS}/chroma.sqlite3",)
@@ -199,7 +198,7 @@ async def _pipeline(settings: PipelineSettings, models: Models) -> SystemMemory:
     return await open_pipeline_memory(settings, embedder=models.embedder_of(settings), chat=models.chat_of(settings))
 
 
-async def open_layers_of(settings: LayersSettings, models: Models) -> LayersService:
+async def open_layers_of(settings: LayersSettings, models: Models) -> LayersMemory:
     """Return the layers memory of `settings`, for those that serve its own operations."""
     is_durable = settings.memory_mode.is_durable
     has_embedder = is_durable and settings.embedding_model != NO_EMBEDDER
@@ -212,13 +211,8 @@ async def open_layers_of(settings: LayersSettings, models: Models) -> LayersServ
         new_id=random_id,
         config=settings.config,
         mode=settings.memory_mode,
+        store_name=SYSTEMS["layers"].place_of(settings) if is_durable else "memory only",
     )
-
-
-async def _layers(settings: LayersSettings, models: Models) -> SystemMemory:
-    service = await open_layers_of(settings, models)
-    place = SYSTEMS["layers"].place_of(settings)
-    return LayersMemory(service, store_name=place if settings.memory_mode.is_durable else "memory only")
 
 
 async def _manager(settings: ManagerSettings, models: Models) -> SystemMemory:
@@ -272,7 +266,7 @@ SYSTEMS: Final[Mapping[str, MemorySystem]] = {
             name="layers",
             kind=LayersSettings,
             memory=LayersMemory,
-            opener=_layers,
+            opener=open_layers_of,
             files=[layers_tables.EMBEDDED_FILE],
             owner="",
         ),

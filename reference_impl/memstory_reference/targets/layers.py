@@ -124,7 +124,7 @@ class LayersTarget(SystemTarget):
         return environment_ports(env, lambda *_: idle, new_id=ids, after_reply=EXTRACTOR, compares=False)
 
     async def _open_memory(self, workspace: Path) -> LayersMemory:
-        service = await open_layers(
+        return await open_layers(
             workspace / "layers",
             embedder=self._ports.embedder if self._options.mode.is_durable else None,
             model=self._ports.chat if self._has_model else None,
@@ -134,8 +134,9 @@ class LayersTarget(SystemTarget):
             mode=self._options.mode,
             place=await self._place(),
             wrap=lambda store: faulty_layers_store(store, self._ports.switches["store"]),
+            store_name=self._store_name(),
+            is_anonymous=self._is_anonymous,
         )
-        return LayersMemory(service, store_name=self._store_name(), is_anonymous=self._is_anonymous)
 
     @property
     def _has_model(self) -> bool:

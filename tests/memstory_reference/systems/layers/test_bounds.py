@@ -36,9 +36,9 @@ WRONG = {
     "list a huge number": lambda service, _: service.records.list_records(OWNER, limit=10**19),
     "list -1": lambda service, _: service.records.list_records(OWNER, limit=-1),
     "recall('yes')": lambda service, _: service.set_recall(OWNER, on="yes"),
-    "feedback([])": lambda service, who: service.give_feedback(who, ["helpful"]),
-    "feedback(source)": lambda service, who: service.give_feedback(who, "helpful", {}),
-    "feedback(comment)": lambda service, who: service.give_feedback(who, "helpful", "text", 5),
+    "feedback([])": lambda service, who: service.logs.give_feedback(who, ["helpful"]),
+    "feedback(source)": lambda service, who: service.logs.give_feedback(who, "helpful", {}),
+    "feedback(comment)": lambda service, who: service.logs.give_feedback(who, "helpful", "text", 5),
     "voice": lambda service, who: service.finalise_voice([(None, "x")], who),
     "who(5)": lambda service, _: service.who(5, "t"),
     "who(half)": lambda service, _: service.who("\ud800", "t"),
@@ -104,7 +104,7 @@ async def test_a_summary_is_asked_with_the_end_of_the_session(open_layers, by_pu
     who = await service.who("ann", "t")
     for number in range(4):
         await service.turn(f"turn{number} " + "word " * 300, who)
-    await service.end_session(who, EndReason.EXPLICIT)
+    await service.end(who, EndReason.EXPLICIT)
     (prompt,) = [text for purpose, text in model.prompts if purpose == "summarise"]
     assert len(prompt) < 1_600
 

@@ -15,8 +15,9 @@ from memstory_reference.composition.layers import log_in_file
 from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.memory import LayersMemory
+from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.process import PART, LayersPart, RemoteLayersMemory
-from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
@@ -91,7 +92,7 @@ class Stage:
             shared=True,
         )
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=self.clock, new_id=new_id)
-        service = LayersService(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL)
+        service = LayersMemory(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL, store_name="")
         await service.open()
         part = LayersPart(service, self.bus, new_id=new_id)
         self.processes.append((part, service))

@@ -117,7 +117,7 @@ async def test_the_recall_switch_outlives_a_restart(open_layers, on):
     service = await open_layers()
     who = await service.who("ann", "t")
     assert (await service.status(OWNER))["recall"] is on
-    assert bool((await service.turn("Where do I live? Oslo?", who)).memory.recalled) is on
+    assert bool((await service.turn("Where do I live? Oslo?", who)).context) is on
     assert (await service.status("user:bob"))["recall"] is True
 
 

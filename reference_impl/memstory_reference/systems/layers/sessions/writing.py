@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -18,7 +18,9 @@ from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.ports import NewId
+from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.log_entries import CrisisLevel
+from memstory_reference.systems.layers.logs import Logs
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import (
     Action,
@@ -264,7 +266,7 @@ class Lanes:
     new_id: NewId
     config: LayersConfig
     diagnostics: TurnDiagnostics
-    on_risk: Callable[[str, str, str, CrisisNotice], Awaitable[None]]
+    logs: Logs
     waiting: dict[Place, None] = field(default_factory=dict)
     """The turns at which a model was asked in vain."""
 
@@ -310,7 +312,7 @@ class Lanes:
             self.diagnostics.report(owner, session, number, {str(report.lane): report.report})
         decided = [one for report in reports for one in report.decided]
         for risk in (report.risk for report in reports if report.risk is not None):
-            await self.on_risk(owner, session, turn.user, risk)
+            await self.logs.notice_more(turn.user, OwnerSession(owner=owner, session=session), risk)
             if risk.level is CrisisLevel.ACUTE:
                 # What the guards do not hear the model may: then nothing of the turn is remembered.
                 decided = [replace(one, decision=Decision.DROP, reason=CRISIS) for one in decided]

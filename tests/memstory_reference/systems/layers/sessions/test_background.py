@@ -12,9 +12,10 @@ from memstory_reference.composition.layers import log_in_file
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.memory import PURGE_EVERY, LayersMemory
+from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.service import PURGE_EVERY, LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.sessions.background import IdleWatch
 from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
@@ -44,7 +45,7 @@ async def open_service(request, open_layers, clock):
             memory=store, crisis=log_in_file(IN_MEMORY, CRISES), feedback=log_in_file(IN_MEMORY, FEEDBACK), shared=True
         )
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=clock, new_id=lambda: f"n{next(numbers)}")
-        service = LayersService(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL)
+        service = LayersMemory(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL, store_name="")
         await service.open()
         opened.append(service)
         return service

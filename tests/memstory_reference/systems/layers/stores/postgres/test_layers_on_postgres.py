@@ -104,7 +104,7 @@ async def test_a_server_that_goes_before_the_extraction_leaves_the_turn_to_the_e
     assert any("store" in report for report in service.diagnostics(who))
     await asyncio.to_thread(server.start)
     assert await service.records.list_records(who.owner) == []
-    await service.end_session(who, EndReason.EXPLICIT)
+    await service.end(who, EndReason.EXPLICIT)
     (fact,) = await service.records.list_records(who.owner, [Layer.SEMANTIC])
     assert fact.content.object == "tea"
 
@@ -126,7 +126,7 @@ async def test_two_processes_that_end_a_session_at_once_leave_one_arc(open_layer
     for said in LONG:
         await one.turn(said, who)
     await one.settle()
-    reports = await asyncio.gather(one.end_session(who, EndReason.EXPLICIT), other.end_session(who, EndReason.EXPLICIT))
+    reports = await asyncio.gather(one.end(who, EndReason.EXPLICIT), other.end(who, EndReason.EXPLICIT))
     assert sorted(report is None for report in reports) == [False, True]
     assert len(await one.records.list_records(who.owner, [Layer.EPISODIC])) == 1
 
