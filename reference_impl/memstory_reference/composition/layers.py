@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.memory import LayersMemory, is_nobody
-from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
+from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.retrieval import MODEL_OF_NONE
 from memstory_reference.systems.layers.settings import MemoryMode
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
@@ -52,26 +53,22 @@ async def open_layers(
     Incognito touches neither and embeds nothing. Without a chat model, extraction, policy and reconciliation go by
     documented rules.
     """
+    if not mode.is_durable:
+        embedder = None
+    make = partial(LayersPorts, embedder=embedder, model=model, clock=clock, new_id=new_id, config=config)
     if mode.is_durable and place is not None:
-        stores = await _shared_layers(place, embedder)
+        ports = await _shared_layers(place, embedder, make)
     elif mode.is_durable:
-        stores = _durable_layers(folder, embedder)
+        ports = _durable_layers(folder, embedder, make)
     else:
-        stores = LayersStores(
-            memory=LayersStore(layers_database(IN_MEMORY, model=MODEL_OF_NONE)),
+        ports = make(
+            store=LayersStore(layers_database(IN_MEMORY, model=MODEL_OF_NONE)),
             crisis=log_in_file(IN_MEMORY, CRISES),
             feedback=log_in_file(IN_MEMORY, FEEDBACK),
             tombstones=Tombstones(),
         )
-        embedder = None
-    ports = LayersPorts(
-        stores=replace(stores, memory=wrap(stores.memory)),
-        embedder=embedder,
-        model=model,
-        clock=clock,
-        new_id=new_id,
-    )
-    memory = LayersMemory(ports=ports, config=config, mode=mode, store_name=store_name, is_anonymous=is_anonymous)
+    ports = replace(ports, store=wrap(ports.store))
+    memory = LayersMemory(ports, mode=mode, store_name=store_name, is_anonymous=is_anonymous)
     try:
         await memory.open()
     except BaseException:
@@ -80,10 +77,10 @@ async def open_layers(
     return memory
 
 
-def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
+def _durable_layers(folder: Path, embedder: Embedder | None, make: Callable[..., LayersPorts]) -> LayersPorts:
     with FolderLock(folder).opening() as release:
-        return LayersStores(
-            memory=LayersStore(
+        return make(
+            store=LayersStore(
                 layers_database(folder / LAYERS_FILE, model=embedder.model if embedder else MODEL_OF_NONE)
             ),
             crisis=log_in_file(folder / "audit.sqlite3", CRISES),
@@ -93,7 +90,9 @@ def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
         )
 
 
-async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> LayersStores:
+async def _shared_layers(
+    place: PostgresPlace, embedder: Embedder | None, make: Callable[..., LayersPorts]
+) -> LayersPorts:
     async with AsyncExitStack() as opened:
         memory = await layers_in_postgres(place, model=embedder.model if embedder else MODEL_OF_NONE)
         opened.push_async_callback(memory.aclose)
@@ -101,7 +100,7 @@ async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> Lay
         opened.push_async_callback(crisis.aclose)
         feedback = await log_in_postgres(place.sibling("feedback"), FEEDBACK)
         opened.pop_all()
-    return LayersStores(memory=memory, crisis=crisis, feedback=feedback, shared=True)
+    return make(store=memory, crisis=crisis, feedback=feedback, shared=True)
 
 
 async def layers_in_postgres(place: PostgresPlace, *, model: str) -> LayersStore:

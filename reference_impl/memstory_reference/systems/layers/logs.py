@@ -6,10 +6,7 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
-from memstory.contract.values import Json
-from memstory_reference.ports import NewId
 from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.log_entries import (
     ClassifierPath,
@@ -19,23 +16,18 @@ from memstory_reference.systems.layers.log_entries import (
     checked_feedback,
 )
 from memstory_reference.systems.layers.policy.signals import CrisisNotice, crisis_notice
-from memstory_reference.systems.layers.settings import LayersConfig
-from memstory_reference.systems.layers.stores.log_store import Log
+from memstory_reference.systems.layers.ports import LayersPorts
 
 LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Logs:
-    """Both logs, each in a file of its own; an owner's records are read by `alist`, by None everybody's."""
+    """Writes both logs, each of which is in a file of its own."""
 
-    crisis: Log[CrisisLogRecord]
-    feedback: Log[SessionFeedbackRecord]
-    clock: Clock
-    new_id: NewId
-    config: LayersConfig
+    ports: LayersPorts
 
-    async def notice(self, said: str, who: OwnerSession, trouble: dict[str, Json]) -> None:
+    async def notice(self, said: str, who: OwnerSession, trouble: dict[str, str]) -> None:
         """Log what the words of a turn tell of a crisis; what fails is told in `trouble`."""
         if noticed := crisis_notice(said):
             await self._append(who, noticed, ClassifierPath.KEYWORDS, trouble)
@@ -51,22 +43,24 @@ class Logs:
     ) -> str:
         """Keep what somebody thought of a session; return the record's id."""
         kind, origin, words = checked_feedback(label, source, comment)
-        (words,) = self.config.admit(words)
+        (words,) = self.ports.config.admit(words)
         record = SessionFeedbackRecord(
-            id=self.new_id(),
+            id=self.ports.new_id(),
             owner=who.owner,
             session=who.session,
-            at=self.clock.now(),
+            at=self.ports.clock.now(),
             label=kind,
             source=origin,
             comment=words,
         )
-        await self.feedback.aappend(record)
+        await self.ports.feedback.aappend(record)
         return record.id
 
     async def purge(self) -> int:
         """Delete crisis records older than their retention, as happens daily; return how many there were."""
-        return await self.crisis.apurge(self.clock.now() - timedelta(days=self.config.crisis_retention_days))
+        return await self.ports.crisis.apurge(
+            self.ports.clock.now() - timedelta(days=self.ports.config.crisis_retention_days)
+        )
 
     async def try_to_purge(self) -> None:
         """Do so, or say in the log that it could not be done."""
@@ -76,19 +70,19 @@ class Logs:
             LOG.warning("the crisis log was not purged: %s", type(error).__name__)
 
     async def _append(
-        self, who: OwnerSession, noticed: CrisisNotice, path: ClassifierPath, trouble: dict[str, Json]
+        self, who: OwnerSession, noticed: CrisisNotice, path: ClassifierPath, trouble: dict[str, str]
     ) -> None:
         record = CrisisLogRecord(
-            id=self.new_id(),
+            id=self.ports.new_id(),
             owner=who.owner,
             session=who.session,
-            at=self.clock.now(),
+            at=self.ports.clock.now(),
             level=noticed.level,
             classifier_path=path,
             signals=noticed.signals,
         )
         try:
-            await self.crisis.aappend(record)
+            await self.ports.crisis.aappend(record)
         except UnavailableError as error:
             LOG.error("a crisis record could not be written: %s", error)  # noqa: TRY400  (the reason says all)
-            trouble["crisis_log"] = {"error": str(error)}
+            trouble["crisis_log"] = str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
 
@@ -61,7 +61,7 @@ from memstory_reference.systems.layers.sessions.session_end import (
     parse_reason,
 )
 from memstory_reference.systems.layers.sessions.writing import Lanes, Writer
-from memstory_reference.systems.layers.settings import LayersConfig, MemoryMode
+from memstory_reference.systems.layers.settings import MemoryMode
 from memstory_reference.systems.layers.stores.rows_store import LayersRows
 from memstory_reference.systems.layers.values import (
     buffer_view,
@@ -82,21 +82,6 @@ LOG = logging.getLogger(__name__)
 PURGE_EVERY = timedelta(days=1)
 NO_SESSION = "-"
 """The session of an owner who acts outside of any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnAnswer:
-    """The reply with what was remembered for it; `diagnostics` holds what went wrong on the way to the reply."""
-
-    answer: str
-    context: str = ""
-    diagnostics: Mapping[str, Json] = field(default_factory=dict)
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Return what went wrong, a line a part."""
-        parts = self.diagnostics.items()
-        return [f"{part}: {one.get('error', one) if isinstance(one, Mapping) else one}" for part, one in parts]
 
 
 def is_nobody(user: str) -> bool:
@@ -120,57 +105,31 @@ class LayersMemory(CorrectingInWords):
 
     def __init__(
         self,
-        *,
         ports: LayersPorts,
-        config: LayersConfig,
+        *,
         mode: MemoryMode,
         store_name: str,
         is_anonymous: Callable[[str], bool] = is_nobody,
     ) -> None:
         self._store_name = store_name
         self._is_anonymous = is_anonymous
-        self.config = config
+        self.config = ports.config
         self.mode = mode
-        self._ports = ports
-        self._store = ports.stores.memory
+        self.ports = ports
+        self._store = ports.store
         self._embeddings = Embeddings(ports.embedder)
         self._diagnostics = TurnDiagnostics()
         self._background = Background()
-        self.logs = Logs(
-            crisis=ports.stores.crisis,
-            feedback=ports.stores.feedback,
-            clock=ports.clock,
-            new_id=ports.new_id,
-            config=config,
+        self._logs = Logs(ports)
+        self._purging = Recurring("purging the crisis log", self._logs.try_to_purge, ports.clock)
+        writer = Writer(ports, self._embeddings)
+        self._lanes = Lanes(ports, writer, self._diagnostics, self._logs)
+        self._ends = SessionEnds(ports, self._lanes, writer)
+        self._retrieval = Retrieval(store=self._store, embeddings=self._embeddings, config=self.config)
+        self._watch = IdleWatch(
+            clock=ports.clock, idle=self.config.idle, end=self._end_idle, active=self._store.aactive
         )
-        self._purging = Recurring("purging the crisis log", self.logs.try_to_purge, ports.clock)
-        writer = Writer(store=self._store, embeddings=self._embeddings, model=ports.model, config=config)
-        self._lanes = Lanes(
-            store=self._store,
-            writer=writer,
-            model=ports.model,
-            clock=ports.clock,
-            new_id=ports.new_id,
-            config=config,
-            diagnostics=self._diagnostics,
-            logs=self.logs,
-        )
-        self._ends = SessionEnds(
-            store=self._store, lanes=self._lanes, writer=writer, model=ports.model, clock=ports.clock, config=config
-        )
-        self._retrieval = Retrieval(store=self._store, embeddings=self._embeddings, config=config)
-        self._watch = IdleWatch(clock=ports.clock, idle=config.idle, end=self._end_idle, active=self._store.aactive)
-        self.records = RecordsDesk(
-            store=self._store,
-            writer=writer,
-            retrieval=self._retrieval,
-            embeddings=self._embeddings,
-            clock=ports.clock,
-            new_id=ports.new_id,
-            tombstones=ports.stores.tombstones,
-            secrets=config,
-            model=ports.model,
-        )
+        self.records = RecordsDesk(ports, writer, self._retrieval, self._embeddings)
 
     @property
     def store_name(self) -> str:
@@ -186,14 +145,14 @@ class LayersMemory(CorrectingInWords):
         missed = [(one.owner, one.session, number) for one in await self._store.aactive() for number in one.missed]
         if missed:
             self._background.schedule(NO_SESSION, partial(self._lanes.look_again, missed))
-        if self._ports.stores.shared:
+        if self.ports.shared:
             await self._watch.keep_looking()
-        await self.logs.try_to_purge()
+        await self._logs.try_to_purge()
         await self._purging.start(PURGE_EVERY)
 
     async def shut_down(self) -> None:
         """End every session before the process does; in a shared store they go on elsewhere."""
-        if not self._ports.stores.shared:
+        if not self.ports.shared:
             await self.end_all(EndReason.SHUTDOWN)
 
     async def close(self) -> None:
@@ -203,10 +162,10 @@ class LayersMemory(CorrectingInWords):
             await self._watch.stop()
             await self._background.settle()
         finally:
-            for part in (self._store, self._ports.stores.crisis, self._ports.stores.feedback):
+            for part in (self._store, self.ports.crisis, self.ports.feedback):
                 await part.aclose()
-            self._ports.stores.tombstones.close()
-            self._ports.stores.release()
+            self.ports.tombstones.close()
+            self.ports.release()
 
     async def settle(self) -> None:
         """Return when nothing happens in the background; raise what unexpectedly failed there."""
@@ -317,8 +276,7 @@ class LayersMemory(CorrectingInWords):
         return await call_memory_tool(self, name, args, scope, forget_whole)
 
     async def say(self, text: str, scope: Scope) -> Turn:
-        answer = await self.turn(text, await self._who(scope))
-        return Turn(answer=answer.answer, context=answer.context, notes=answer.notes)
+        return await self.turn(text, await self._who(scope))
 
     async def end_session(self, scope: Scope, reason: str) -> None:
         who, why = await self._who(scope), parse_reason(reason)
@@ -369,10 +327,10 @@ class LayersMemory(CorrectingInWords):
         return await self.answer_wish((await self._who(scope)).owner, ForgetWish(what=what))
 
     async def _job_feedback(self, scope: Scope, *, label: str, source: str = "text", comment: str = "") -> Tree:
-        return {"id": await self.logs.give_feedback(await self._who(scope), label, source, comment)}
+        return {"id": await self._logs.give_feedback(await self._who(scope), label, source, comment)}
 
     async def _job_purge(self, _: Scope) -> Tree:
-        return {"purged": await self.logs.purge()}
+        return {"purged": await self._logs.purge()}
 
     async def _job_recall(self, scope: Scope, *, on: bool) -> Tree:
         await self.set_recall(await self._owner(scope), on=on)
@@ -407,10 +365,10 @@ class LayersMemory(CorrectingInWords):
         return self.diagnostics(await self._who(scope))
 
     async def _look_audit(self, scope: Scope) -> Tree:
-        return [_plain(record) for record in await self.logs.crisis.alist(await self._audit_owner(scope))]
+        return [_plain(record) for record in await self.ports.crisis.alist(await self._audit_owner(scope))]
 
     async def _look_feedback(self, scope: Scope) -> Tree:
-        return [_plain(record) for record in await self.logs.feedback.alist(await self._audit_owner(scope))]
+        return [_plain(record) for record in await self.ports.feedback.alist(await self._audit_owner(scope))]
 
     async def _look_export(self, scope: Scope) -> Tree:
         return await self.records.export(await self._owner(scope))
@@ -430,27 +388,25 @@ class LayersMemory(CorrectingInWords):
         session = checked_id(session_id, "session_id")
         return OwnerSession(owner=owner, session=NO_SESSION if session is None else hash_session_id(session, key))
 
-    async def turn(self, said: str, who: OwnerSession) -> TurnAnswer:
+    async def turn(self, said: str, who: OwnerSession) -> Turn:
         """Answer `said`; a model that fails raises, and the turn is kept without an answer.
 
-        A store that is down costs the memory of this turn, not its answer; `diagnostics` says so.
+        A store that is down costs the memory of this turn, not its answer; the notes say so.
         """
         check_said(said)
-        trouble: dict[str, Json] = {}
-        await self.logs.notice(said, who, trouble)
+        trouble: dict[str, str] = {}
+        await self._logs.notice(said, who, trouble)
         wish = forget_wish(said)
         if wish is not None:
             # Not kept: the wish itself would tell what is to be forgotten.
-            return TurnAnswer(answer=await self.answer_wish(who.owner, wish), diagnostics=trouble)
+            return Turn(answer=await self.answer_wish(who.owner, wish), notes=_notes(trouble))
         lists = wants_list(said)
-        if self._ports.model is None or lists:
+        if self.ports.model is None or lists:
             # Rules take a moment, and who asks at once after a correction means the new value.
             await self._background.settle(_key(who))
         buffer, memory = await self._recall(said, who, trouble, lists=lists)
         if buffer is not None and buffer.missed:
-            trouble["model"] = {
-                "error": f"earlier turns that it did not read, and that wait for it: {len(buffer.missed)}"
-            }
+            trouble["model"] = f"earlier turns that it did not read, and that wait for it: {len(buffer.missed)}"
         try:
             answer = await self._reply(memory, buffer.turns if buffer else (), said, lists=lists)
         except ChatModelUnavailableError as error:
@@ -458,7 +414,7 @@ class LayersMemory(CorrectingInWords):
             kept = "What you said is not kept" if "store" in trouble else "What you said is kept"
             raise type(error)(f"{kept}. {error}") from error
         await self._keep(who, said, answer, trouble)
-        return TurnAnswer(answer=answer, context=memory_block(memory), diagnostics=trouble)
+        return Turn(answer=answer, context=memory_block(memory), notes=_notes(trouble))
 
     async def load_memory_for_turn(self, query: str, who: OwnerSession) -> TurnMemory:
         """Return what a turn would be given; it is the first one if the session has none yet."""
@@ -481,7 +437,7 @@ class LayersMemory(CorrectingInWords):
             return await self._retrieval.load_everything(owner)
         is_first_turn = buffer is None or not buffer.turn_count
         return await self._retrieval.load_memory_for_turn(
-            owner, query, now=self._ports.clock.now(), is_first_turn=is_first_turn
+            owner, query, now=self.ports.clock.now(), is_first_turn=is_first_turn
         )
 
     async def answer_wish(self, owner: str, wish: ForgetWish) -> str:
@@ -516,7 +472,7 @@ class LayersMemory(CorrectingInWords):
         if report is None:
             return None
         if report.waiting:
-            self._watch.touch(who.owner, who.session, self._ports.clock.now())
+            self._watch.touch(who.owner, who.session, self.ports.clock.now())
         else:
             self._watch.drop(who.owner, who.session)
         self._diagnostics.report(who.owner, who.session, 0, report.data())
@@ -530,10 +486,10 @@ class LayersMemory(CorrectingInWords):
 
     async def finalise_voice(self, transcript: Sequence[tuple[str, str]], who: OwnerSession) -> EndReport | None:
         """Take a finished voice session, turn by turn, and end it as any other."""
-        trouble: dict[str, Json] = {}
+        trouble: dict[str, str] = {}
         for said, answer in transcript:
             check_said(said)
-            await self.logs.notice(said, who, trouble)
+            await self._logs.notice(said, who, trouble)
             await self._save_turn(who, said, answer)
         return await self.end(who, EndReason.VOICE)
 
@@ -552,7 +508,7 @@ class LayersMemory(CorrectingInWords):
             counts = {
                 "sessions": await self._store.aforget_sessions(owner),
                 "records": await self._store.adelete_owner(owner),
-                "feedback": await self.logs.feedback.adelete_owner(owner),
+                "feedback": await self.ports.feedback.adelete_owner(owner),
             }
         self._diagnostics.forget(owner)
         return counts
@@ -580,7 +536,7 @@ class LayersMemory(CorrectingInWords):
         return self._diagnostics.of(who.owner, who.session)
 
     async def _recall(
-        self, said: str, who: OwnerSession, trouble: dict[str, Json], *, lists: bool
+        self, said: str, who: OwnerSession, trouble: dict[str, str], *, lists: bool
     ) -> tuple[SessionMemoryBuffer | None, TurnMemory]:
         """Return the session as it was before this turn, and what the turn is given to remember."""
         buffer, memory, failures = None, TurnMemory(), self._embeddings.failures
@@ -589,38 +545,40 @@ class LayersMemory(CorrectingInWords):
             if reads:
                 memory = await self._load(said, who.owner, buffer, lists=lists)
         except UnavailableError as error:
-            trouble["store"] = {"error": str(error)}
+            trouble["store"] = str(error)
         if self._embeddings.failures > failures:
-            trouble["embedder"] = {"error": "unavailable: found by words alone"}
+            trouble["embedder"] = "unavailable: found by words alone"
         return buffer, memory
 
     async def _reply(self, memory: TurnMemory, past: Sequence[SpokenTurn], said: str, *, lists: bool) -> str:
-        if self._ports.model is None:
+        if self.ports.model is None:
             return reply_by_rules(memory, said, lists=lists)
         prompt = turn_prompt(memory, past, said, self.config.max_window_characters)
-        reply = await ask_for_reply(self._ports.model, prompt)
+        reply = await ask_for_reply(self.ports.model, prompt)
         return reply.content.strip() or NO_ANSWER
 
-    async def _keep(self, who: OwnerSession, said: str, answer: str, trouble: dict[str, Json]) -> None:
+    async def _keep(self, who: OwnerSession, said: str, answer: str, trouble: dict[str, str]) -> None:
         try:
             number = await self._save_turn(who, said, answer, is_talk=True)
         except UnavailableError as error:
             LOG.warning("a turn was not kept: %s", type(error).__name__)
-            trouble["store"] = {"error": str(error)}
+            trouble["store"] = str(error)
             return
         if trouble:
-            self._diagnostics.report(who.owner, who.session, number, trouble)
+            self._diagnostics.report(
+                who.owner, who.session, number, {part: {"error": what} for part, what in trouble.items()}
+            )
         self._background.schedule(_key(who), partial(self._lanes.extract, who.owner, who.session, number))
 
     async def _save_turn(self, who: OwnerSession, said: str, answer: str, *, is_talk: bool = False) -> int:
-        now = self._ports.clock.now()
+        now = self.ports.clock.now()
         # What must not be kept is not kept until the session ends either.
-        known = self._ports.stores.tombstones.reason
+        known = self.ports.tombstones.reason
         said, answer = (FORGOTTEN if known(who.owner, one) else one for one in self.config.redact(said, answer))
 
         def add(rows: LayersRows) -> tuple[SessionMemoryBuffer, bool]:
             buffer = rows.sessions.load(who.owner, who.session, 1) or SessionMemoryBuffer(
-                owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now
+                owner=who.owner, session=who.session, arc_id=self.ports.new_id(), started_at=now, last_at=now
             )
             is_again = is_talk and buffer.is_said_again(said)
             if is_again and (whole := rows.sessions.load(who.owner, who.session, None)):
@@ -640,6 +598,11 @@ class LayersMemory(CorrectingInWords):
 
     async def _end_idle(self, owner: str, session: str) -> None:
         await self.end(OwnerSession(owner=owner, session=session), EndReason.IDLE)
+
+
+def _notes(trouble: Mapping[str, str]) -> Sequence[str]:
+    """Return what went wrong on the way to a reply, a line a part."""
+    return [f"{part}: {what}" for part, what in trouble.items()]
 
 
 def _key(who: OwnerSession) -> str:

@@ -84,7 +84,7 @@ async def _remember(service, chance, _):
 
 async def _feedback(service, chance, session):
     who = await service.who("ann", session)
-    await service.logs.give_feedback(who, chance.random.choice(("helpful", chance.text())), "text", chance.text())
+    await service._logs.give_feedback(who, chance.random.choice(("helpful", chance.text())), "text", chance.text())
 
 
 CALLABLE = (

@@ -81,7 +81,7 @@ async def test_words_of_crisis_are_logged_though_no_model_answers(open_layers, b
     who = await service.who("ann", "t")
     with pytest.raises(ChatModelUnavailableError):
         await service.turn("I want to die", who)
-    assert len(await service.logs.crisis.alist(who.owner)) == 1
+    assert len(await service.ports.crisis.alist(who.owner)) == 1
 
 
 async def test_a_reconciler_that_fails_holds_the_candidate_and_the_end_stores_it(open_layers, by_purpose):
@@ -191,7 +191,7 @@ async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_
     switch.mode = "down"
     answer = await service.turn("I live in Oslo.", who)
     assert answer.answer
-    assert "store" in answer.diagnostics
+    assert any(note.startswith("store: ") for note in answer.notes)
     await service.settle()
     switch.mode = "ok"
     assert await service.buffer(who) is None
@@ -282,10 +282,10 @@ async def test_forgetting_an_owner_leaves_the_crisis_log_alone(open_layers):
     service = await open_layers()
     who = await service.who("ann", "t")
     await talk(service, who, ["My sister is a pilot.", "I want to die."])
-    await service.logs.give_feedback(who, "helpful")
+    await service._logs.give_feedback(who, "helpful")
     assert await service.forget_owner(who.owner) == {"sessions": 1, "records": 1, "feedback": 1}
-    assert len(await service.logs.crisis.alist(who.owner)) == 1
-    assert await service.logs.feedback.alist(who.owner) == []
+    assert len(await service.ports.crisis.alist(who.owner)) == 1
+    assert await service.ports.feedback.alist(who.owner) == []
 
 
 @pytest.mark.parametrize("state", [{}, {"user_id": None, "session_id": " "}, {"user_id": "", "session_id": "\n"}])

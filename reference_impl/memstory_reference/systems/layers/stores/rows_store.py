@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
@@ -56,13 +57,17 @@ class ScoredRow(NamedTuple):
     score: float
 
 
+@dataclass(frozen=True, slots=True)
 class LayersRows:
     """Reads and writes by one database, and knows what several hold in memory."""
 
-    def __init__(self, database: SqlDatabase, held: HeldLayers) -> None:
-        self.database = database
-        self.sessions = SessionRows(database)
-        self._held = held
+    database: SqlDatabase
+    _held: HeldLayers
+
+    @property
+    def sessions(self) -> SessionRows:
+        """The active sessions in the same database."""
+        return SessionRows(self.database)
 
     def session_key(self) -> bytes:
         """Return the secret of this store, which is made when it is first asked for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow, checksum
@@ -22,11 +23,11 @@ from memstory_reference.systems.layers.records.candidates import (
 LOG = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class SessionRows:
     """What is said in a session is written once: a long session does not write itself again at each turn."""
 
-    def __init__(self, database: SqlDatabase) -> None:
-        self._db = database
+    _db: SqlDatabase
 
     def save(self, buffer: SessionMemoryBuffer, *, rewrite: bool) -> None:
         """Write a session, of its turns those that are new or were looked at; with `rewrite` all of them."""

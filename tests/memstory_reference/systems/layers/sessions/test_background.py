@@ -13,7 +13,7 @@ from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.memory import PURGE_EVERY, LayersMemory
-from memstory_reference.systems.layers.ports import LayersPorts, LayersStores
+from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.layers.sessions.background import IdleWatch
@@ -41,11 +41,18 @@ async def open_service(request, open_layers, clock):
     store, numbers, opened = SharedStore(layers_database(IN_MEMORY, model="none")), count(), []
 
     async def open_():
-        stores = LayersStores(
-            memory=store, crisis=log_in_file(IN_MEMORY, CRISES), feedback=log_in_file(IN_MEMORY, FEEDBACK), shared=True
+        ports = LayersPorts(
+            store=store,
+            crisis=log_in_file(IN_MEMORY, CRISES),
+            feedback=log_in_file(IN_MEMORY, FEEDBACK),
+            shared=True,
+            embedder=None,
+            model=None,
+            clock=clock,
+            new_id=lambda: f"n{next(numbers)}",
+            config=LayersConfig(),
         )
-        ports = LayersPorts(stores=stores, embedder=None, model=None, clock=clock, new_id=lambda: f"n{next(numbers)}")
-        service = LayersMemory(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL, store_name="")
+        service = LayersMemory(ports, mode=MemoryMode.LOCAL, store_name="")
         await service.open()
         opened.append(service)
         return service
