@@ -72,8 +72,7 @@ class RecordsDesk:
         plan = WritePlan(owner=checked_owner(owner), session=session, now=self.ports.clock.now())
         async with self.ports.store.lock(f"memory/{owner}"):
             done = [await self._plan(plan, content) for content in contents]
-            if plan.rows:
-                await self.ports.store.aput_batch(await self.writer.with_vectors(plan))
+            await self.writer.write(plan)
         return done
 
     async def get(self, owner: str, identifier: str) -> MemoryRecord | None:
@@ -106,9 +105,7 @@ class RecordsDesk:
         Raises:
             InputError: there is no such record, it is of another layer, or the guards refuse the new content.
         """
-        fit, why_not = self._guard(owner, content)
-        if not why_not and isinstance(fit, Rule):
-            why_not = await veto(self.ports.model, fit)
+        fit, why_not = await self._guard(owner, content)
         if why_not:
             raise InputError(f"this cannot be stored: {why_not}")
         async with self.ports.store.lock(f"memory/{owner}"):
@@ -244,20 +241,21 @@ class RecordsDesk:
         }
 
     async def _plan(self, plan: WritePlan, content: Content) -> WriteOutcome:
-        fit, why_not = self._guard(plan.owner, content)
-        if not why_not and isinstance(fit, Rule):
-            why_not = await veto(self.ports.model, fit)
+        fit, why_not = await self._guard(plan.owner, content)
         if why_not:
             return WriteOutcome(outcome="dropped", reason=why_not)
         if isinstance(fit, Arc):
             return WriteOutcome(outcome="stored", id=plan.add(self.ports.new_id(), fit).id)
         return await self.writer.plan(plan, self.ports.new_id(), fit, or_coexist=True)
 
-    def _guard(self, owner: str, content: object) -> tuple[Content, str | None]:
+    async def _guard(self, owner: str, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored for this owner, and why it may not be."""
         fit, why_not = self._fit(content)
         gone = (self.ports.tombstones.reason(owner, text) for text in texts_of(fit))
-        return fit, why_not or next((reason for reason in gone if reason), None)
+        why_not = why_not or next((reason for reason in gone if reason), None)
+        if not why_not and isinstance(fit, Rule):
+            why_not = await veto(self.ports.model, fit)
+        return fit, why_not
 
     def _fit(self, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored, and why it may not be; InputError for anything else."""

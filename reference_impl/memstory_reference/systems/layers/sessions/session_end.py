@@ -16,8 +16,8 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import short_repr
 from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
 from memstory_reference.systems.layers.operations.extraction import Lane
-from memstory_reference.systems.layers.policy.guards import hold_reason, refusal_reason, session_only_reason
-from memstory_reference.systems.layers.policy.write import decide, decision_by_rules
+from memstory_reference.systems.layers.policy.guards import refusal_reason, session_only_reason
+from memstory_reference.systems.layers.policy.write import decide
 from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.records.candidates import (
     Candidate,
@@ -172,12 +172,11 @@ class SessionEnds:
         """Return a candidate with the decision that is due: the model's, or the rules' where it fails again."""
         if candidate.decision is not Decision.UNDECIDED:
             return candidate
-        verdict = await decide(self.ports.model, candidate.content, candidate.content.evidence_quote)
+        quote = candidate.content.evidence_quote
+        verdict = await decide(self.ports.model, candidate.content, quote)
         if verdict.decision is Decision.UNDECIDED:
-            verdict = decision_by_rules(candidate.content)
-        must_wait = verdict.decision is Decision.COMMIT and hold_reason(candidate.content)
-        decision = Decision.HOLD if must_wait else verdict.decision
-        return replace(candidate, decision=decision, reason=f"{verdict.by}: {decision}")
+            verdict = await decide(None, candidate.content, quote)
+        return replace(candidate, decision=verdict.decision, reason=verdict.why)
 
     async def _finish(self, buffer: SessionMemoryBuffer, reason: EndReason) -> EndReport | None:
         buffer = buffer.with_held([await self._decide(one) for one in buffer.held])

@@ -170,6 +170,11 @@ class Writer:
         fresh = await self.embeddings.embedded([row for row in plan.rows.values() if row.id in plan.fresh])
         return [*({**plan.rows, **{row.id: row for row in fresh}}).values()]
 
+    async def write(self, plan: WritePlan, buffer: SessionMemoryBuffer | None = None) -> None:
+        """Write the plan's rows and the session they come from, all or none."""
+        if plan.rows or buffer:
+            await self.ports.store.aput_batch(await self.with_vectors(plan), buffer)
+
     async def _comparable(self, owner: str, content: Fact | Rule) -> list[MemoryRecord]:
         if isinstance(content, Rule):
             return await self.ports.store.alist(owner, Layer.PROCEDURAL)
@@ -351,9 +356,7 @@ class Lanes:
         if why_not:
             return replace(found, content=fit, reason=why_not)
         verdict = await decide(model, fit, turn.user)
-        if verdict.decision is Decision.COMMIT and (wait := hold_reason(fit)):
-            return replace(found, content=fit, decision=Decision.HOLD, reason=wait)
-        return replace(found, content=fit, decision=verdict.decision, reason=f"{verdict.by}: {verdict.decision}")
+        return replace(found, content=fit, decision=verdict.decision, reason=verdict.why)
 
     async def _apply(
         self, seen: SessionMemoryBuffer, number: int, decided: Sequence[Candidate], missed: Sequence[str]
@@ -378,7 +381,7 @@ class Lanes:
             buffer = buffer.with_held(held)
             # The latest turn may have been spoken meanwhile: only what was read here is marked.
             buffer = buffer.with_missed(number, missed) if missed else buffer.with_extracted(number)
-            await self.ports.store.aput_batch(await self.writer.with_vectors(plan), buffer)
+            await self.writer.write(plan, buffer)
         return report
 
     async def _write_late(
@@ -389,8 +392,7 @@ class Lanes:
         for one in decided:
             if one.decision is Decision.COMMIT and not await self._is_outdated(seen, one.content):
                 report = merge_dicts(report, {await self._take(plan, [], one): 1})
-        if plan.rows:
-            await self.ports.store.aput_batch(await self.writer.with_vectors(plan))
+        await self.writer.write(plan)
         return report
 
     async def _is_outdated(self, seen: SessionMemoryBuffer, content: Fact | Rule) -> bool:
