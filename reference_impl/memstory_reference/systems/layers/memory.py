@@ -141,7 +141,7 @@ class LayersMemory(CorrectingInWords):
         From now on, where the store is shared, also those of processes that are gone.
         """
         await self._watch.look()
-        await self._watch.settle()
+        await self._settle_ends()
         missed = [(one.owner, one.session, number) for one in await self._store.aactive() for number in one.missed]
         if missed:
             self._background.schedule(NO_SESSION, partial(self._lanes.look_again, missed))
@@ -159,6 +159,7 @@ class LayersMemory(CorrectingInWords):
         """Finish what is under way and release the stores; active sessions stay active for the next process."""
         try:
             await self._purging.stop()
+            await self._settle_ends()
             await self._watch.stop()
             await self._background.settle()
         finally:
@@ -169,9 +170,12 @@ class LayersMemory(CorrectingInWords):
 
     async def settle(self) -> None:
         """Return when nothing happens in the background; raise what unexpectedly failed there."""
-        await self._background.settle()
-        await self._watch.settle()
+        await self._settle_ends()
         self._background.raise_failure()
+
+    async def _settle_ends(self) -> None:
+        await self._watch.settle()
+        await self._background.settle()
 
     @property
     def is_forgetful(self) -> bool:
@@ -468,6 +472,9 @@ class LayersMemory(CorrectingInWords):
     async def end(self, who: OwnerSession, reason: EndReason) -> EndReport | None:
         """End a session by the one path that all triggers share; None if it had ended before."""
         await self._background.settle(_key(who))
+        return await self._end(who, reason)
+
+    async def _end(self, who: OwnerSession, reason: EndReason) -> EndReport | None:
         report = await self._ends.end(who.owner, who.session, reason)
         if report is None:
             return None
@@ -596,8 +603,18 @@ class LayersMemory(CorrectingInWords):
         self._watch.touch(who.owner, who.session, buffer.last_at)
         return buffer.turn_count
 
-    async def _end_idle(self, owner: str, session: str) -> None:
-        await self.end(OwnerSession(owner=owner, session=session), EndReason.IDLE)
+    def _end_idle(self, owner: str, session: str) -> None:
+        """Begin to end a silent session, once what was said in it has been looked at."""
+        who = OwnerSession(owner=owner, session=session)
+
+        async def end() -> None:
+            try:
+                await self._end(who, EndReason.IDLE)
+            except UnavailableError as error:
+                # It stays active in the store, and is ended when that is opened again or looked through.
+                LOG.warning("a silent session could not be ended: %s", type(error).__name__)
+
+        self._background.schedule(_key(who), end)
 
 
 def _notes(trouble: Mapping[str, str]) -> Sequence[str]:

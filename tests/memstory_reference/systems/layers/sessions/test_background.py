@@ -130,7 +130,7 @@ async def watch(clock):
             raise made.store
         return made.store
 
-    async def end(owner, session):
+    def end(owner, session):
         made.ends.append((owner, session))
 
     class Watch(IdleWatch):
