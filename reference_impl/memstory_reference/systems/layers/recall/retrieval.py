@@ -47,13 +47,9 @@ class Embeddings:
         """Return the model's name, `none` for the null provider."""
         return MODEL_OF_NONE if self._embedder is None else self._embedder.model
 
-    async def of_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one vector a text, None for each where there is none to be had."""
-        return await self._embed(texts, Purpose.DOCUMENT)
-
     async def embedded(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Return the records with their vectors, without where there are none to be had."""
-        vectors = await self.of_documents([text_of(one.content) for one in records])
+        vectors = await self._embed([text_of(one.content) for one in records], Purpose.DOCUMENT)
         return [replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)]
 
     async def of_query(self, text: str) -> Vector:
@@ -103,8 +99,7 @@ MAX_TOKENS = 64
 """Distinct tokens of a question that are looked up: nobody's question has more that tell."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedRecord:
+class RankedRecord(NamedTuple):
     """A record with its fused score, and the ranks and scores that made it; a list that lacks it gives None."""
 
     record: MemoryRecord
@@ -233,15 +228,8 @@ class Retrieval:
             lexical_at = {one.id: (rank, one.score) for rank, one in enumerate(lexical, start=1)}
             scores, nowhere = fuse_lists(dense, lexical), (None, None)
             return [
-                RankedRecord(
-                    record=record,
-                    score=scores[record.id],
-                    dense_rank=dense_at.get(record.id, nowhere)[0],
-                    similarity=dense_at.get(record.id, nowhere)[1],
-                    lexical_rank=lexical_at.get(record.id, nowhere)[0],
-                    recall=lexical_at.get(record.id, nowhere)[1],
-                )
-                for record in _first(rows, owner, list(scores), len(scores) if limit is None else limit)
+                RankedRecord(one, scores[one.id], *dense_at.get(one.id, nowhere), *lexical_at.get(one.id, nowhere))
+                for one in _first(rows, owner, list(scores), len(scores) if limit is None else limit)
             ]
 
         return await self.store.arun(ranked)

@@ -22,8 +22,10 @@ from memstory_reference.systems.layers.logs import Logs
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import (
     Action,
+    Compared,
     ReconciliationDecision,
     collisions,
+    compare_all,
     duplicate_of,
     is_same,
     is_single_valued,
@@ -144,11 +146,12 @@ class Writer:
             active = [plan.rows.get(one.id, one) for one in stored] + plan.planned_note(content)
         else:
             active = plan.as_planned(stored, layer)
-        same = duplicate_of(content, active, self.ports.config.duplicate)
+        compared = compare_all(content, active, self.ports.config.duplicate)
+        same = duplicate_of(compared)
         if same is not None:
             decision = ReconciliationDecision(action=Action.BUMP, target=same)
         else:
-            decision = await self._decide(content, active, or_coexist=or_coexist)
+            decision = await self._decide(content, compared, or_coexist=or_coexist)
         if decision.action is Action.BUMP and decision.target is not None:
             outcome = _bump(plan, decision.target, count, decision.by)
         else:
@@ -163,7 +166,7 @@ class Writer:
             return None
         stored = await self._comparable(record.owner, record.content)
         others = [one for one in stored if one.id != record.id]
-        return duplicate_of(record.content, others, self.ports.config.duplicate)
+        return duplicate_of(compare_all(record.content, others, self.ports.config.duplicate))
 
     async def with_vectors(self, plan: WritePlan) -> list[MemoryRecord]:
         """Return the plan's rows, new texts embedded in one call."""
@@ -187,10 +190,8 @@ class Writer:
 
         return await self.ports.store.arun(read)
 
-    async def _decide(
-        self, content: Fact | Rule, active: Sequence[MemoryRecord], *, or_coexist: bool
-    ) -> ReconciliationDecision:
-        stored = collisions(content, active, self.ports.config.duplicate, for_model=self.ports.model is not None)
+    async def _decide(self, content: Fact | Rule, compared: Compared, *, or_coexist: bool) -> ReconciliationDecision:
+        stored = collisions(content, compared, for_model=self.ports.model is not None)
         if not stored:
             return ReconciliationDecision(action=Action.COEXIST)
         try:
