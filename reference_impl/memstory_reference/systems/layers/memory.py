@@ -26,12 +26,11 @@ from memstory.contract.target import (
 from memstory.contract.values import Json
 from memstory.models.conversation import NO_ANSWER, ask_for_reply
 from memstory_reference.errors import InputError, NotFoundError
-from memstory_reference.input_checks import checked_owner, checked_text, short_repr
+from memstory_reference.input_checks import checked_owner, short_repr
 from memstory_reference.storage.recurring import Recurring
 from memstory_reference.system_memory import CorrectingInWords, read_rows
 from memstory_reference.systems.layers.forgetting import (
     FORGOTTEN,
-    ForgettingReport,
     ForgetWish,
     answer_to_wish,
     forget_wish,
@@ -129,7 +128,7 @@ class LayersMemory(CorrectingInWords):
         self._watch = IdleWatch(
             clock=ports.clock, idle=self.config.idle, end=self._end_idle, active=self._store.aactive
         )
-        self.records = RecordsDesk(ports, writer, self._retrieval, self._embeddings)
+        self.records = RecordsDesk(ports, writer, self._retrieval, self._embeddings, self._background.settle)
 
     @property
     def store_name(self) -> str:
@@ -185,7 +184,7 @@ class LayersMemory(CorrectingInWords):
         return status_line(status)
 
     async def count_lost(self) -> int:
-        return await self.records.count_lost()
+        return await self._store.alost()
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         who = await self._who(scope)
@@ -224,7 +223,7 @@ class LayersMemory(CorrectingInWords):
         if ref == Ref():
             return any((await self.forget_owner(who.owner)).values())
         ids = [_id(ref)] if ref != Ref(durable=True) else [one.id for one in await self._every(who.owner)]
-        return bool((await self.forget_records(who.owner, ids, durable=ref.durable)).records)
+        return bool((await self.records.forget_records(who.owner, ids, durable=ref.durable)).records)
 
     async def _every(self, owner: str) -> Sequence[MemoryRecord]:
         return await self.records.list_records(owner, tuple(Layer), tuple(Standing))
@@ -452,22 +451,9 @@ class LayersMemory(CorrectingInWords):
         if wish.everything:
             await self.forget_owner(owner)
             return "Forgotten: everything that I remembered of you."
-        done = await self.forget_words(owner, wish.what)
+        done = await self.records.forget(owner, wish.what)
         nearest = [] if not done.is_empty else await self.records.search(owner, wish.what, limit=3)
         return answer_to_wish(wish, done, [one.record for one in nearest])
-
-    async def forget_words(self, owner: str, what: str) -> ForgettingReport:
-        """Forget what words or an id name: the records, and what summaries and open sessions hold of them."""
-        most = self.config.max_query_characters
-        checked_text(what, "what to forget", most, "max_query_characters")
-        checked_owner(owner)
-        await self._background.settle()
-        return await self.records.forget(owner, what)
-
-    async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> ForgettingReport:
-        """Forget records and what summaries and open sessions hold of them; `durable` for good."""
-        await self._background.settle()
-        return await self.records.forget_records(owner, ids, durable=durable)
 
     async def end(self, who: OwnerSession, reason: EndReason) -> EndReport | None:
         """End a session by the one path that all triggers share; None if it had ended before."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_count, checked_owner, is_storable
+from memstory_reference.input_checks import checked_count, checked_owner, checked_text, is_storable
 from memstory_reference.systems.layers.forgetting import (
     SHORT_ID,
     ForgettingReport,
@@ -64,6 +64,8 @@ class RecordsDesk:
     writer: Writer
     retrieval: Retrieval
     embeddings: Embeddings
+    settle: Callable[[], Awaitable[None]]
+    """Waits for what is still to be written of earlier turns."""
 
     async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[WriteOutcome]:
         """Write contents, all or none; what the guards refuse is dropped, with the reason, and the others count."""
@@ -136,6 +138,9 @@ class RecordsDesk:
 
         What is removed no search, prompt, summary or transcript tells again.
         """
+        checked_text(what, "what to forget", self.ports.config.max_query_characters, "max_query_characters")
+        checked_owner(owner)
+        await self.settle()
         every = await self.ports.store.alist(owner, None, tuple(Standing))
         by_id = [one for one in every if one.id == what or (len(what) >= SHORT_ID and one.id.startswith(what))]
         if by_id:
@@ -148,6 +153,7 @@ class RecordsDesk:
 
         What they had replaced is used again.
         """
+        await self.settle()
         records = await self.ports.store.aget(checked_owner(owner), [record_id(one) for one in ids])
         if durable:
             self.ports.tombstones.bury(owner, [text for one in records for text in texts_of(one.content)])
@@ -223,10 +229,6 @@ class RecordsDesk:
             done += len(found)
         return done
 
-    async def count_lost(self) -> int:
-        """Return how many records, of all owners, cannot be read since the store was damaged."""
-        return await self.ports.store.alost()
-
     async def counts(self, owner: str) -> dict[str, Tree]:
         """Return how many records each layer has, by what stores call it and by what people do."""
         found = await self.ports.store.acounts(owner)
@@ -237,7 +239,7 @@ class RecordsDesk:
             "archived": sum(n for (_, standing), n in found.items() if standing is Standing.ARCHIVED),
             "superseded": sum(n for (_, standing), n in found.items() if standing is Standing.SUPERSEDED),
             "damaged": len(await self.ports.store.adamaged_ids(owner)),
-            "unreadable": await self.count_lost(),
+            "unreadable": await self.ports.store.alost(),
         }
 
     async def _plan(self, plan: WritePlan, content: Content) -> WriteOutcome:

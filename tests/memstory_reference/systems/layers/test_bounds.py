@@ -30,7 +30,7 @@ WRONG = {
     "remember(text)": lambda service, _: service.records.remember(OWNER, None, "tea"),
     "get(None)": lambda service, _: service.records.get(OWNER, None),
     "get({})": lambda service, _: service.records.get(OWNER, {}),
-    "forget_records([None])": lambda service, _: service.forget_records(OWNER, [None]),
+    "forget_records([None])": lambda service, _: service.records.forget_records(OWNER, [None]),
     "edit(None)": lambda service, _: service.records.edit(OWNER, None, note("tea")),
     "archive([])": lambda service, _: service.records.archive(OWNER, []),
     "list a huge number": lambda service, _: service.records.list_records(OWNER, limit=10**19),
@@ -64,7 +64,7 @@ def test_names_that_are_none_are_input_errors(wrong):
 async def test_an_id_that_no_text_can_be_is_nobodys(open_layers):
     service = await open_layers()
     assert await service.records.get(OWNER, "\ud800") is None
-    assert (await service.forget_records(OWNER, ["\0", "../x"])).is_empty
+    assert (await service.records.forget_records(OWNER, ["\0", "../x"])).is_empty
 
 
 async def test_a_turn_that_is_longer_than_a_query_is_answered(open_layers):

@@ -90,7 +90,7 @@ async def _feedback(service, chance, session):
 CALLABLE = (
     *(_turn, _turn, _turn, _end, _remember, _remember, _remember, _feedback),
     lambda service, chance, _: service.records.edit(chance.owner(), chance.identifier(), chance.content()),
-    lambda service, chance, _: service.forget_records(chance.owner(), [chance.identifier()]),
+    lambda service, chance, _: service.records.forget_records(chance.owner(), [chance.identifier()]),
     lambda service, chance, _: service.records.archive(chance.owner(), chance.identifier()),
     lambda service, chance, _: service.records.restore(chance.owner(), chance.identifier()),
     lambda service, chance, _: service.records.search(chance.owner(), chance.text()),
@@ -100,7 +100,7 @@ CALLABLE = (
     lambda service, chance, _: service.set_recall(
         chance.owner(), on=chance.random.choice((True, False, chance.text()))
     ),
-    lambda service, chance, _: service.forget_words(chance.owner(), chance.text()),
+    lambda service, chance, _: service.records.forget(chance.owner(), chance.text()),
     lambda service, chance, _: service.load_memory_for_turn(chance.text(), OwnerSession(owner="user:ann", session="-")),
 )
 

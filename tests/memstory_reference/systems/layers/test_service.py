@@ -254,7 +254,7 @@ async def test_a_fact_is_edited_only_into_a_fact_and_only_by_its_owner(open_laye
         await service.records.edit("user:ann", done.id, Arc(summary="They talked."))
     with pytest.raises(InputError, match="no record"):
         await service.records.edit("user:eve", done.id, fact)
-    assert (await service.forget_records("user:eve", [done.id])).is_empty
+    assert (await service.records.forget_records("user:eve", [done.id])).is_empty
 
 
 async def test_records_carry_the_hash_of_the_session_and_never_its_name(open_layers, tmp_path):
