@@ -137,7 +137,7 @@ async def by_the_layers(said: Sequence[str]) -> list[Entry]:
     for text in said:
         await service.turn(text, who)
         await service.settle()
-    await service.end_session(who, EndReason.EXPLICIT)
+    await service.end(who, EndReason.EXPLICIT)
     contents = [record.content for record in await service.records.list_records(who.owner)]
     await service.close()
     kept = [

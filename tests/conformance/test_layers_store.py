@@ -200,6 +200,17 @@ async def test_tokens_are_scored_by_their_recall(store):
     assert await store.asearch_tokens("bob", Layer.SEMANTIC, {"tea"}, 5) == []
 
 
+async def test_rows_and_the_session_they_come_from_are_written_both_or_neither(store):
+    broken = replace(buffer(), missed={1: [object()]})
+    with pytest.raises(TypeError):
+        await store.aput_batch([fact("f")], broken)
+    assert await store.alist("ann") == []
+    assert await store.aload("ann", "s") is None
+    await store.aput_batch([fact("f")], buffer())
+    assert ids(await store.alist("ann")) == ["f"]
+    assert await store.aload("ann", "s") == buffer()
+
+
 async def test_tokens_of_every_script_are_found(store):
     await store.aput_batch([fact("han", "我喜欢猫"), fact("cyrillic", "Привет, мир!"), fact("accent", "cafe\u0301")])
     for token, expected in (("猫", "han"), ("мир", "cyrillic"), ("café", "accent")):

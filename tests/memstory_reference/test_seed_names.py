@@ -123,7 +123,7 @@ SemanticWorkingMemoryEntry | .records.record:SemanticWorkingMemoryEntry
 format_working_memory_entries | .records.record:format_working_memory_entries
 working_memory | .records.record:WORKING_MEMORY | the key of a state, as a constant
 _merge_dicts | .sessions.background:merge_dicts | public: more than one module calls it
-load_memory_for_turn | .service:LayersService.load_memory_for_turn
+load_memory_for_turn | .memory:LayersMemory.load_memory_for_turn
 SessionMemoryBuffer | .records.candidates:SessionMemoryBuffer
 MemoryMode | .settings:MemoryMode
 MemoryMode.INCOGNITO | .settings:MemoryMode.INCOGNITO
@@ -142,7 +142,7 @@ FeedbackSource | .log_entries:FeedbackSource
 SessionFeedbackRecord | .log_entries:SessionFeedbackRecord
 SessionFeedbackBackend | .stores.log_store:Log | the log of crises and that of feedback are one class
 /api/memory/status | endpoint GET
-/end | .service:LayersService.end_session | `/end` in the chat, POST /api/memory/end over HTTP
+/end | .memory:LayersMemory.end | `/end` in the chat, POST /api/memory/end over HTTP
 --memory-mode | command chat
 --user-id | command chat
 """
@@ -263,7 +263,7 @@ def test_a_name_of_a_description_is_here_and_takes_what_is_described(named):
             assert action in commands(parser) if action else named.name in parser._option_string_actions
         case "endpoint":
             assert (rest, named.name) in {
-                (method, path) for method, path, _ in MemoryWeb(LayersMemory(None, store_name="")).acts()
+                (method, path) for method, path, _ in MemoryWeb(LayersMemory.__new__(LayersMemory)).acts()
             }
         case "parameter":
             assert named.name in accepted(here(rest))

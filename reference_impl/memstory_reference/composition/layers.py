@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,8 +15,8 @@ from memstory_reference.storage.database_store import IN_MEMORY, Database
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.memory import LayersMemory, is_nobody
+from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.retrieval import MODEL_OF_NONE
-from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.stores.log_store import Log, LogKind, R
@@ -30,48 +30,34 @@ _MEMORY = "layers"
 """What a schema of Postgres says of itself."""
 
 
-async def open_layers(settings: LayersSettings, ports: MemoryPorts) -> LayersService:
+async def open_layers(
+    settings: LayersSettings, ports: MemoryPorts, is_anonymous: Callable[[str], bool] = is_nobody
+) -> LayersMemory:
     """Open the layers memory in its folder, which this process then owns, or in Postgres, which many may share.
 
     Incognito touches neither and embeds nothing. Without a language model, extraction, policy and reconciliation go by
     documented rules.
     """
-    embedder = ports.embedder if settings.embeds else None
-    async with AsyncExitStack() as opened:
-        stores = await _open_stores(settings, ports, embedder.model if embedder else MODEL_OF_NONE, opened)
-        service = LayersService(
-            ports=LayersPorts(
-                stores=replace(stores, memory=ports.wrap(stores.memory)),
-                embedder=embedder,
-                model=ports.model,
-                clock=ports.clock,
-                new_id=ports.new_id,
-            ),
-            config=settings,
-            mode=settings.memory_mode,
-        )
-        opened.pop_all()
-    async with closing_on_failure(service.close):
-        await service.open()
-    return service
-
-
-async def open_layers_memory(
-    settings: LayersSettings, ports: MemoryPorts, is_anonymous: Callable[[str], bool] = is_nobody
-) -> LayersMemory:
-    """Open the layers memory with what every memory can do."""
     name = ports.store_name(settings) if settings.memory_mode.is_durable else "memory only"
-    return LayersMemory(await open_layers(settings, ports), store_name=name, is_anonymous=is_anonymous)
+    async with AsyncExitStack() as opened:
+        memory = LayersMemory(await _open_stores(settings, ports, opened), store_name=name, is_anonymous=is_anonymous)
+        opened.pop_all()
+    async with closing_on_failure(memory.close):
+        await memory.open()
+    return memory
 
 
-async def _open_stores(
-    settings: LayersSettings, ports: MemoryPorts, model: str, opened: AsyncExitStack
-) -> LayersStores:
+async def _open_stores(settings: LayersSettings, ports: MemoryPorts, opened: AsyncExitStack) -> LayersPorts:
     """Open what the memory is stored in; `opened` closes it unless all of it is there."""
     place, folder = ports.place_of(settings), settings.folder
+    embedder = ports.embedder if settings.embeds else None
+    model = embedder.model if embedder else MODEL_OF_NONE
+    make = partial(
+        LayersPorts, embedder=embedder, model=ports.model, clock=ports.clock, new_id=ports.new_id, config=settings
+    )
     if not settings.memory_mode.is_durable:
-        return LayersStores(
-            memory=LayersStore(layers_database(IN_MEMORY, model=model)),
+        return make(
+            store=ports.wrap(LayersStore(layers_database(IN_MEMORY, model=model))),
             crisis=log_in_file(IN_MEMORY, CRISES),
             feedback=log_in_file(IN_MEMORY, FEEDBACK),
             tombstones=Tombstones(),
@@ -82,16 +68,18 @@ async def _open_stores(
         return store
 
     if place is not None:
-        return LayersStores(
-            memory=held(await layers_in_postgres(place, model=model)),
+        store = held(await layers_in_postgres(place, model=model))
+        return make(
+            store=ports.wrap(store),
             crisis=held(await log_in_postgres(place.sibling("audit"), CRISES)),
             feedback=held(await log_in_postgres(place.sibling("feedback"), FEEDBACK)),
             shared=True,
         )
     lock = FolderLock(folder)
     opened.enter_context(lock)
-    return LayersStores(
-        memory=held(LayersStore(layers_database(folder / EMBEDDED_FILE.name, model=model))),
+    store = held(LayersStore(layers_database(folder / EMBEDDED_FILE.name, model=model)))
+    return make(
+        store=ports.wrap(store),
         crisis=held(log_in_file(folder / "audit.sqlite3", CRISES)),
         feedback=held(log_in_file(folder / "feedback.sqlite3", FEEDBACK)),
         release=lock.release,
@@ -119,7 +107,7 @@ LAYERS = MemorySystem(
     name="layers",
     kind=LayersSettings,
     memory=LayersMemory,
-    opener=open_layers_memory,
+    opener=open_layers,
     files=[EMBEDDED_FILE],
     owner="",
     has_rules=True,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import cast, overload
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Environment, Scope, Tree
 from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
 from memstory_reference.composition.declaration import MemoryPorts
-from memstory_reference.composition.layers import LAYERS, open_layers_memory
+from memstory_reference.composition.layers import LAYERS, open_layers
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.memory import LayersMemory
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import MemoryRecord
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
@@ -33,9 +33,9 @@ class _FaultyLayersStore(FaultyPort):
     # A real store reads the session key once: a process that has a session knows it.
     free = frozenset({"asession_key", "alost", "aclose"})
 
-    async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
+    async def aput_batch(self, records: Sequence[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
         await self._switch.pass_or_fail()
-        await self._inner.aput_batch(self._batch(records))
+        await self._inner.aput_batch(self._batch(records), buffer)
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
         await self._switch.pass_or_fail()
@@ -106,7 +106,7 @@ class LayersTarget(SystemTarget):
         return faulty_layers_store(store, self._ports.switches["store"])
 
     async def _open_on(self, settings: LayersSettings, ports: MemoryPorts) -> LayersMemory:
-        return await open_layers_memory(settings, ports, self._is_anonymous)
+        return await open_layers(settings, ports, self._is_anonymous)
 
     def _is_anonymous(self, user: str) -> bool:
         """Whether this is a user without a user id; the empty name is the case's own."""
@@ -114,12 +114,6 @@ class LayersTarget(SystemTarget):
 
     async def about(self) -> Mapping[str, str]:
         return {**await super().about(), "mode": str(self._settings.memory_mode)}
-
-    async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
-        # A session that the steps before were in: only they name it by themselves.
-        session = args.get("session", scope.session)
-        rest = {name: value for name, value in args.items() if name != "session"}
-        return await super().inspect(what, rest, replace(scope, session=session))
 
     async def _job_extractor(self, _: Scope, *, mode: str) -> Tree:
         # Not a fault of a part that every memory has: the model's calls after the reply alone.

@@ -2,11 +2,12 @@
 
 __all__ = [
     "log_entries",
+    "logs",
     "memory",
+    "ports",
     "process",
     "recall",
     "records",
-    "service",
     "sessions",
     "settings",
     "stores",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from memstory.contract.values import Json
@@ -12,6 +13,14 @@ from memstory_reference.errors import InputError
 MAX_ID_CHARACTERS = 512
 USER, SESSION = "user", "session"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerSession:
+    """For whom and in which session something happens, both as they are stored."""
+
+    owner: str
+    session: str
 
 
 class OwnerMissingError(InputError, ValueError):

@@ -14,7 +14,6 @@ from memstory_reference.ports import NewId
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.values import status_line
 
@@ -26,9 +25,8 @@ TURN_SECONDS = 600.0
 class LayersPart:
     """Serves turns and their sessions. Which process answers a turn makes no difference: all is in the store."""
 
-    def __init__(self, service: LayersService, bus: Bus, *, new_id: NewId) -> None:
-        self._service = service
-        self._memory = LayersMemory(service, store_name=PART)
+    def __init__(self, memory: LayersMemory, bus: Bus, *, new_id: NewId) -> None:
+        self._memory = memory
         self._bus = bus
         self._new_id = new_id
         self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
@@ -36,7 +34,7 @@ class LayersPart:
 
     async def start(self) -> None:
         """Serve from now on; SetupError if the part is served from another store."""
-        store = await self._service.store_name()
+        store = await self._memory.store_id()
         await refuse_a_second(self._caller, store=store)
         self._server = CallServer(PART, self._acts(), self._bus, store=store, new_id=self._new_id)
         await self._server.start()
@@ -69,7 +67,7 @@ class LayersPart:
         return await self._memory.inspect("status", {}, _scope(args, owner))
 
     async def _settle(self, _: Mapping[str, Tree], __: str) -> Tree:
-        await self._service.settle()
+        await self._memory.settle()
         return None
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memstory.contract.clock import Clock
-from memstory.contract.models import ChatModel
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_count, checked_owner, is_storable
-from memstory_reference.ports import NewId
-from memstory_reference.storage.tombstones import Tombstones
+from memstory_reference.input_checks import checked_count, checked_owner, checked_text, is_storable
 from memstory_reference.systems.layers.forgetting import (
     SHORT_ID,
     ForgettingReport,
@@ -37,6 +33,7 @@ from memstory_reference.systems.layers.policy.guards import (
     without_secrets,
 )
 from memstory_reference.systems.layers.policy.write import veto
+from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.retrieval import Embeddings, RankedRecord, Retrieval
 from memstory_reference.systems.layers.records.record import (
     LABELS,
@@ -51,43 +48,38 @@ from memstory_reference.systems.layers.records.record import (
     text_of,
 )
 from memstory_reference.systems.layers.sessions.writing import WriteOutcome, WritePlan, Writer
-from memstory_reference.systems.layers.stores.layers_store import ACTIVE, LayersStore
+from memstory_reference.systems.layers.stores.rows_store import ACTIVE
 from memstory_reference.text.lines import one_line
-from memstory_reference.text.secret_guard import SecretPolicy
 from memstory_reference.text.stems import is_about
 
 EMBED_BATCH = 200
 MOST_LISTED = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RecordsDesk:
     """What people do with their memory beside talking."""
 
-    tombstones: Tombstones
-    secrets: SecretPolicy
-    model: ChatModel | None
-    store: LayersStore
+    ports: LayersPorts
     writer: Writer
     retrieval: Retrieval
     embeddings: Embeddings
-    clock: Clock
-    new_id: NewId
+    settle: Callable[[], Awaitable[None]]
+    """Waits for what is still to be written of earlier turns."""
 
     async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[WriteOutcome]:
         """Write contents, all or none; what the guards refuse is dropped, with the reason, and the others count."""
         if isinstance(contents, str) or not isinstance(contents, Sequence):
             raise InputError(f"contents must be a list, not {type(contents).__name__}")
-        plan = WritePlan(owner=checked_owner(owner), session=session, now=self.clock.now())
-        async with self.store.lock(f"memory/{owner}"):
+        plan = WritePlan(owner=checked_owner(owner), session=session, now=self.ports.clock.now())
+        async with self.ports.store.lock(f"memory/{owner}"):
             done = [await self._plan(plan, content) for content in contents]
-            if plan.rows:
-                await self.store.aput_batch(await self.writer.with_vectors(plan))
+            await self.writer.write(plan)
         return done
 
     async def get(self, owner: str, identifier: str) -> MemoryRecord | None:
         """Return one record, whatever its standing."""
-        return next(iter(await self.store.aget(checked_owner(owner), [record_id(identifier)])), None)
+        return next(iter(await self.ports.store.aget(checked_owner(owner), [record_id(identifier)])), None)
 
     async def list_records(
         self,
@@ -100,14 +92,14 @@ class RecordsDesk:
         if limit is not None:
             checked_count(limit, "limit", 0, MOST_LISTED)
         checked_owner(owner)
-        found = [one for layer in layers for one in await self.store.alist(owner, layer, standings, limit)]
+        found = [one for layer in layers for one in await self.ports.store.alist(owner, layer, standings, limit)]
         return found[:limit]
 
     async def search(
         self, owner: str, query: str, layers: Sequence[Layer] = tuple(Layer), limit: int | None = None
     ) -> list[RankedRecord]:
         """Return active records that the question finds, or the first `limit` of them, best first."""
-        return await self.retrieval.search(checked_owner(owner), query, layers, now=self.clock.now(), limit=limit)
+        return await self.retrieval.search(checked_owner(owner), query, layers, now=self.ports.clock.now(), limit=limit)
 
     async def edit(self, owner: str, identifier: str, content: Content) -> MemoryRecord:
         """Replace what a record says; the guards look at it as at anything new.
@@ -115,14 +107,12 @@ class RecordsDesk:
         Raises:
             InputError: there is no such record, it is of another layer, or the guards refuse the new content.
         """
-        fit, why_not = self._guard(owner, content)
-        if not why_not and isinstance(fit, Rule):
-            why_not = await veto(self.model, fit)
+        fit, why_not = await self._guard(owner, content)
         if why_not:
             raise InputError(f"this cannot be stored: {why_not}")
-        async with self.store.lock(f"memory/{owner}"):
+        async with self.ports.store.lock(f"memory/{owner}"):
             old = await self._existing(owner, identifier)
-            edited = replace(old, content=fit, updated_at=self.clock.now(), vector=None)
+            edited = replace(old, content=fit, updated_at=self.ports.clock.now(), vector=None)
             if edited.layer is not old.layer:
                 raise InputError(f"{identifier!r:.40} is of the layer {old.layer}, the new content of {edited.layer}")
             same = await self.writer.same_as(edited)
@@ -130,7 +120,7 @@ class RecordsDesk:
                 # What it says now is stored already: one record is left of the two, the one that was edited.
                 edited = replace(edited, count=edited.count + same.count)
             (edited,) = await self.embeddings.embedded([edited])
-            await self.store.aput(edited)
+            await self.ports.store.aput(edited)
             if same is not None:
                 await self._delete_under_lock(owner, [same.id], kept=edited.id)
         return edited
@@ -148,7 +138,10 @@ class RecordsDesk:
 
         What is removed no search, prompt, summary or transcript tells again.
         """
-        every = await self.store.alist(owner, None, tuple(Standing))
+        checked_text(what, "what to forget", self.ports.config.max_query_characters, "max_query_characters")
+        checked_owner(owner)
+        await self.settle()
+        every = await self.ports.store.alist(owner, None, tuple(Standing))
         by_id = [one for one in every if one.id == what or (len(what) >= SHORT_ID and one.id.startswith(what))]
         if by_id:
             return await self.forget_records(owner, [one.id for one in by_id])
@@ -160,9 +153,10 @@ class RecordsDesk:
 
         What they had replaced is used again.
         """
-        records = await self.store.aget(checked_owner(owner), [record_id(one) for one in ids])
+        await self.settle()
+        records = await self.ports.store.aget(checked_owner(owner), [record_id(one) for one in ids])
         if durable:
-            self.tombstones.bury(owner, [text for one in records for text in texts_of(one.content)])
+            self.ports.tombstones.bury(owner, [text for one in records for text in texts_of(one.content)])
         return await self._forget(owner, records, [])
 
     async def _forget(
@@ -170,49 +164,49 @@ class RecordsDesk:
     ) -> ForgettingReport:
         values = [*values_of(one for one in records if not isinstance(one.content, Arc)), *named]
         ids = [one.id for one in records]
-        async with self.store.lock(f"memory/{owner}"):
+        async with self.ports.store.lock(f"memory/{owner}"):
             # First what could bring it back: after a crash in between, the request can be repeated.
             turns = 0
-            for active in await self.store.aactive(owner) if values else ():
-                async with self.store.lock(f"session/{owner}/{active.session}"):
+            for active in await self.ports.store.aactive(owner) if values else ():
+                async with self.ports.store.lock(f"session/{owner}/{active.session}"):
                     turns += await self._cut_session(owner, active.session, values)
             summaries = await self._cut_arcs(owner, values, ids)
             await self._delete_under_lock(owner, ids)
         return ForgettingReport(records=records, summaries=summaries, turns=turns)
 
     async def _cut_session(self, owner: str, session: str, values: Sequence[frozenset[str]]) -> int:
-        buffer = await self.store.aload(owner, session)
+        buffer = await self.ports.store.aload(owner, session)
         if buffer is None:
             return 0
         cut = cut_buffer(buffer, values)
         if cut != buffer:
-            await self.store.asave(cut, rewrite=True)
+            await self.ports.store.asave(cut, rewrite=True)
         return sum(one != other for one, other in zip(cut.turns, buffer.turns, strict=True))
 
     async def _cut_arcs(self, owner: str, values: Sequence[frozenset[str]], spared: Sequence[str]) -> int:
-        arcs = await self.store.alist(owner, Layer.EPISODIC, tuple(Standing))
+        arcs = await self.ports.store.alist(owner, Layer.EPISODIC, tuple(Standing))
         told = [one for one in arcs if one.id not in spared and holds_value(text_of(one.content), values)]
         left = [(one, cut_arc(one.content, values)) for one in told if isinstance(one.content, Arc)]
         changed = [replace(one, content=arc) for one, arc in left if arc is not None]
         if changed:
-            await self.store.aput_batch(await self.embeddings.embedded(changed))
-        await self.store.adelete(owner, [one.id for one, arc in left if arc is None])
+            await self.ports.store.aput_batch(await self.embeddings.embedded(changed))
+        await self.ports.store.adelete(owner, [one.id for one, arc in left if arc is None])
         return len(left)
 
     async def about(self, owner: str, things: Sequence[str]) -> list[MemoryRecord]:
         """Return the records, whatever their standing, that are about any of these things."""
-        every = await self.store.alist(checked_owner(owner), None, tuple(Standing))
+        every = await self.ports.store.alist(checked_owner(owner), None, tuple(Standing))
         return [one for one in every if is_about(" ".join(texts_of(one.content)), things)]
 
     async def export(self, owner: str) -> dict[str, Tree]:
         """Return all that is remembered of an owner as JSON; audit and feedback are not memory (SEC-11)."""
-        records = await self.store.alist(owner, None, tuple(Standing))
-        found = [await self.store.aload(owner, one.session) for one in await self.store.aactive(owner)]
+        records = await self.ports.store.alist(owner, None, tuple(Standing))
+        found = [await self.ports.store.aload(owner, one.session) for one in await self.ports.store.aactive(owner)]
         active = [buffer for buffer in found if buffer is not None]
         return {
             "format": "memstory.layers/1",
             "owner": owner,
-            "exported_at": iso_now(self.clock.now()),
+            "exported_at": iso_now(self.ports.clock.now()),
             "records": [record_data(record) for record in records],
             "active_sessions": [
                 {
@@ -227,52 +221,49 @@ class RecordsDesk:
     async def embed_missing(self, owner: str) -> int:
         """Embed what was written while the embedder was down; return how many rows have a vector now."""
         done = 0
-        while rows := await self.store.awithout_vector(owner, EMBED_BATCH):
+        while rows := await self.ports.store.awithout_vector(owner, EMBED_BATCH):
             found = [row for row in await self.embeddings.embedded(rows) if row.vector is not None]
             if not found:
                 break
-            await self.store.aput_batch(found)
+            await self.ports.store.aput_batch(found)
             done += len(found)
         return done
 
-    async def count_lost(self) -> int:
-        """Return how many records, of all owners, cannot be read since the store was damaged."""
-        return await self.store.alost()
-
     async def counts(self, owner: str) -> dict[str, Tree]:
         """Return how many records each layer has, by what stores call it and by what people do."""
-        found = await self.store.acounts(owner)
+        found = await self.ports.store.acounts(owner)
         active = {str(layer): found.get((layer, Standing.ACTIVE), 0) for layer in Layer}
         return {
             "counts": active,
             "labels": {str(layer): label for layer, label in LABELS.items()},
             "archived": sum(n for (_, standing), n in found.items() if standing is Standing.ARCHIVED),
             "superseded": sum(n for (_, standing), n in found.items() if standing is Standing.SUPERSEDED),
-            "damaged": len(await self.store.adamaged_ids(owner)),
-            "unreadable": await self.count_lost(),
+            "damaged": len(await self.ports.store.adamaged_ids(owner)),
+            "unreadable": await self.ports.store.alost(),
         }
 
     async def _plan(self, plan: WritePlan, content: Content) -> WriteOutcome:
-        fit, why_not = self._guard(plan.owner, content)
-        if not why_not and isinstance(fit, Rule):
-            why_not = await veto(self.model, fit)
+        fit, why_not = await self._guard(plan.owner, content)
         if why_not:
             return WriteOutcome(outcome="dropped", reason=why_not)
         if isinstance(fit, Arc):
-            return WriteOutcome(outcome="stored", id=plan.add(self.new_id(), fit).id)
-        return await self.writer.plan(plan, self.new_id(), fit, or_coexist=True)
+            return WriteOutcome(outcome="stored", id=plan.add(self.ports.new_id(), fit).id)
+        return await self.writer.plan(plan, self.ports.new_id(), fit, or_coexist=True)
 
-    def _guard(self, owner: str, content: object) -> tuple[Content, str | None]:
+    async def _guard(self, owner: str, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored for this owner, and why it may not be."""
         fit, why_not = self._fit(content)
-        gone = (self.tombstones.reason(owner, text) for text in texts_of(fit))
-        return fit, why_not or next((reason for reason in gone if reason), None)
+        gone = (self.ports.tombstones.reason(owner, text) for text in texts_of(fit))
+        why_not = why_not or next((reason for reason in gone if reason), None)
+        if not why_not and isinstance(fit, Rule):
+            why_not = await veto(self.ports.model, fit)
+        return fit, why_not
 
     def _fit(self, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored, and why it may not be; InputError for anything else."""
         given = checked_content(content)
         try:
-            given = without_secrets(given, self.secrets)
+            given = without_secrets(given, self.ports.config)
         except InputError as refusal:
             return given, str(refusal)
         if isinstance(given, Arc):
@@ -290,19 +281,19 @@ class RecordsDesk:
         """Delete records, the owner's lock being held; what they had replaced is now replaced by `kept`, or nothing."""
         gone = {
             record.id: replace(record, superseded_by=record.superseded_by or kept)
-            for record in await self.store.aget(owner, ids)
+            for record in await self.ports.store.aget(owner, ids)
         }
-        plan = WritePlan(owner=owner, session=None, now=self.clock.now())
+        plan = WritePlan(owner=owner, session=None, now=self.ports.clock.now())
         for layer in {record.layer for record in gone.values()}:
-            replaced = await self.store.alist(owner, layer, [Standing.SUPERSEDED])
+            replaced = await self.ports.store.alist(owner, layer, [Standing.SUPERSEDED])
             for record in records_to_release(replaced, gone, plan.now):
                 plan.change(record)
             if layer is Layer.PROCEDURAL and plan.rows:
                 await self.writer.cap(plan)
         # A process that dies between the two leaves both: the delete is asked again.
         if plan.rows:
-            await self.store.aput_batch(list(plan.rows.values()))
-        return await self.store.adelete(owner, ids)
+            await self.ports.store.aput_batch(list(plan.rows.values()))
+        return await self.ports.store.adelete(owner, ids)
 
     async def _existing(self, owner: str, identifier: str) -> MemoryRecord:
         record = await self.get(owner, identifier)
@@ -311,16 +302,16 @@ class RecordsDesk:
         return record
 
     async def _restand(self, owner: str, identifier: str, old: Standing, new: Standing) -> bool:
-        async with self.store.lock(f"memory/{owner}"):
+        async with self.ports.store.lock(f"memory/{owner}"):
             record = await self.get(owner, identifier)
             if record is None or record.standing is not old:
                 return False
-            now = self.clock.now()
+            now = self.ports.clock.now()
             plan = WritePlan(owner=owner, session=None, now=now)
             plan.change(replace(record, standing=new, updated_at=now))
             if record.layer is Layer.PROCEDURAL:
                 await self.writer.cap(plan)
-            await self.store.aput_batch(list(plan.rows.values()))
+            await self.ports.store.aput_batch(list(plan.rows.values()))
         return True
 
 

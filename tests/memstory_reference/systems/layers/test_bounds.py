@@ -30,15 +30,15 @@ WRONG = {
     "remember(text)": lambda service, _: service.records.remember(OWNER, None, "tea"),
     "get(None)": lambda service, _: service.records.get(OWNER, None),
     "get({})": lambda service, _: service.records.get(OWNER, {}),
-    "forget_records([None])": lambda service, _: service.forget_records(OWNER, [None]),
+    "forget_records([None])": lambda service, _: service.records.forget_records(OWNER, [None]),
     "edit(None)": lambda service, _: service.records.edit(OWNER, None, note("tea")),
     "archive([])": lambda service, _: service.records.archive(OWNER, []),
     "list a huge number": lambda service, _: service.records.list_records(OWNER, limit=10**19),
     "list -1": lambda service, _: service.records.list_records(OWNER, limit=-1),
     "recall('yes')": lambda service, _: service.set_recall(OWNER, on="yes"),
-    "feedback([])": lambda service, who: service.give_feedback(who, ["helpful"]),
-    "feedback(source)": lambda service, who: service.give_feedback(who, "helpful", {}),
-    "feedback(comment)": lambda service, who: service.give_feedback(who, "helpful", "text", 5),
+    "feedback([])": lambda service, who: service._logs.give_feedback(who, ["helpful"]),
+    "feedback(source)": lambda service, who: service._logs.give_feedback(who, "helpful", {}),
+    "feedback(comment)": lambda service, who: service._logs.give_feedback(who, "helpful", "text", 5),
     "voice": lambda service, who: service.finalise_voice([(None, "x")], who),
     "who(5)": lambda service, _: service.who(5, "t"),
     "who(half)": lambda service, _: service.who("\ud800", "t"),
@@ -64,7 +64,7 @@ def test_names_that_are_none_are_input_errors(wrong):
 async def test_an_id_that_no_text_can_be_is_nobodys(open_layers):
     service = await open_layers()
     assert await service.records.get(OWNER, "\ud800") is None
-    assert (await service.forget_records(OWNER, ["\0", "../x"])).is_empty
+    assert (await service.records.forget_records(OWNER, ["\0", "../x"])).is_empty
 
 
 async def test_a_turn_that_is_longer_than_a_query_is_answered(open_layers):
@@ -104,7 +104,7 @@ async def test_a_summary_is_asked_with_the_end_of_the_session(open_layers, by_pu
     who = await service.who("ann", "t")
     for number in range(4):
         await service.turn(f"turn{number} " + "word " * 300, who)
-    await service.end_session(who, EndReason.EXPLICIT)
+    await service.end(who, EndReason.EXPLICIT)
     (prompt,) = [text for purpose, text in model.prompts if purpose == "summarise"]
     assert len(prompt) < 1_600
 

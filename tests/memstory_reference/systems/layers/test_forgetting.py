@@ -34,12 +34,12 @@ async def test_a_name_that_was_forgotten_is_told_by_nothing(open_layers, mode):
     service = await open_layers(mode=mode)
     first, second = await service.who("ann", "first"), await service.who("ann", "second")
     await say(service, first, *TALK)
-    await service.end_session(first, EndReason.EXPLICIT)
+    await service.end(first, EndReason.EXPLICIT)
     await say(service, second, TALK[0], "I live in Oslo.")
     answer = await say(service, second, "Forget my name, please.")
     assert answer.startswith("Forgotten:")
     assert "quimperline" not in (await everything(service, second)).lower()
-    await service.end_session(second, EndReason.EXPLICIT)
+    await service.end(second, EndReason.EXPLICIT)
     assert "quimperline" not in (await everything(service, second)).lower()
     third = await service.who("ann", "third")
     assert "Quimperline" not in await say(service, third, "What is my name?")
@@ -84,7 +84,7 @@ async def test_what_waits_for_the_end_is_forgotten_too(open_layers):
     await say(service, who, "Today I like rhubarb.", "Maybe I like rhubarb.", "Forget that I like rhubarb.")
     assert (await service.status(who.owner))["held"] == 0
     await say(service, who, "There is rhubarb on the table.")
-    await service.end_session(who, EndReason.EXPLICIT)
+    await service.end(who, EndReason.EXPLICIT)
     assert await service.records.list_records(who.owner) == []
 
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from memstory.contract.errors import MemstoryError
+from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.records.record import Arc, Fact, Rule, Standing
-from memstory_reference.systems.layers.service import OwnerSession
 from memstory_reference.systems.layers.sessions.session_end import EndReason
 
 TEXTS = (
@@ -73,7 +73,7 @@ async def _turn(service, chance, session):
 
 async def _end(service, chance, session):
     who = await service.who(chance.random.choice(("ann", "bob", chance.text())), session)
-    await service.end_session(who, EndReason.EXPLICIT)
+    await service.end(who, EndReason.EXPLICIT)
 
 
 async def _remember(service, chance, _):
@@ -84,13 +84,13 @@ async def _remember(service, chance, _):
 
 async def _feedback(service, chance, session):
     who = await service.who("ann", session)
-    await service.give_feedback(who, chance.random.choice(("helpful", chance.text())), "text", chance.text())
+    await service._logs.give_feedback(who, chance.random.choice(("helpful", chance.text())), "text", chance.text())
 
 
 CALLABLE = (
     *(_turn, _turn, _turn, _end, _remember, _remember, _remember, _feedback),
     lambda service, chance, _: service.records.edit(chance.owner(), chance.identifier(), chance.content()),
-    lambda service, chance, _: service.forget_records(chance.owner(), [chance.identifier()]),
+    lambda service, chance, _: service.records.forget_records(chance.owner(), [chance.identifier()]),
     lambda service, chance, _: service.records.archive(chance.owner(), chance.identifier()),
     lambda service, chance, _: service.records.restore(chance.owner(), chance.identifier()),
     lambda service, chance, _: service.records.search(chance.owner(), chance.text()),
@@ -100,7 +100,7 @@ CALLABLE = (
     lambda service, chance, _: service.set_recall(
         chance.owner(), on=chance.random.choice((True, False, chance.text()))
     ),
-    lambda service, chance, _: service.forget(chance.owner(), chance.text()),
+    lambda service, chance, _: service.records.forget(chance.owner(), chance.text()),
     lambda service, chance, _: service.load_memory_for_turn(chance.text(), OwnerSession(owner="user:ann", session="-")),
 )
 

@@ -10,7 +10,9 @@ import pytest
 
 from memstory.running.stage import owner_of
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers import records_desk, service, values
+from memstory_reference.systems.layers import memory, records_desk, values
+from memstory_reference.systems.layers.logs import Logs
+from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.layers.operations import episodic, reconciliation
 from memstory_reference.systems.layers.policy import guards, write
 from memstory_reference.systems.layers.recall import prompting, retrieval
@@ -18,7 +20,6 @@ from memstory_reference.systems.layers.recall.retrieval import Retrieval
 from memstory_reference.systems.layers.records import record
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Standing
-from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.sessions import session_end, writing
 from memstory_reference.systems.layers.sessions.session_end import SessionEnds
 from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
@@ -176,7 +177,7 @@ MUTANTS = [
     (
         "C8: the reply waits for the lanes and fails with them",
         "RuntimeError: the extractor failed",
-        (LayersService, "turn", waiting_for_the_lanes),
+        (LayersMemory, "turn", waiting_for_the_lanes),
     ),
     ("C9: every session is worth an arc", "hits count 3", (session_end, "is_substantive", True)),
     (
@@ -184,7 +185,7 @@ MUTANTS = [
         "'active_sessions' is 1",
         (LayersRows, "end", lambda _: lambda self, _owner, _session, records: self.put(records) is None),
     ),
-    ("C10-shutdown: shutdown is another path", "hits count 0", (LayersService, "end_all", 0)),
+    ("C10-shutdown: shutdown is another path", "hits count 0", (LayersMemory, "end_all", 0)),
     (
         "C10b: twenty minutes are not enough",
         "hits count 0",
@@ -257,23 +258,23 @@ MUTANTS = [
     (
         "C14: each row is its own transaction",
         "'The first note.'",
-        (LayersRows, "put", lambda plain: lambda self, records: [plain(self, [record]) for record in records]),
+        (LayersRows, "put", lambda plain: lambda self, records, *_: [plain(self, [record]) for record in records]),
     ),
-    ("C14b: a lost store costs the answer", "taken the store down", (service, "UnavailableError", KeyError)),
+    ("C14b: a lost store costs the answer", "taken the store down", (memory, "UnavailableError", KeyError)),
     ("C14c: what has no vector is never embedded", "'embedded' is 0", (records_desk.RecordsDesk, "embed_missing", 0)),
     ("C15: incognito is local", "'embedder' is", (MemoryMode, "is_durable", property(lambda _: True))),
     ("C15b: synced pretends", "'sync' is 'on'", (MemoryMode, "sync", property(lambda _: "on"))),
     ("C15b: crisis words become memory", "hits count 2", (guards, "any_acute", False)),
-    ("C16: users and threads share names", "'owner' does not", (service, "resolve_owner_id", owned_without_namespaces)),
-    ("C16: nobody is a local default", "was not refused", (service, "resolve_owner_id", owned_by_somebody)),
+    ("C16: users and threads share names", "'owner' does not", (memory, "resolve_owner_id", owned_without_namespaces)),
+    ("C16: nobody is a local default", "was not refused", (memory, "resolve_owner_id", owned_by_somebody)),
     (
         "C16: sessions are kept by name",
         "'metadata' 'session' does not match",
-        (service, "hash_session_id", lambda _: lambda session, _key: session),
+        (memory, "hash_session_id", lambda _: lambda session, _key: session),
     ),
-    ("C17: recall off switches all off", "a length that is 0", (LayersService, "turn", deaf_without_recall)),
-    ("C17: recall is never off", "text is 'Working memory", (LayersService, "set_recall", None)),
-    ("C17b: crisis records are kept for ever", "'purged' is 0", (LayersService, "purge_crisis_log", 0)),
+    ("C17: recall off switches all off", "a length that is 0", (LayersMemory, "turn", deaf_without_recall)),
+    ("C17: recall is never off", "text is 'Working memory", (LayersMemory, "set_recall", None)),
+    ("C17b: crisis records are kept for ever", "'purged' is 0", (Logs, "purge", 0)),
     ("C18: moods last", "'semantic' is 2", (session_end, "session_only_reason", None)),
     (
         "C19: an id is enough",

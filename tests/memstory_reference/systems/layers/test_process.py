@@ -15,9 +15,10 @@ from memstory_reference.composition.layers import log_in_file
 from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.memory import LayersMemory
+from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.process import PART, LayersPart, RemoteLayersMemory
-from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
-from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 NUMBERS = count()
@@ -84,14 +85,18 @@ class Stage:
         self.processes = []
 
     async def process(self, store=None):
-        stores = LayersStores(
-            memory=store or self.store,
+        ports = LayersPorts(
+            store=store or self.store,
             crisis=log_in_file(IN_MEMORY, CRISES),
             feedback=log_in_file(IN_MEMORY, FEEDBACK),
             shared=True,
+            embedder=None,
+            model=None,
+            clock=self.clock,
+            new_id=new_id,
+            config=LayersSettings(),
         )
-        ports = LayersPorts(stores=stores, embedder=None, model=None, clock=self.clock, new_id=new_id)
-        service = LayersService(ports=ports, config=LayersSettings(), mode=MemoryMode.LOCAL)
+        service = LayersMemory(ports, store_name="")
         await service.open()
         part = LayersPart(service, self.bus, new_id=new_id)
         self.processes.append((part, service))

@@ -61,7 +61,7 @@ async def test_an_edit_of_what_is_archived_leaves_the_active_alone(open_layers):
 async def test_what_a_deleted_record_had_replaced_is_used_again(open_layers):
     service = await open_layers()
     oslo, bergen = await stored(service, home("Oslo"), home("Bergen"))
-    assert [one.id for one in (await service.forget_records(OWNER, [bergen])).records] == [bergen]
+    assert [one.id for one in (await service.records.forget_records(OWNER, [bergen])).records] == [bergen]
     assert await standings(service) == {"Oslo": ("active", None)}
     assert [one.record.id for one in await service.records.search(OWNER, "Oslo")] == [oslo]
 
@@ -69,23 +69,23 @@ async def test_what_a_deleted_record_had_replaced_is_used_again(open_layers):
 async def test_only_the_latest_of_what_was_replaced_is_used_again(open_layers):
     service = await open_layers()
     _, rome, bergen = await stored(service, home("Oslo"), home("Rome"), home("Bergen"))
-    await service.forget_records(OWNER, [bergen])
+    await service.records.forget_records(OWNER, [bergen])
     assert await standings(service) == {"Oslo": ("superseded", rome), "Rome": ("active", None)}
 
 
 async def test_deleting_what_was_replaced_points_to_what_is_left(open_layers):
     service = await open_layers()
     oslo, rome, bergen = await stored(service, home("Oslo"), home("Rome"), home("Bergen"))
-    await service.forget_records(OWNER, [rome])
+    await service.records.forget_records(OWNER, [rome])
     assert await standings(service) == {"Oslo": ("superseded", bergen), "Bergen": ("active", None)}
-    await service.forget_records(OWNER, [bergen, oslo])
+    await service.records.forget_records(OWNER, [bergen, oslo])
     assert await standings(service) == {}
 
 
 async def test_several_deleted_at_once_revive_what_they_replaced(open_layers):
     service = await open_layers()
     _, rome, bergen = await stored(service, home("Oslo"), home("Rome"), home("Bergen"))
-    await service.forget_records(OWNER, [rome, bergen])
+    await service.records.forget_records(OWNER, [rome, bergen])
     assert await standings(service) == {"Oslo": ("active", None)}
 
 
@@ -93,7 +93,7 @@ async def test_what_an_archived_record_had_replaced_is_archived_when_that_goes(o
     service = await open_layers()
     oslo, bergen = await stored(service, home("Oslo"), home("Bergen"))
     await service.records.archive(OWNER, bergen)
-    await service.forget_records(OWNER, [bergen])
+    await service.records.forget_records(OWNER, [bergen])
     assert await standings(service) == {"Oslo": ("archived", None)}
     assert await service.records.restore(OWNER, oslo)
 
@@ -103,7 +103,7 @@ async def test_a_rule_that_is_used_again_stays_under_the_cap(open_layers):
     _, always, _, _ = await stored(
         service, rule("Never use emojis."), rule("Always use emojis."), rule("Be kind."), rule("Write in French.")
     )
-    await service.forget_records(OWNER, [always])
+    await service.records.forget_records(OWNER, [always])
     assert len(await service.records.list_records(OWNER)) == 2
 
 
@@ -117,7 +117,7 @@ async def test_the_recall_switch_outlives_a_restart(open_layers, on):
     service = await open_layers()
     who = await service.who("ann", "t")
     assert (await service.status(OWNER))["recall"] is on
-    assert bool((await service.turn("Where do I live? Oslo?", who)).memory.recalled) is on
+    assert bool((await service.turn("Where do I live? Oslo?", who)).context) is on
     assert (await service.status("user:bob"))["recall"] is True
 
 

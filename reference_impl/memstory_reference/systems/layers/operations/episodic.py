@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from memstory.contract.models import ChatModel
@@ -46,15 +47,10 @@ async def summarise(model: ChatModel | None, buffer: SessionMemoryBuffer, shown:
     A model sees the last `shown` characters: what was said last tells most of how a session ended.
     """
     if model is not None:
-        try:
-            said = [turn.user for turn in buffer.turns]
-            read = partial(_read, said=said)
-            summary, topics = await ask_for_json(
-                model, _prompt(buffer, shown), purpose=PURPOSE, schema=SCHEMA, read=read
-            )
-        except NoDecisionError:
-            return _arc_by_rules(buffer)
-        return _arc(buffer, summary, topics, by="model")
+        read = partial(_read, said=[turn.user for turn in buffer.turns])
+        with suppress(NoDecisionError):
+            found = await ask_for_json(model, _prompt(buffer, shown), purpose=PURPOSE, schema=SCHEMA, read=read)
+            return _arc(buffer, *found, by="model")
     return _arc_by_rules(buffer)
 
 

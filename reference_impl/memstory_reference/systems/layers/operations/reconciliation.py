@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
+from typing import TypeAlias
 
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Tree
@@ -190,19 +191,28 @@ class ReconciliationDecision:
     by: str = "local"
 
 
-def duplicate_of(content: Fact | Rule, active: Sequence[MemoryRecord], threshold: float) -> MemoryRecord | None:
+Compared: TypeAlias = Sequence[tuple[Comparison, MemoryRecord]]
+
+
+def compare_all(content: Fact | Rule, active: Sequence[MemoryRecord], threshold: float) -> Compared:
+    """Return how a new content stands to each record."""
+    return [(compare(content, record.content, threshold), record) for record in active]
+
+
+def duplicate_of(compared: Compared) -> MemoryRecord | None:
     """Return the record that says the same for certain: the exact one first, then the nearest."""
-    compared = [(compare(content, record.content, threshold), record) for record in active]
     same = [record for found, record in compared if found.likeness is Likeness.SAME]
     near = [(found.index, record) for found, record in compared if found.likeness is Likeness.NEAR]
     return same[0] if same else max(near, key=lambda pair: pair[0])[1] if near else None
 
 
-def collisions(
-    content: Fact | Rule, active: Sequence[MemoryRecord], threshold: float, *, for_model: bool
-) -> list[MemoryRecord]:
+def collisions(content: Fact | Rule, compared: Compared, *, for_model: bool) -> list[MemoryRecord]:
     """Return the records about which something must be decided, in their order."""
-    return [record for record in active if _collides(content, record, threshold, for_model=for_model)]
+    return [
+        record
+        for found, record in compared
+        if found.likeness is Likeness.ALIKE or _collides(content, record.content, for_model=for_model)
+    ]
 
 
 async def reconcile(
@@ -226,13 +236,12 @@ async def reconcile(
     return await ask_for_json(model, _prompt(content, stored), purpose=PURPOSE, schema=SCHEMA, read=read)
 
 
-def _collides(content: Fact | Rule, record: MemoryRecord, threshold: float, *, for_model: bool) -> bool:
-    if compare(content, record.content, threshold).likeness is Likeness.ALIKE or is_opposite(content, record.content):
-        return True
+def _collides(content: Fact | Rule, stored: Content, *, for_model: bool) -> bool:
     if isinstance(content, Fact):
-        return not is_note(content) and share_a_slot(content, record.content)
-    related = isinstance(record.content, Rule) and jaccard(token_set(content.rule), token_set(record.content.rule))
-    return for_model and bool(related) and related >= RELATED_RULES
+        return is_opposite(content, stored) or (share_a_slot(content, stored) and not is_note(content))
+    if not for_model or not isinstance(stored, Rule):
+        return False
+    return jaccard(token_set(content.rule), token_set(stored.rule)) >= RELATED_RULES
 
 
 def is_single_valued(predicate: str) -> bool:

@@ -111,8 +111,9 @@ def facts_by_rules(said: str, before: Sequence[str] = ()) -> list[Fact]:
     for turn in (*before, said):
         found = []
         for sentence in _sentences(turn):
-            if _rule(sentence) is None and not _UNSURE.search(correction_in(sentence) or sentence):
-                facts, context = _facts(sentence, context, stated)
+            correction = correction_in(sentence)
+            if _rule(sentence) is None and not _UNSURE.search(correction or sentence):
+                facts, context = _facts(sentence, correction, context, stated)
                 found += facts
         stated += found
     affirmed = {(fact.subject, fact.predicate) for fact in found}
@@ -141,9 +142,9 @@ def _rule(sentence: str) -> Rule | None:
     return Rule(rule=_rule_of_wish(implied, sentence), explicit=False, evidence_quote=sentence) if implied else None
 
 
-def _facts(sentence: str, context: Context, stated: Sequence[Fact]) -> tuple[list[Fact], Context]:
+def _facts(sentence: str, correction: str, context: Context, stated: Sequence[Fact]) -> tuple[list[Fact], Context]:
     """Return the facts of a sentence, and what is known once it is said; `stated` is what earlier turns told."""
-    correction, found = correction_in(sentence), list[Fact]()
+    found = list[Fact]()
     for clause, quote in [(correction, sentence)] if correction else _clauses(sentence):
         reading, last = read_message(sentence if correction else clause, context), context.last
         context = next_context(context, clause, reading)

@@ -16,12 +16,12 @@ from memstory_reference.systems.layers.policy.signals import (
     is_vague_weakening,
 )
 from memstory_reference.systems.layers.records.record import (
+    SESSION_ONLY,
+    STABLE,
     Arc,
     Content,
-    Durability,
     Fact,
     Rule,
-    durability,
     normal_category,
 )
 from memstory_reference.text.lines import one_line
@@ -44,7 +44,7 @@ NOTHING_LEFT = "guard: nothing is left of it without the secret"
 AGAINST = "guard: it would turn the assistant against its owner"
 CRISIS = "guard: this belongs to the crisis log alone"
 MALFORMED = f"guard: malformed: a part is empty or too long (a note has at most {MAX_NOTE:,} characters), or no text"
-SESSION_ONLY = "guard: this category is of the moment"
+OF_THE_MOMENT = "guard: this category is of the moment"
 UNKNOWN_CATEGORY = "guard: the category is not known to last"
 VAGUE = "guard: what is to be left out is not named"
 
@@ -160,19 +160,12 @@ def hold_reason(content: Fact | Rule) -> str | None:
     """Return why this may not be stored at once, whatever the model decided; None if it may."""
     if isinstance(content, Rule):
         return VAGUE if any(is_vague_weakening(text) for text in _texts(content)) else None
-    match durability(content.category):
-        case Durability.SESSION_ONLY:
-            return SESSION_ONLY
-        case Durability.UNKNOWN:
-            return UNKNOWN_CATEGORY
-        case Durability.STABLE:
-            return None
+    return session_only_reason(content) or (None if content.category in STABLE else UNKNOWN_CATEGORY)
 
 
 def session_only_reason(content: Fact | Rule) -> str | None:
     """Return why this must not outlive its session; None if it may."""
-    is_momentary = isinstance(content, Fact) and durability(content.category) is Durability.SESSION_ONLY
-    return SESSION_ONLY if is_momentary else None
+    return OF_THE_MOMENT if isinstance(content, Fact) and content.category in SESSION_ONLY else None
 
 
 def _texts(content: Fact | Rule) -> list[str]:

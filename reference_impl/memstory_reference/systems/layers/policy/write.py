@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
+from memstory_reference.systems.layers.policy.guards import hold_reason
 from memstory_reference.systems.layers.records.candidates import Decision
-from memstory_reference.systems.layers.records.record import Durability, Fact, Rule, durability
+from memstory_reference.systems.layers.records.record import STABLE, Fact, Rule
 from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, inside_marks, text_in
 
 PURPOSE = "write_policy"
@@ -51,21 +52,33 @@ _PASSING = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A decision and who made it: `model`, `rules`, or `fallback` where the model failed."""
+    """A decision and who made it: `model`, `rules`, `guard`, or `fallback` where the model failed."""
 
     decision: Decision
     reason: str
     by: str
 
+    @property
+    def why(self) -> str:
+        """What is noted of it."""
+        return self.reason if self.by == "guard" else f"{self.by}: {self.decision}"
+
 
 async def decide(model: ChatModel | None, content: Fact | Rule, said: str) -> Verdict:
-    """Return what becomes of a candidate; where the model fails it is undecided, and held until the end (CF-14)."""
-    if model is None:
-        return decision_by_rules(content)
+    """Return what becomes of a candidate; where the model fails it is undecided, and held until the end (CF-14).
+
+    Whoever wants to commit what the guards hold is overruled.
+    """
     try:
-        return await ask_for_json(model, _prompt(content, said), purpose=PURPOSE, schema=SCHEMA, read=_read)
+        verdict = (
+            decision_by_rules(content)
+            if model is None
+            else await ask_for_json(model, _prompt(content, said), purpose=PURPOSE, schema=SCHEMA, read=_read)
+        )
     except NoDecisionError as error:
         return Verdict(decision=Decision.UNDECIDED, reason=str(error), by="fallback")
+    wait = hold_reason(content) if verdict.decision is Decision.COMMIT else None
+    return verdict if wait is None else Verdict(decision=Decision.HOLD, reason=wait, by="guard")
 
 
 async def veto(model: ChatModel | None, rule: Rule) -> str | None:
@@ -88,7 +101,7 @@ def decision_by_rules(content: Fact | Rule) -> Verdict:
         return _verdict_by_rules(Decision.HOLD, "an implied preference")
     if _HEDGED.search(content.evidence_quote):
         return _verdict_by_rules(Decision.REPEAT, "hedged")
-    if _PASSING.search(content.evidence_quote) or durability(content.category) is not Durability.STABLE:
+    if _PASSING.search(content.evidence_quote) or content.category not in STABLE:
         return _verdict_by_rules(Decision.HOLD, "of the moment")
     return _verdict_by_rules(Decision.COMMIT, "a clear statement of a lasting kind")
 

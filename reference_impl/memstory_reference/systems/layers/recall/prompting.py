@@ -17,7 +17,6 @@ from memstory_reference.systems.layers.records.record import (
     Rule,
     format_working_memory_entries,
 )
-from memstory_reference.text.english.statements import wants_list
 from memstory_reference.text.lines import one_line, shorten
 
 WINDOW_TURNS = 10
@@ -82,12 +81,15 @@ def _last_turns(past: Sequence[SpokenTurn], window: int) -> list[SpokenTurn]:
     return kept
 
 
-def reply_by_rules(memory: TurnMemory, said: str) -> str:
-    """Return the stand-in's reply: to a question the user's own words that fit best, to all else that it was heard."""
+def reply_by_rules(memory: TurnMemory, said: str, *, lists: bool) -> str:
+    """Return the stand-in's reply: to a question the user's own words that fit best, to all else that it was heard.
+
+    It `lists` what is remembered where that is asked.
+    """
     asks = said.strip().endswith("?") or said.strip().lower().startswith(_ASKS)
     if not asks:
         return HEARD
-    if wants_list(said):
+    if lists:
         return _all_of(memory)
     facts = [record.content for record in memory.recalled if isinstance(record.content, Fact)]
     return f'You told me: "{one_line(facts[0].evidence_quote or facts[0].object)}"' if facts else NO_MEMORY

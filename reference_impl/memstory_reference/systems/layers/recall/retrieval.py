@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,8 @@ from memstory_reference.systems.layers.records.record import (
     text_of,
 )
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, ScoredRow
+from memstory_reference.systems.layers.stores.layers_store import LayersStore
+from memstory_reference.systems.layers.stores.rows_store import LayersRows, ScoredRow, best_first
 from memstory_reference.text.asking import without_courtesies
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_list
@@ -46,13 +47,9 @@ class Embeddings:
         """Return the model's name, `none` for the null provider."""
         return MODEL_OF_NONE if self._embedder is None else self._embedder.model
 
-    async def of_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one vector a text, None for each where there is none to be had."""
-        return await self._embed(texts, Purpose.DOCUMENT)
-
     async def embedded(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Return the records with their vectors, without where there are none to be had."""
-        vectors = await self.of_documents([text_of(one.content) for one in records])
+        vectors = await self._embed([text_of(one.content) for one in records], Purpose.DOCUMENT)
         return [replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)]
 
     async def of_query(self, text: str) -> Vector:
@@ -102,8 +99,7 @@ MAX_TOKENS = 64
 """Distinct tokens of a question that are looked up: nobody's question has more that tell."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedRecord:
+class RankedRecord(NamedTuple):
     """A record with its fused score, and the ranks and scores that made it; a list that lacks it gives None."""
 
     record: MemoryRecord
@@ -163,9 +159,18 @@ def fuse_lists(dense: Sequence[ScoredRow], lexical: Sequence[ScoredRow]) -> dict
     return {name: scores[name] for name in order}
 
 
+class _Asked(NamedTuple):
+    """What is looked for, in whose memory; of sessions, in those that ended `since`."""
+
+    owner: str
+    tokens: frozenset[str]
+    vector: Vector
+    since: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """Reads one owner's layers."""
+    """Reads one owner's layers; the store is asked once, for all that a question needs."""
 
     store: LayersStore
     embeddings: Embeddings
@@ -176,25 +181,30 @@ class Retrieval:
         # Good morning is near to nothing, and what is asked with it less near to what answers it.
         query = without_courtesies(query[: self.config.max_query_characters])
         vector = await self.embeddings.of_query(query) if query.strip() else None
-        since = now - self.config.episodic_age
-        # At once: a server answers one question while the next is put.
-        facts, arcs, rules = await asyncio.gather(
-            self._lists(owner, Layer.SEMANTIC, query, vector, since=None),
-            self._lists(owner, Layer.EPISODIC, query, vector, since=since),
-            self.store.alist(owner, Layer.PROCEDURAL),
-        )
-        latest = await self.store.alatest(owner, Layer.EPISODIC) if is_first_turn else None
-        others = [one for one in list(fuse_lists(*arcs))[: self.config.episodes] if latest is None or one != latest.id]
-        recalled = await self._first(owner, list(fuse_lists(*facts)), self.config.top_k)
-        recalled += await self._first(owner, others, len(others))
-        return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
+        asked = _Asked(owner, query_tokens(query), vector, now - self.config.episodic_age)
+
+        def load(rows: LayersRows) -> TurnMemory:
+            latest = next(iter(rows.list_records(owner, [Layer.EPISODIC], limit=1)), None) if is_first_turn else None
+            facts, arcs = (
+                list(fuse_lists(*self._lists(rows, asked, layer))) for layer in (Layer.SEMANTIC, Layer.EPISODIC)
+            )
+            others = [one for one in arcs[: self.config.episodes] if latest is None or one != latest.id]
+            recalled = [*_first(rows, owner, facts, self.config.top_k), *_first(rows, owner, others, len(others))]
+            rules = rows.list_records(owner, [Layer.PROCEDURAL])
+            return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
+
+        return await self.store.arun(load)
 
     async def load_everything(self, owner: str) -> TurnMemory:
         """Return what a person hears who asks what is remembered: the newest of each layer."""
-        facts = await self.store.alist(owner, Layer.SEMANTIC, limit=LISTED)
-        arcs = await self.store.alist(owner, Layer.EPISODIC, limit=self.config.top_k)
-        rules = await self.store.alist(owner, Layer.PROCEDURAL)
-        return TurnMemory(recalled=[*facts, *arcs], rules=rules[::-1])
+
+        def load(rows: LayersRows) -> TurnMemory:
+            facts = rows.list_records(owner, [Layer.SEMANTIC], limit=LISTED)
+            arcs = rows.list_records(owner, [Layer.EPISODIC], limit=self.config.top_k)
+            rules = rows.list_records(owner, [Layer.PROCEDURAL])
+            return TurnMemory(recalled=[*facts, *arcs], rules=rules[::-1])
+
+        return await self.store.arun(load)
 
     async def search(
         self, owner: str, query: str, layers: Sequence[Layer], *, now: datetime, limit: int | None = None
@@ -209,48 +219,37 @@ class Retrieval:
         if not query.strip():
             return []
         vector = await self.embeddings.of_query(query)
-        dense, lexical = list[ScoredRow](), list[ScoredRow]()
-        for layer in layers:
-            since = now - self.config.episodic_age if layer is Layer.EPISODIC else None
-            found = await self._lists(owner, layer, query, vector, since)
-            dense += found[0]
-            lexical += found[1]
-        dense, lexical = _best_first(dense), _best_first(lexical)
-        dense_at = {one.id: (rank, one.score) for rank, one in enumerate(dense, start=1)}
-        lexical_at = {one.id: (rank, one.score) for rank, one in enumerate(lexical, start=1)}
-        scores, nowhere = fuse_lists(dense, lexical), (None, None)
-        return [
-            RankedRecord(
-                record=record,
-                score=scores[record.id],
-                dense_rank=dense_at.get(record.id, nowhere)[0],
-                similarity=dense_at.get(record.id, nowhere)[1],
-                lexical_rank=lexical_at.get(record.id, nowhere)[0],
-                recall=lexical_at.get(record.id, nowhere)[1],
-            )
-            for record in await self._first(owner, list(scores), len(scores) if limit is None else limit)
-        ]
+        asked = _Asked(owner, query_tokens(query), vector, now - self.config.episodic_age)
 
-    async def _first(self, owner: str, ids: Sequence[str], wanted: int) -> list[MemoryRecord]:
-        """Read the first rows of a ranking; what is damaged, or gone since it was found, leaves its place to others."""
-        found = list[MemoryRecord]()
-        while ids and len(found) < wanted:
-            part, ids = ids[: wanted - len(found)], ids[wanted - len(found) :]
-            found += [record for record in await self.store.aget(owner, part) if record.is_active]
-        return found
+        def ranked(rows: LayersRows) -> list[RankedRecord]:
+            found = [self._lists(rows, asked, layer) for layer in layers]
+            dense, lexical = (best_first([*chain.from_iterable(lists)]) for lists in zip(*found, strict=True))
+            dense_at = {one.id: (rank, one.score) for rank, one in enumerate(dense, start=1)}
+            lexical_at = {one.id: (rank, one.score) for rank, one in enumerate(lexical, start=1)}
+            scores, nowhere = fuse_lists(dense, lexical), (None, None)
+            return [
+                RankedRecord(one, scores[one.id], *dense_at.get(one.id, nowhere), *lexical_at.get(one.id, nowhere))
+                for one in _first(rows, owner, list(scores), len(scores) if limit is None else limit)
+            ]
 
-    async def _lists(
-        self, owner: str, layer: Layer, query: str, vector: Vector, since: datetime | None
-    ) -> tuple[list[ScoredRow], list[ScoredRow]]:
-        tokens = query_tokens(query)
-        lexical = self.store.asearch_tokens(owner, layer, tokens, POOL, since)
-        if vector is None:
-            return [], await lexical
-        dense, words = await asyncio.gather(self.store.asearch_similar(owner, layer, vector, POOL, since), lexical)
+        return await self.store.arun(ranked)
+
+    def _lists(self, rows: LayersRows, asked: _Asked, layer: Layer) -> tuple[list[ScoredRow], list[ScoredRow]]:
+        """Return the rows of a layer that are near by meaning, and by words."""
+        since = asked.since if layer is Layer.EPISODIC else None
+        words = rows.by_tokens(asked.owner, layer, asked.tokens, POOL, since)
+        if asked.vector is None:
+            return [], words
+        dense = rows.nearest(asked.owner, layer, asked.vector, POOL, since)
         # Beside meaning, one common word proves nothing; without it, every word is all there is.
         words = [one for one in words if one.score >= self.config.min_recall]
         return [one for one in dense if one.score >= self.config.min_similarity], words
 
 
-def _best_first(found: Sequence[ScoredRow]) -> list[ScoredRow]:
-    return sorted(found, key=lambda one: (-one.score, -one.moment, one.id))
+def _first(rows: LayersRows, owner: str, ids: Sequence[str], wanted: int) -> list[MemoryRecord]:
+    """Read the first rows of a ranking; what is damaged leaves its place to others."""
+    found = list[MemoryRecord]()
+    while ids and len(found) < wanted:
+        part, ids = ids[: wanted - len(found)], ids[wanted - len(found) :]
+        found += [record for record in rows.get(owner, part) if record.is_active]
+    return found

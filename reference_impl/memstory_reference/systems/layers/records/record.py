@@ -24,16 +24,9 @@ STABLE = frozenset(
     }
 )
 SESSION_ONLY = frozenset({"mood", "current_state", "small_talk", "logistics", "today"})
+"""Categories of facts that last, and of those that end with their session; any other must prove itself in it first."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-
-
-class Durability(StrEnum):
-    """How long facts of a category may be kept; `unknown` ones must prove themselves in the session first."""
-
-    STABLE = "stable"
-    SESSION_ONLY = "session_only"
-    UNKNOWN = "unknown"
 
 
 def normal_category(name: str) -> str:
@@ -44,13 +37,6 @@ def normal_category(name: str) -> str:
     """
     folded = re.sub(r"[\s-]+", "_", name.strip().lower())
     return folded if _NAME.fullmatch(folded) else ""
-
-
-def durability(category: str) -> Durability:
-    """Return how long facts of this category may be kept."""
-    if category in SESSION_ONLY:
-        return Durability.SESSION_ONLY
-    return Durability.STABLE if category in STABLE else Durability.UNKNOWN
 
 
 class Layer(StrEnum):

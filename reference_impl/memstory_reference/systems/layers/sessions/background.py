@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from memstory.contract.clock import Clock
@@ -111,7 +110,7 @@ def _merge(left: Json, right: Json) -> Json:
     return left if left == right else [left, right]
 
 
-End = Callable[[str, str], Awaitable[None]]
+End = Callable[[str, str], object]
 Active = Callable[[], Awaitable[Sequence[SessionMemoryBuffer]]]
 
 LOOKS_AN_IDLE_TIME = 2
@@ -119,9 +118,10 @@ LOOKS_AN_IDLE_TIME = 2
 
 
 class IdleWatch:
-    """A sleeper for each session that was spoken in; `end` decides itself whether the session is idle.
+    """A sleeper for each session that was spoken in, which calls `end` once it has been silent for the whole time.
 
-    `active` gives the sessions of the store: those that other processes have opened are among them.
+    `end` begins the end and returns at once; it decides itself whether the session is idle. `active` gives the sessions
+    of the store: those that other processes have opened are among them.
     """
 
     def __init__(self, *, clock: Clock, idle: timedelta, end: End, active: Active) -> None:
@@ -131,19 +131,14 @@ class IdleWatch:
         self._active = active
         self._last: dict[tuple[str, str], datetime] = {}
         self._sleepers: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._ending: set[tuple[str, str]] = set()
         self._looking = Recurring("looking at the sessions of other processes", self._look_again, clock)
-        self._at_work = 0
-        self._quiet = asyncio.Event()
-        self._quiet.set()
 
     async def look(self) -> None:
         """Watch every active session of the store; those that have been silent for too long end soon after."""
-        with self._busy():
-            for buffer in await self._active():
-                # This process may have heard a word of it while the store was read.
-                heard = self._last.get((buffer.owner, buffer.session), buffer.last_at)
-                self.touch(buffer.owner, buffer.session, max(heard, buffer.last_at))
+        for buffer in await self._active():
+            # This process may have heard a word of it while the store was read.
+            heard = self._last.get((buffer.owner, buffer.session), buffer.last_at)
+            self.touch(buffer.owner, buffer.session, max(heard, buffer.last_at))
 
     async def keep_looking(self) -> None:
         """Look again and again, until `stop`: a store that is shared has sessions of processes that are gone."""
@@ -154,28 +149,23 @@ class IdleWatch:
         key = (owner, session)
         self._last[key] = last_at
         if key not in self._sleepers:
-            task = asyncio.create_task(self._sleep(key))
-            self._sleepers[key] = task
-            task.add_done_callback(lambda done: self._forget(key, done))
+            self._sleepers[key] = asyncio.create_task(self._sleep(key))
 
     def drop(self, owner: str, session: str) -> None:
         """Watch a session no more."""
         key = (owner, session)
         self._last.pop(key, None)
-        sleeper = self._sleepers.get(key)
-        if sleeper is not None and key not in self._ending:
+        if key in self._sleepers:
             self._sleepers.pop(key).cancel()
 
     async def settle(self) -> None:
-        """Return when no session is being ended or looked for."""
+        """Return when nothing is looked for, and what was found silent has begun to end."""
+        await self._looking.settle()
         # What a look has found begins to end when its sleeper has its first turn.
         await asyncio.sleep(0)
-        while not self._quiet.is_set():
-            await self._quiet.wait()
 
     async def stop(self) -> None:
-        """Watch nothing any more; what is being ended is finished."""
-        await self.settle()
+        """Watch nothing any more; what has begun to end is left to who began it."""
         await self._looking.stop()
         sleepers = [*self._sleepers.values()]
         for sleeper in sleepers:
@@ -184,40 +174,13 @@ class IdleWatch:
         self._last.clear()
 
     async def _sleep(self, key: tuple[str, str]) -> None:
-        while key in self._last:
-            due = self._last[key] + self._idle
-            if self._clock.now() < due:
-                await self._clock.sleep_until(due)
-                continue
-            self._ending.add(key)
-            try:
-                with self._busy():
-                    await self._end(*key)
-            except UnavailableError as error:
-                # It stays active in the store, and is ended when that is opened again or looked through.
-                LOG.warning("a silent session could not be ended: %s", type(error).__name__)
-            finally:
-                self._ending.discard(key)
-            if self._last.get(key, due) + self._idle <= due:
-                self._last.pop(key, None)
+        while (due := self._last[key] + self._idle) > self._clock.now():
+            await self._clock.sleep_until(due)
+        del self._last[key], self._sleepers[key]
+        self._end(*key)
 
     async def _look_again(self) -> None:
         try:
             await self.look()
         except UnavailableError as error:
             LOG.warning("the sessions of other processes could not be seen: %s", type(error).__name__)
-
-    @contextmanager
-    def _busy(self) -> Iterator[None]:
-        self._at_work += 1
-        self._quiet.clear()
-        try:
-            yield
-        finally:
-            self._at_work -= 1
-            if not self._at_work:
-                self._quiet.set()
-
-    def _forget(self, key: tuple[str, str], done: asyncio.Task[None]) -> None:
-        if self._sleepers.get(key) is done:
-            del self._sleepers[key]

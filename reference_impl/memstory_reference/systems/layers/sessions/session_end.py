@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 
-from memstory.contract.clock import Clock
-from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import short_repr
 from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
 from memstory_reference.systems.layers.operations.extraction import Lane
-from memstory_reference.systems.layers.policy.guards import hold_reason, refusal_reason, session_only_reason
-from memstory_reference.systems.layers.policy.write import decide, decision_by_rules
+from memstory_reference.systems.layers.policy.guards import refusal_reason, session_only_reason
+from memstory_reference.systems.layers.policy.write import decide
+from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.records.candidates import (
     Candidate,
     Decision,
@@ -29,7 +28,6 @@ from memstory_reference.systems.layers.records.candidates import (
 from memstory_reference.systems.layers.records.record import Arc, Fact
 from memstory_reference.systems.layers.sessions.writing import Lanes, RulesLook, WritePlan, Writer
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_set
 
@@ -117,16 +115,13 @@ class EndReport:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SessionEnds:
     """Ends sessions: late extraction, the arc, promotion, and one transaction for all that results."""
 
-    store: LayersStore
+    ports: LayersPorts
     lanes: Lanes
     writer: Writer
-    model: ChatModel | None
-    clock: Clock
-    config: LayersSettings
 
     async def end(self, owner: str, session: str, reason: EndReason) -> EndReport | None:
         """End a session; None if it is not active, or has been spoken in since it was taken for idle.
@@ -134,18 +129,18 @@ class SessionEnds:
         What a model gives nothing usable for, rules look at. While it is down, nothing ends.
         """
         tried = set[tuple[str, int]]()
-        buffer = await self.store.aload(owner, session)
+        buffer = await self.ports.store.aload(owner, session)
         while buffer is not None and not self._goes_on(buffer, reason):
             # A crash, or a model that was down, may have left turns that nobody looked at.
-            is_over = self.clock.now() - buffer.last_at >= PATIENCE
+            is_over = self.ports.clock.now() - buffer.last_at >= PATIENCE
             rules = RulesLook.DOWN if is_over else RulesLook.UNUSABLE
             is_there = True
             for number in unextracted_turns(buffer, tried):
                 # Each answer of a model that is down may take its whole time limit.
                 is_there = is_there and await self.lanes.extract(owner, session, number, rules=rules)
                 tried.add((buffer.arc_id, number))
-            async with self.store.lock(f"memory/{owner}"), self.store.lock(f"session/{owner}/{session}"):
-                buffer = await self.store.aload(owner, session)
+            async with self.ports.store.lock(f"memory/{owner}"), self.ports.store.lock(f"session/{owner}/{session}"):
+                buffer = await self.ports.store.aload(owner, session)
                 if buffer is None or self._goes_on(buffer, reason):
                     return None
                 # A turn may have been spoken meanwhile: it is looked at before the session ends, too.
@@ -157,42 +152,41 @@ class SessionEnds:
     async def _put_off(self, buffer: SessionMemoryBuffer, waiting: Sequence[int], reason: EndReason) -> EndReport:
         for number in waiting:
             buffer = buffer.with_missed(number, buffer.missed.get(number, tuple(map(str, Lane))))
-        await self.store.asave(buffer)
+        await self.ports.store.asave(buffer)
         return EndReport(reason=reason, waiting=len(waiting))
 
     def is_idle(self, buffer: SessionMemoryBuffer) -> bool:
         """Say whether a session has been silent for the whole time that ends it."""
-        return self.clock.now() - buffer.last_at >= self.config.idle
+        return self.ports.clock.now() - buffer.last_at >= self.ports.config.idle
 
     def _goes_on(self, buffer: SessionMemoryBuffer, reason: EndReason) -> bool:
         # Another process may have heard a word of it meanwhile.
         return reason is EndReason.IDLE and not self.is_idle(buffer)
 
     async def _arc(self, buffer: SessionMemoryBuffer) -> Arc | None:
-        if not is_substantive(buffer, self.config):
+        if not is_substantive(buffer, self.ports.config):
             return None
-        return await summarise(self.model, buffer, self.config.max_prompt_characters)
+        return await summarise(self.ports.model, buffer, self.ports.config.max_prompt_characters)
 
     async def _decide(self, candidate: Candidate) -> Candidate:
         """Return a candidate with the decision that is due: the model's, or the rules' where it fails again."""
         if candidate.decision is not Decision.UNDECIDED:
             return candidate
-        verdict = await decide(self.model, candidate.content, candidate.content.evidence_quote)
+        quote = candidate.content.evidence_quote
+        verdict = await decide(self.ports.model, candidate.content, quote)
         if verdict.decision is Decision.UNDECIDED:
-            verdict = decision_by_rules(candidate.content)
-        must_wait = verdict.decision is Decision.COMMIT and hold_reason(candidate.content)
-        decision = Decision.HOLD if must_wait else verdict.decision
-        return replace(candidate, decision=decision, reason=f"{verdict.by}: {decision}")
+            verdict = await decide(None, candidate.content, quote)
+        return replace(candidate, decision=verdict.decision, reason=verdict.why)
 
     async def _finish(self, buffer: SessionMemoryBuffer, reason: EndReason) -> EndReport | None:
         buffer = buffer.with_held([await self._decide(one) for one in buffer.held])
         arc = await self._arc(buffer)
-        plan = WritePlan(owner=buffer.owner, session=buffer.session, now=self.clock.now())
+        plan = WritePlan(owner=buffer.owner, session=buffer.session, now=self.ports.clock.now())
         promoted, dropped = [], []
         said = [turn.user for turn in buffer.turns]
         for one in buffer.held:
             why_not = _why_not(one, said)
-            path = None if why_not else _path(one, buffer.turns, arc, self.config)
+            path = None if why_not else _path(one, buffer.turns, arc, self.ports.config)
             if path is None:
                 dropped.append(why_not or "nothing supports it")
                 continue
@@ -200,7 +194,7 @@ class SessionEnds:
             promoted.append(str(path))
         if arc is not None:
             plan.add(buffer.arc_id, arc)
-        if not await self.store.aend(buffer.owner, buffer.session, await self.writer.with_vectors(plan)):
+        if not await self.ports.store.aend(buffer.owner, buffer.session, await self.writer.with_vectors(plan)):
             return None
         return EndReport(reason=reason, arc=buffer.arc_id if arc else None, promoted=promoted, dropped=dropped)
 

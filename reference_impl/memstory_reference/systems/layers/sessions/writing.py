@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
-from memstory_reference.ports import NewId
+from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.log_entries import CrisisLevel
+from memstory_reference.systems.layers.logs import Logs
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.operations.reconciliation import (
     Action,
+    Compared,
     ReconciliationDecision,
     collisions,
+    compare_all,
     duplicate_of,
     is_same,
     is_single_valued,
@@ -41,6 +43,7 @@ from memstory_reference.systems.layers.policy.guards import (
 )
 from memstory_reference.systems.layers.policy.signals import CrisisNotice
 from memstory_reference.systems.layers.policy.write import decide
+from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall.retrieval import Embeddings
 from memstory_reference.systems.layers.records.candidates import (
     Candidate,
@@ -59,8 +62,7 @@ from memstory_reference.systems.layers.records.record import (
     layer_of,
 )
 from memstory_reference.systems.layers.sessions.background import TurnDiagnostics, merge_dicts
-from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore
+from memstory_reference.systems.layers.stores.rows_store import LayersRows
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.text.token_sets import token_set
 
@@ -123,14 +125,12 @@ class WritePlan:
         return [record for record in known.values() if record.is_active]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Writer:
     """Plans and writes; the caller holds the owner's lock from the first `plan` to the write."""
 
-    store: LayersStore
+    ports: LayersPorts
     embeddings: Embeddings
-    model: ChatModel | None
-    config: LayersSettings
 
     async def plan(
         self, plan: WritePlan, identifier: str, content: Fact | Rule, count: int = 1, *, or_coexist: bool = False
@@ -146,11 +146,12 @@ class Writer:
             active = [plan.rows.get(one.id, one) for one in stored] + plan.planned_note(content)
         else:
             active = plan.as_planned(stored, layer)
-        same = duplicate_of(content, active, self.config.duplicate)
+        compared = compare_all(content, active, self.ports.config.duplicate)
+        same = duplicate_of(compared)
         if same is not None:
             decision = ReconciliationDecision(action=Action.BUMP, target=same)
         else:
-            decision = await self._decide(content, active, or_coexist=or_coexist)
+            decision = await self._decide(content, compared, or_coexist=or_coexist)
         if decision.action is Action.BUMP and decision.target is not None:
             outcome = _bump(plan, decision.target, count, decision.by)
         else:
@@ -165,29 +166,36 @@ class Writer:
             return None
         stored = await self._comparable(record.owner, record.content)
         others = [one for one in stored if one.id != record.id]
-        return duplicate_of(record.content, others, self.config.duplicate)
+        return duplicate_of(compare_all(record.content, others, self.ports.config.duplicate))
 
     async def with_vectors(self, plan: WritePlan) -> list[MemoryRecord]:
         """Return the plan's rows, new texts embedded in one call."""
         fresh = await self.embeddings.embedded([row for row in plan.rows.values() if row.id in plan.fresh])
         return [*({**plan.rows, **{row.id: row for row in fresh}}).values()]
 
+    async def write(self, plan: WritePlan, buffer: SessionMemoryBuffer | None = None) -> None:
+        """Write the plan's rows and the session they come from, all or none."""
+        if plan.rows or buffer:
+            await self.ports.store.aput_batch(await self.with_vectors(plan), buffer)
+
     async def _comparable(self, owner: str, content: Fact | Rule) -> list[MemoryRecord]:
         if isinstance(content, Rule):
-            return await self.store.alist(owner, Layer.PROCEDURAL)
+            return await self.ports.store.alist(owner, Layer.PROCEDURAL)
         words = "" if is_note(content) else f"{content.subject} {content.predicate.replace('_', ' ')}"
         tokens = token_set(f"{words} {content.object}")
-        found = await self.store.asearch_tokens(owner, Layer.SEMANTIC, tokens, POOL)
-        return [one for one in await self.store.aget(owner, [one.id for one in found]) if one.is_active]
 
-    async def _decide(
-        self, content: Fact | Rule, active: Sequence[MemoryRecord], *, or_coexist: bool
-    ) -> ReconciliationDecision:
-        stored = collisions(content, active, self.config.duplicate, for_model=self.model is not None)
+        def read(rows: LayersRows) -> list[MemoryRecord]:
+            found = rows.by_tokens(owner, Layer.SEMANTIC, tokens, POOL)
+            return [one for one in rows.get(owner, [one.id for one in found]) if one.is_active]
+
+        return await self.ports.store.arun(read)
+
+    async def _decide(self, content: Fact | Rule, compared: Compared, *, or_coexist: bool) -> ReconciliationDecision:
+        stored = collisions(content, compared, for_model=self.ports.model is not None)
         if not stored:
             return ReconciliationDecision(action=Action.COEXIST)
         try:
-            return await reconcile(self.model, content, stored)
+            return await reconcile(self.ports.model, content, stored)
         except NoDecisionError:
             if not or_coexist:
                 raise
@@ -195,11 +203,11 @@ class Writer:
 
     async def cap(self, plan: WritePlan) -> None:
         """Archive the rules that were confirmed longest ago until the cap holds (C-21)."""
-        rules = plan.as_planned(await self.store.alist(plan.owner, Layer.PROCEDURAL), Layer.PROCEDURAL)
+        rules = plan.as_planned(await self.ports.store.alist(plan.owner, Layer.PROCEDURAL), Layer.PROCEDURAL)
         # Of one moment, those planned later are newer.
         order = {identifier: place for place, identifier in enumerate(plan.rows)}
         rules.sort(key=lambda rule: (rule.updated_at, order.get(rule.id, -1), rule.id))
-        for rule in rules[: max(0, len(rules) - self.config.rule_cap)]:
+        for rule in rules[: max(0, len(rules) - self.ports.config.rule_cap)]:
             plan.change(replace(rule, standing=Standing.ARCHIVED, updated_at=plan.now))
 
 
@@ -248,18 +256,14 @@ class LaneReport:
     risk: CrisisNotice | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Lanes:
     """Extracts from the turns of all sessions."""
 
-    store: LayersStore
+    ports: LayersPorts
     writer: Writer
-    model: ChatModel | None
-    clock: Clock
-    new_id: NewId
-    config: LayersSettings
     diagnostics: TurnDiagnostics
-    on_risk: Callable[[str, str, str, CrisisNotice], Awaitable[None]]
+    logs: Logs
     waiting: dict[Place, None] = field(default_factory=dict)
     """The turns at which a model was asked in vain."""
 
@@ -305,7 +309,7 @@ class Lanes:
             self.diagnostics.report(owner, session, number, {str(report.lane): report.report})
         decided = [one for report in reports for one in report.decided]
         for risk in (report.risk for report in reports if report.risk is not None):
-            await self.on_risk(owner, session, turn.user, risk)
+            await self.logs.notice_more(turn.user, OwnerSession(owner=owner, session=session), risk)
             if risk.level is CrisisLevel.ACUTE:
                 # What the guards do not hear the model may: then nothing of the turn is remembered.
                 decided = [replace(one, decision=Decision.DROP, reason=CRISIS) for one in decided]
@@ -315,13 +319,13 @@ class Lanes:
 
     async def _load(self, owner: str, session: str, number: int) -> SessionMemoryBuffer | None:
         """Return a session with this turn and those around it: most often they are its last."""
-        buffer = await self.store.aload(owner, session, last=2 * AROUND)
+        buffer = await self.ports.store.aload(owner, session, last=2 * AROUND)
         if buffer is None or buffer.turn_count - number < AROUND:
             return buffer
-        return await self.store.aload(owner, session)
+        return await self.ports.store.aload(owner, session)
 
     async def _lane(self, lane: Lane, turn: SpokenTurn, around: Sequence[str], rules: RulesLook) -> LaneReport:
-        model, counts = self.model, dict[str, Json]()
+        model, counts = self.ports.model, dict[str, Json]()
         try:
             found = await extract(model, lane, turn, around[:-1])
         except Exception as error:
@@ -345,7 +349,7 @@ class Lanes:
     async def _decide(
         self, model: ChatModel | None, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]
     ) -> Candidate:
-        found = Candidate(id=self.new_id(), content=content, turns=(turn.number,), decision=Decision.DROP)
+        found = Candidate(id=self.ports.new_id(), content=content, turns=(turn.number,), decision=Decision.DROP)
         fit = normal_content(content)
         if fit is None:
             return replace(found, reason=MALFORMED)
@@ -353,18 +357,16 @@ class Lanes:
         if why_not:
             return replace(found, content=fit, reason=why_not)
         verdict = await decide(model, fit, turn.user)
-        if verdict.decision is Decision.COMMIT and (wait := hold_reason(fit)):
-            return replace(found, content=fit, decision=Decision.HOLD, reason=wait)
-        return replace(found, content=fit, decision=verdict.decision, reason=f"{verdict.by}: {verdict.decision}")
+        return replace(found, content=fit, decision=verdict.decision, reason=verdict.why)
 
     async def _apply(
         self, seen: SessionMemoryBuffer, number: int, decided: Sequence[Candidate], missed: Sequence[str]
     ) -> dict[str, Json]:
-        """Write what is committed, hold the rest; memory first, then the buffer, each whole."""
+        """Write what is committed, hold the rest, and mark the turn: all of it or nothing."""
         owner, session = seen.owner, seen.session
-        plan = WritePlan(owner=owner, session=session, now=self.clock.now())
+        plan = WritePlan(owner=owner, session=session, now=self.ports.clock.now())
         report: dict[str, Json] = {}
-        async with self.store.lock(f"memory/{owner}"), self.store.lock(f"session/{owner}/{session}"):
+        async with self.ports.store.lock(f"memory/{owner}"), self.ports.store.lock(f"session/{owner}/{session}"):
             buffer = await self._load(owner, session, number)
             if buffer is None or buffer.arc_id != seen.arc_id:
                 return await self._write_late(plan, seen, decided)
@@ -377,11 +379,10 @@ class Lanes:
                     continue
                 outcome = await self._take(plan, held, one)
                 report = merge_dicts(report, {outcome: 1})
-            if plan.rows:
-                await self.store.aput_batch(await self.writer.with_vectors(plan))
             buffer = buffer.with_held(held)
             # The latest turn may have been spoken meanwhile: only what was read here is marked.
-            await self.store.asave(buffer.with_missed(number, missed) if missed else buffer.with_extracted(number))
+            buffer = buffer.with_missed(number, missed) if missed else buffer.with_extracted(number)
+            await self.writer.write(plan, buffer)
         return report
 
     async def _write_late(
@@ -392,23 +393,22 @@ class Lanes:
         for one in decided:
             if one.decision is Decision.COMMIT and not await self._is_outdated(seen, one.content):
                 report = merge_dicts(report, {await self._take(plan, [], one): 1})
-        if plan.rows:
-            await self.store.aput_batch(await self.writer.with_vectors(plan))
+        await self.writer.write(plan)
         return report
 
     async def _is_outdated(self, seen: SessionMemoryBuffer, content: Fact | Rule) -> bool:
         """Say whether the end has extracted it too, or a newer value of a single-valued property is stored."""
         is_single = isinstance(content, Fact) and is_single_valued(content.predicate)
-        stored = await self.store.alist(seen.owner, layer_of(content), tuple(Standing))
+        stored = await self.ports.store.alist(seen.owner, layer_of(content), tuple(Standing))
         return any(
-            is_same(content, row.content, self.config.duplicate)
+            is_same(content, row.content, self.ports.config.duplicate)
             or (is_single and share_a_slot(content, row.content) and row.updated_at >= seen.last_at)
             for row in stored
         )
 
     async def _take(self, plan: WritePlan, held: list[Candidate], one: Candidate) -> str:
         """Commit a candidate to the plan or to the held ones; return the word for it."""
-        known = next((old for old in held if is_same(one.content, old.content, self.config.duplicate)), one)
+        known = next((old for old in held if is_same(one.content, old.content, self.ports.config.duplicate)), one)
         candidate = known.add_turn(one.turns[0])
         if candidate.decision is Decision.UNDECIDED:
             candidate = replace(candidate, decision=one.decision, reason=one.reason)
@@ -427,5 +427,5 @@ class Lanes:
     def _is_due(self, candidate: Candidate, one: Candidate) -> bool:
         if one.decision is Decision.COMMIT:
             return True
-        awaited = Decision.REPEAT in (candidate.decision, one.decision)
-        return awaited and len(candidate.turns) >= self.config.repetitions and hold_reason(candidate.content) is None
+        is_free = Decision.REPEAT in (candidate.decision, one.decision) and hold_reason(candidate.content) is None
+        return is_free and len(candidate.turns) >= self.ports.config.repetitions

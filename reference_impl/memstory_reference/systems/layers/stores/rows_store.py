@@ -10,8 +10,10 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ from memstory_reference.storage.held_rows import Change, HeldOwners, best_by_tok
 from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow
 from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, unit_vector
 from memstory_reference.systems.layers.identity import microseconds
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
 from memstory_reference.systems.layers.stores.sessions_store import SessionRows
 from memstory_reference.systems.layers.stores.tables_store import (
@@ -34,6 +37,7 @@ from memstory_reference.systems.layers.stores.tables_store import (
 )
 from memstory_reference.text.token_sets import token_set
 
+ACTIVE: Sequence[Standing] = (Standing.ACTIVE,)
 _HALF = re.compile("[\ud800-\udfff]")
 _UPDATE = (
     "UPDATE records SET content = ?, created_at = ?, updated_at = ?, session = ?, count = ?, standing = ?, "
@@ -41,13 +45,29 @@ _UPDATE = (
 )
 
 
+class ScoredRow(NamedTuple):
+    """A row that a search found: its moment of making, in microseconds; `score` is the cosine or the token recall.
+
+    Most of what a search finds is never shown: `get` reads those that are. It leaves a damaged row out, the search may
+    name it.
+    """
+
+    id: str
+    moment: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class LayersRows:
     """Reads and writes by one database, and knows what several hold in memory."""
 
-    def __init__(self, database: SqlDatabase, held: HeldOwners) -> None:
-        self.database = database
-        self.sessions = SessionRows(database)
-        self._held = held
+    database: SqlDatabase
+    _held: HeldOwners
+
+    @property
+    def sessions(self) -> SessionRows:
+        """The active sessions in the same database."""
+        return SessionRows(self.database)
 
     def session_key(self) -> bytes:
         """Return the secret of this store, which is made when it is first asked for."""
@@ -62,11 +82,13 @@ class LayersRows:
                 f"{self.database.place}: the key that names the sessions of this store is damaged; restore a backup"
             ) from error
 
-    def put(self, records: Sequence[MemoryRecord]) -> None:
-        """Write all rows in one transaction; all of them have been read before anything is written."""
+    def put(self, records: Sequence[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
+        """Write all rows and the session they come from in one transaction; all are read before one is written."""
         every = list(records)
-        with self._alone({record.owner for record in every}) as changes:
+        with self._alone({record.owner for record in every} | ({buffer.owner} if buffer else set())) as changes:
             self._put(every, changes)
+            if buffer is not None:
+                self.sessions.write(buffer)
 
     def end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
         """Take an active session off and write what it leaves, in one transaction; False if it is not active."""
@@ -84,7 +106,11 @@ class LayersRows:
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def list_records(
-        self, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
+        self,
+        owner: str,
+        layers: Sequence[Layer] = tuple(Layer),
+        standings: Sequence[Standing] = ACTIVE,
+        limit: int | None = None,
     ) -> list[MemoryRecord]:
         """Return rows, newest first, ties by id."""
         names = self._namespaces(owner, layers)
@@ -93,9 +119,12 @@ class LayersRows:
         return self._whole(owner, names, self._rows(names, condition, values))
 
     def nearest(
-        self, owner: str, layer: Layer, query: NDArray[np.float32], limit: int, since: datetime | None
-    ) -> list[tuple[str, int, float]]:
-        """Return the id, the moment and the cosine of the rows nearest to a vector of length 1, best first."""
+        self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
+    ) -> list[ScoredRow]:
+        """Return the rows nearest by cosine, best first."""
+        query = normalized_or_none(vector)
+        if query is None:
+            return []
         # The version first: what is written in between is then read once more.
         version = self._version(owner)
         return self._held.search(
@@ -104,15 +133,15 @@ class LayersRows:
             version,
             read=lambda: self._matrix(owner, layer),
             by=lambda matrix: [
-                (one, matrix.moment(one), score)
+                ScoredRow(one, matrix.moment(one), score)
                 for one, score in matrix.nearest(query, limit, since=microseconds(since) if since else None)
             ],
         )
 
     def by_tokens(
-        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
-    ) -> list[tuple[str, int, float]]:
-        """Return the id, the moment and the share of the tokens of the rows that have any, best first."""
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
+    ) -> list[ScoredRow]:
+        """Return the rows that have any of the tokens by their share of them, best first."""
         found = self.database.rows(
             "SELECT number, version FROM namespaces AS n LEFT JOIN versions AS v ON v.owner = n.owner "
             "WHERE n.owner = ? AND n.layer = ?",
@@ -133,10 +162,10 @@ class LayersRows:
         numbers, held = best_by_tokens(numbers, held, limit if since is None else None)
         share = dict(zip(numbers.tolist(), held.tolist(), strict=True))
         scored = [
-            (identifier, moment, share[row] / len(tokens))
+            ScoredRow(identifier, moment, share[row] / len(tokens))
             for row, identifier, moment in self._by_numbers(number, list(share), since)
         ]
-        return sorted(scored, key=lambda one: (-one[2], -one[1], one[0]))[:limit]
+        return best_first(scored)[:limit]
 
     def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
         """Count an owner's rows."""
@@ -388,6 +417,11 @@ class LayersRows:
             "INSERT INTO namespaces (owner, layer) VALUES (?, ?) RETURNING number", (owner, str(layer))
         ).fetchone()
         return int(row["number"])
+
+
+def best_first(found: Sequence[ScoredRow]) -> list[ScoredRow]:
+    """Return rows by their scores, ties by newer, then id."""
+    return sorted(found, key=lambda one: (-one.score, -one.moment, one.id))
 
 
 def _marks(values: Mapping[int, str] | Sequence[object]) -> str:

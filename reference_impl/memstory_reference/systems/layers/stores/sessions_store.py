@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow, checksum
@@ -22,44 +23,49 @@ from memstory_reference.systems.layers.records.candidates import (
 LOG = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class SessionRows:
     """What is said in a session is written once: a long session does not write itself again at each turn."""
 
-    def __init__(self, database: SqlDatabase) -> None:
-        self._db = database
+    _db: SqlDatabase
 
     def save(self, buffer: SessionMemoryBuffer, *, rewrite: bool) -> None:
         """Write a session, of its turns those that are new or were looked at; with `rewrite` all of them."""
-        key = (buffer.owner, buffer.session)
         with self._db.transaction(buffer.owner):
             if rewrite:
+                key = (buffer.owner, buffer.session)
                 self._db.execute("DELETE FROM turns WHERE owner = ? AND session = ?", key)
-            self._db.execute(
-                "INSERT INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (owner, session) DO UPDATE SET started_at = excluded.started_at, "
-                "last_at = excluded.last_at, data = excluded.data",
-                (*key, iso_now(buffer.started_at), iso_now(buffer.last_at), json.dumps(buffer_data(buffer))),
-            )
-            first = buffer.turns[0].number if buffer.turns else 0
-            found = self._db.execute(
-                "SELECT number, extracted FROM turns WHERE owner = ? AND session = ? AND number >= ?", (*key, first)
-            )
-            stored = {row["number"]: bool(row["extracted"]) for row in found}
-            new = [turn for turn in buffer.turns if turn.number not in stored]
-            self._db.executemany(
-                "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?)", [(*key, *_turn_columns(turn)) for turn in new]
-            )
-            changed = [turn for turn in buffer.turns if stored.get(turn.number, turn.extracted) != turn.extracted]
-            self._db.executemany(
-                "UPDATE turns SET extracted = ? WHERE owner = ? AND session = ? AND number = ?",
-                [(turn.extracted, *key, turn.number) for turn in changed],
-            )
-            self._db.execute(
-                "DELETE FROM turns WHERE owner = ? AND session = ? AND number <= ? AND extracted = 1",
-                (*key, buffer.turn_count - MAX_TURNS),
-            )
+            self.write(buffer)
         if rewrite:
             self._db.forget_log()
+
+    def write(self, buffer: SessionMemoryBuffer) -> None:
+        """Write a session, and of its turns those that are new or were looked at, in the caller's transaction."""
+        key = (buffer.owner, buffer.session)
+        self._db.execute(
+            "INSERT INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (owner, session) DO UPDATE SET started_at = excluded.started_at, "
+            "last_at = excluded.last_at, data = excluded.data",
+            (*key, iso_now(buffer.started_at), iso_now(buffer.last_at), json.dumps(buffer_data(buffer))),
+        )
+        first = buffer.turns[0].number if buffer.turns else 0
+        found = self._db.execute(
+            "SELECT number, extracted FROM turns WHERE owner = ? AND session = ? AND number >= ?", (*key, first)
+        )
+        stored = {row["number"]: bool(row["extracted"]) for row in found}
+        new = [turn for turn in buffer.turns if turn.number not in stored]
+        self._db.executemany(
+            "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?)", [(*key, *_turn_columns(turn)) for turn in new]
+        )
+        changed = [turn for turn in buffer.turns if stored.get(turn.number, turn.extracted) != turn.extracted]
+        self._db.executemany(
+            "UPDATE turns SET extracted = ? WHERE owner = ? AND session = ? AND number = ?",
+            [(turn.extracted, *key, turn.number) for turn in changed],
+        )
+        self._db.execute(
+            "DELETE FROM turns WHERE owner = ? AND session = ? AND number <= ? AND extracted = 1",
+            (*key, buffer.turn_count - MAX_TURNS),
+        )
 
     def load(self, owner: str, session: str, last: int | None) -> SessionMemoryBuffer | None:
         """Return an active session with its last turns, or all of them."""

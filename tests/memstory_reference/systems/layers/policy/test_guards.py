@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memstory_reference.systems.layers.policy.guards import (
     CRISIS,
-    SESSION_ONLY,
+    OF_THE_MOMENT,
     UNKNOWN_CATEGORY,
     UNSAFE,
     VAGUE,
@@ -89,11 +89,11 @@ def test_acute_words_belong_to_the_crisis_log_alone():
 
 def test_what_must_wait():
     assert hold_reason(FACT) is None
-    assert hold_reason(replace(FACT, category="mood")) == SESSION_ONLY
+    assert hold_reason(replace(FACT, category="mood")) == OF_THE_MOMENT
     assert hold_reason(replace(FACT, category="astrology")) == UNKNOWN_CATEGORY
     assert hold_reason(Rule(rule="Skip that part.", explicit=True, evidence_quote="skip that part")) == VAGUE
 
 
 def test_only_moments_must_not_last():
-    assert session_only_reason(replace(FACT, category="mood")) == SESSION_ONLY
+    assert session_only_reason(replace(FACT, category="mood")) == OF_THE_MOMENT
     assert session_only_reason(replace(FACT, category="astrology")) is None

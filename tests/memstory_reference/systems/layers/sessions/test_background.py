@@ -12,11 +12,12 @@ from memstory_reference.composition.layers import log_in_file
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.memory import PURGE_EVERY, LayersMemory
+from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.service import PURGE_EVERY, LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.sessions.background import IdleWatch
-from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
+from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 IDLE = timedelta(minutes=20)
@@ -40,11 +41,18 @@ async def open_service(request, open_layers, clock):
     store, numbers, opened = SharedStore(layers_database(IN_MEMORY, model="none")), count(), []
 
     async def open_():
-        stores = LayersStores(
-            memory=store, crisis=log_in_file(IN_MEMORY, CRISES), feedback=log_in_file(IN_MEMORY, FEEDBACK), shared=True
+        ports = LayersPorts(
+            store=store,
+            crisis=log_in_file(IN_MEMORY, CRISES),
+            feedback=log_in_file(IN_MEMORY, FEEDBACK),
+            shared=True,
+            embedder=None,
+            model=None,
+            clock=clock,
+            new_id=lambda: f"n{next(numbers)}",
+            config=LayersSettings(),
         )
-        ports = LayersPorts(stores=stores, embedder=None, model=None, clock=clock, new_id=lambda: f"n{next(numbers)}")
-        service = LayersService(ports=ports, config=LayersSettings(), mode=MemoryMode.LOCAL)
+        service = LayersMemory(ports, store_name="")
         await service.open()
         opened.append(service)
         return service
@@ -122,7 +130,7 @@ async def watch(clock):
             raise made.store
         return made.store
 
-    async def end(owner, session):
+    def end(owner, session):
         made.ends.append((owner, session))
 
     class Watch(IdleWatch):

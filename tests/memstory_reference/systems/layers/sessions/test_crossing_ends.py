@@ -64,11 +64,11 @@ async def test_facts_of_turns_that_cross_the_end_are_all_kept(open_layers):
     service = await open_layers()
     who = await service.who("ann", "t")
     for number in range(12):
-        await asyncio.gather(service.end_session(who, EndReason.EXPLICIT), service.turn(f"I like thing{number}.", who))
+        await asyncio.gather(service.end(who, EndReason.EXPLICIT), service.turn(f"I like thing{number}.", who))
         await service.settle()
         await service.turn("Hello again.", who)
     await service.settle()
-    await service.end_session(who, EndReason.EXPLICIT)
+    await service.end(who, EndReason.EXPLICIT)
     assert await objects(service, who) == sorted(f"thing{number}" for number in range(12))
 
 
@@ -79,7 +79,7 @@ async def test_an_end_looks_at_a_turn_that_was_spoken_while_it_was_at_work(open_
     who = await service.who("ann", "t")
     await service.turn("We talked at the harbour.", who)
     await service.settle()
-    end = asyncio.create_task(service.end_session(who, EndReason.WEB))
+    end = asyncio.create_task(service.end(who, EndReason.WEB))
     gates.asked["harbour"].clear()
     await gates.asked["harbour"].wait()
     assert (await service.turn("I am allergic to penicillin.", who)).answer == "I see."
@@ -99,7 +99,7 @@ async def test_a_lane_that_comes_after_the_end_writes_what_the_end_could_not_ext
     # No rule reads these words.
     await one.turn("Then there was penicillin.", who)
     await gates.asked["penicillin"].wait()
-    assert await other.end_session(who, EndReason.EXPLICIT) is not None
+    assert await other.end(who, EndReason.EXPLICIT) is not None
     gates.gates["penicillin"].set()
     await one.settle()
     assert await objects(one, who) == ["penicillin"]
@@ -124,7 +124,7 @@ async def test_a_lane_that_comes_after_the_end_counts_nothing_twice_and_replaces
     who = await one.who("ann", "t")
     await one.turn("I live in Oslo.", who)
     await asked.wait()
-    await other.end_session(who, EndReason.EXPLICIT)
+    await other.end(who, EndReason.EXPLICIT)
     await other.turn("I live in Bergen.", who)
     await other.settle()
     gate.set()
@@ -142,7 +142,7 @@ async def test_a_late_lane_leaves_the_turns_of_the_next_session_to_their_own(ope
     who = await one.who("ann", "t")
     await one.turn("I like tea", who)
     await gates.asked["tea"].wait()
-    await other.end_session(who, EndReason.EXPLICIT)
+    await other.end(who, EndReason.EXPLICIT)
     await other.turn("I like coffee", who)
     await gates.asked["coffee"].wait()
     gates.gates["tea"].set()
@@ -157,7 +157,7 @@ async def test_a_session_that_begins_again_reports_only_its_own_end(open_layers)
     who = await service.who("ann", "t")
     for _ in range(3):
         await service.turn("Hello.", who)
-        await service.end_session(who, EndReason.EXPLICIT)
+        await service.end(who, EndReason.EXPLICIT)
     reports = service.diagnostics(who)
     assert [report["turn"] for report in reports] == [0, 1]
     assert reports[0]["arc"] is False
@@ -170,7 +170,7 @@ async def test_two_processes_on_one_postgres_keep_what_crosses_an_end(open_layer
     one, other = await open_layers(place=place), await open_layers(place=place)
     who = await one.who("ann", "t")
     for number in range(10):
-        await asyncio.gather(one.turn(f"I like thing{number}.", who), other.end_session(who, EndReason.EXPLICIT))
+        await asyncio.gather(one.turn(f"I like thing{number}.", who), other.end(who, EndReason.EXPLICIT))
         await one.settle()
         await one.turn("Hello again.", who)
     await one.settle()

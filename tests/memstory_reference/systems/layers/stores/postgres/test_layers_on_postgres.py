@@ -53,7 +53,7 @@ async def test_a_server_that_is_gone_between_turns_costs_the_memory_of_the_turn(
     await asyncio.to_thread(server.halt)
     answer = await service.turn("I live in Rome.", who)
     assert answer.answer
-    assert "Postgres does not answer" in answer.diagnostics["store"]["error"]
+    assert any(note.startswith("store: Postgres does not answer") for note in answer.notes)
     await service.settle()
     await asyncio.to_thread(server.start)
     await service.turn("Where do I live?", who)
@@ -73,7 +73,7 @@ async def test_a_server_that_goes_while_a_turn_runs_leaves_nothing_of_it(open_la
     who = await service.who("ann", "t")
     answer = await service.turn("I live in Oslo.", who)
     assert answer.answer == "I see."
-    assert "Postgres does not answer" in answer.diagnostics["store"]["error"]
+    assert any(note.startswith("store: Postgres does not answer") for note in answer.notes)
     await service.settle()
     await asyncio.to_thread(server.start)
     assert await spoken(service, who) == []
@@ -99,12 +99,12 @@ async def test_a_server_that_goes_before_the_extraction_leaves_the_turn_to_the_e
     model = by_purpose(extract_semantic=lambda _: halting(facts))
     service = await open_layers(place=place, model=model)
     who = await service.who("ann", "t")
-    assert (await service.turn("I like tea.", who)).diagnostics == {}
+    assert not (await service.turn("I like tea.", who)).notes
     await service.settle()
     assert any("store" in report for report in service.diagnostics(who))
     await asyncio.to_thread(server.start)
     assert await service.records.list_records(who.owner) == []
-    await service.end_session(who, EndReason.EXPLICIT)
+    await service.end(who, EndReason.EXPLICIT)
     (fact,) = await service.records.list_records(who.owner, [Layer.SEMANTIC])
     assert fact.content.object == "tea"
 
@@ -115,7 +115,7 @@ async def test_a_crisis_is_told_in_the_diagnostics_where_its_log_is_gone(open_la
     await asyncio.to_thread(server.halt)
     answer = await service.turn("I want to die.", who)
     assert answer.answer
-    assert set(answer.diagnostics) == {"crisis_log", "store"}
+    assert {note.partition(":")[0] for note in answer.notes} == {"crisis_log", "store"}
     await asyncio.to_thread(server.start)
 
 
@@ -126,7 +126,7 @@ async def test_two_processes_that_end_a_session_at_once_leave_one_arc(open_layer
     for said in LONG:
         await one.turn(said, who)
     await one.settle()
-    reports = await asyncio.gather(one.end_session(who, EndReason.EXPLICIT), other.end_session(who, EndReason.EXPLICIT))
+    reports = await asyncio.gather(one.end(who, EndReason.EXPLICIT), other.end(who, EndReason.EXPLICIT))
     assert sorted(report is None for report in reports) == [False, True]
     assert len(await one.records.list_records(who.owner, [Layer.EPISODIC])) == 1
 
