@@ -44,6 +44,9 @@ RETRIEVAL_SECONDS = 3600.0
 CUT_SHORT = "the run was cut short"
 """Why a run ended that was cancelled, until somebody knows better."""
 
+OPENING = "opening the target"
+"""Where a run is before its first step."""
+
 CORPUS_SECONDS = 120.0
 """How long a target that nobody named may take to remember the corpus of a story that only measures."""
 
@@ -248,12 +251,14 @@ class _Run:
     def failure(self, error: Exception) -> Failure:
         """Return why the run ended; what two cases say alike is the same text, whichever folder they had."""
         failure = failure_of(error, self.case.target, self.performer.place if self.performer else ())
-        return replace(failure, message=failure.message.replace(str(self.bounds.workspace), "WORKSPACE"))
+        message = failure.message.replace(str(self.bounds.workspace), "WORKSPACE")
+        is_opening = failure.kind == "error" and not failure.step
+        return replace(failure, message=f"{OPENING}: {message}" if is_opening else message)
 
     def timed_out(self, error: Exception) -> Failure:
         """Return where the run was when its time was over."""
         failure = self.failure(error)
-        where = f"step {'.'.join(str(index + 1) for index in failure.step)}" if failure.step else "opening the target"
+        where = f"step {'.'.join(str(index + 1) for index in failure.step)}" if failure.step else OPENING
         seconds = self.options.seconds(self.case)
         return replace(
             failure, kind="error", message=f"timed out after {seconds:g} s in {where}; --case-timeout allows more"

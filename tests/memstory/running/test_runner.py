@@ -296,6 +296,15 @@ async def test_what_a_target_raises_decides_who_must_act(go, raised, kind, messa
     assert ("Traceback" in (recording.failure.detail or "")) == (kind == "error")
 
 
+async def test_a_target_that_cannot_be_opened_is_said_to_break_there(go):
+    class Unreachable(Oracle):
+        async def open(self, env, clock):
+            raise RuntimeError("cannot reach the index")
+
+    recording = await go(add("x"), factory=ToyFactory(Unreachable))
+    assert recording.failure.message == "opening the target: RuntimeError: cannot reach the index"
+
+
 async def test_cases_that_break_alike_say_the_same_whichever_folder_they_had(go, tmp_path):
     class Missing(Oracle):
         async def add(self, items, scope):

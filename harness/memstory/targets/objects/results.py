@@ -209,5 +209,6 @@ def _is_list(value: Any) -> bool:
 
 
 def _shorten(value: Any) -> str:
-    text = repr(value)
+    is_plain = repr(value) == object.__repr__(value)  # which is an address
+    text = f"with {', '.join(getattr(value, '__dict__', ())) or 'no attribute'}" if is_plain else repr(value)
     return f"{type(value).__name__} {text}" if len(text) <= _SHOWN else f"{type(value).__name__} {text[:_SHOWN]}…"

@@ -79,6 +79,15 @@ def test_what_has_no_text_is_an_error_that_names_the_method(value):
         found_in(value, "Memory.search")
 
 
+def test_a_hit_without_a_text_is_shown_by_what_it_has():
+    class Row:
+        def __init__(self):
+            self.content_text = "a"
+
+    with pytest.raises(TargetError, match=r"returned Row with content_text: no text"):
+        found_in([Row()], "search")
+
+
 def test_one_row_of_a_database_is_one_memory():
     assert one_in((7, "tea"), "Memory.get").hit == Hit(id="7", text="tea")
 
