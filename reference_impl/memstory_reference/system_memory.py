@@ -115,6 +115,8 @@ class SystemMemory(Memory):
 
     async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
         """Replace the first of them, and delete the others."""
+        if "update.about" not in self.operations:
+            raise NotSupported("update.about")
         ids = await self.ids_about(about, scope)
         if not ids:
             raise Refused(f"update: nothing is remembered about {', '.join(about)}")

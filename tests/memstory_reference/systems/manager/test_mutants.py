@@ -226,7 +226,7 @@ MUTANTS = [
     ("M7e: a secret is stored (SEC-12)", "payment card", (secret_guard, "secrets_in", ())),
     (
         "X3m: owners share one index (SEC-6)",
-        "hits count 4",
+        "hits have a memory of another user",
         (ExactStore, "index", lambda plain: lambda self, collection, _owner: plain(self, collection, "all")),
     ),
     (

@@ -179,7 +179,7 @@ MUTANTS = [
     ),
     (
         "X3: owners share one memory",
-        "'text' is 'Ilse', not 'Bertrand'",
+        "hits have a memory of another user",
         *(
             (ObservationsStore, name, of_all)
             for name in ("insert", "get", "vectors", "ids_by_words", "recent", "rate", "delete")

@@ -258,7 +258,7 @@ MUTANTS = [
     ),
     (
         "X3: owners share one index",
-        "1. ann_engram",
+        "hits have a memory of another user",
         (ExactStore, "index", lambda plain: lambda self, collection, _: plain(self, collection, "all")),
     ),
 ]
