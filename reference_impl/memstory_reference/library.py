@@ -307,7 +307,8 @@ async def _open(system: str, path: str | Path | None, owner: str, settings: Mapp
     from memstory_reference.composition.declaration import Models  # noqa: PLC0415
 
     chosen, checked = _choose(system, path, settings)
-    return AsyncMemory(memory=await chosen.open(checked, Models()), owner=checked_owner(owner))
+    whose = checked_owner(owner)
+    return AsyncMemory(memory=await chosen.open(checked, Models()), owner=whose)
 
 
 def _choose(system: str, path: str | Path | None, settings: Mapping[str, Tree]) -> tuple[MemorySystem, CheckedSettings]:

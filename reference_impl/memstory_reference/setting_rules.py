@@ -22,7 +22,7 @@ DEFAULTS = "memory.yaml"
 MAX_TEXT_CHARACTERS = 500
 
 
-_USER = re.compile(r"(?<=://)[^@/]*@")
+_USER = re.compile(r"(?<=://).*@")
 """Who opens a database, with the password."""
 
 
@@ -180,8 +180,14 @@ def check_settings(values: Mapping[str, Tree], rules: Mapping[str, SettingRule],
                 f"{where}: unknown setting {key!r:.80}.{did_you_mean(str(key), rules)} Known: {', '.join(rules)}"
             )
         if not rules[key].fits(value):
-            shown = _USER.sub("", value) if isinstance(value, str) else value
-            raise InputError(f"{where}: {key} is {shown!r:.80}; allowed: {rules[key].allowed}")
+            raise InputError(f"{where}: {key} is {_shown(value)}; allowed: {rules[key].allowed}")
+
+
+def _shown(value: Tree) -> str:
+    try:
+        return f"{_USER.sub('', repr(value)):.80}"
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def _text_of(file: Path) -> str:
@@ -195,7 +201,7 @@ def read_mapping(yaml_text: str, where: str) -> dict[str, Tree]:
     """Return the settings in a YAML text."""
     try:
         values = yaml.safe_load(yaml_text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that there is not, a number of too many digits
         raise InputError(f"{where}: is not YAML: {' '.join(str(error).split())}") from error
     if values is None:
         return {}

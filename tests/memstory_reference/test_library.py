@@ -105,6 +105,13 @@ def test_what_cannot_be_opened_is_refused_in_words_and_leaves_no_thread(system, 
     assert threading.active_count() == before
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_who_names_no_owner_leaves_the_memory_closed(system, tmp_path):
+    with pytest.raises(InputError, match="owner is blank"):
+        open_memory(system, tmp_path / "store", owner=" ")
+    assert not (tmp_path / "store").exists()
+
+
 def test_what_a_memory_cannot_do_and_what_it_does_not_take_are_told_apart(tmp_path):
     with open_memory("manager", tmp_path) as memory:
         with pytest.raises(NotSupported):

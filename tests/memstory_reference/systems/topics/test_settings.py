@@ -42,6 +42,8 @@ def test_a_file_overrides_what_it_names_and_keeps_the_rest(tmp_path):
         ("5: 5", "unknown setting 5"),
         ("[top_k]", "settings are 'key: value' lines, not a list"),
         ("top_k: [", "is not YAML"),
+        ("top_k: 2026-13-45", "is not YAML"),
+        (f"top_k: {'9' * 5_000}", "is not YAML"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_file_and_what_is_allowed(tmp_path, line, said):
@@ -51,6 +53,21 @@ def test_a_wrong_setting_is_named_with_its_file_and_what_is_allowed(tmp_path, li
         TopicsSettings.read(file)
     assert str(error.value).startswith(f"{file}: ")
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("user", ["ann:geheim", "ann:ge/heim", "ann:ge@heim"])
+@pytest.mark.parametrize("form", ["ollama_host: postgresql://{}@box/d", "chroma_path: [postgresql://{}@box/d]"])
+def test_a_wrong_setting_is_shown_without_the_password_in_it(tmp_path, user, form):
+    file = tmp_path / "memory.yaml"
+    file.write_text(form.format(user), encoding="utf-8")
+    with pytest.raises(InputError, match="postgresql://box/d") as error:
+        TopicsSettings.read(file)
+    assert "heim" not in str(error.value)
+
+
+def test_a_number_of_thousands_of_digits_is_refused_as_any_other():
+    with pytest.raises(InputError, match="top_k is a number of thousands of digits; allowed: a whole number"):
+        TopicsSettings.default().merge({"top_k": 10**5_000}, "here")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
