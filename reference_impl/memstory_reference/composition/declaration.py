@@ -55,11 +55,13 @@ def stand_in() -> ChatModel:
 class MemoryPorts:
     """What a memory runs on: by default without a language model, on this machine's clock.
 
-    `wrap` puts something around its store; `place` is a database in place of what its settings name.
+    With `has_model`, `chat` also decides what a memory with rules of its own would decide by them. `wrap` puts
+    something around its store; `place` is a database in place of what its settings name.
     """
 
     embedder: ProfiledEmbedder
     chat: ChatModel = field(default_factory=stand_in)
+    has_model: bool = False
     clock: Clock = field(default_factory=SystemClock)
     new_id: NewId = random_id
     wrap: Callable[[Any], Any] = no_wrap
@@ -67,8 +69,8 @@ class MemoryPorts:
 
     @property
     def model(self) -> ChatModel | None:
-        """The language model for a memory that has rules of its own, which go before the stand-in."""
-        return None if STAND_IN in self.chat.name else self.chat
+        """The language model of a memory that otherwise goes by rules of its own."""
+        return self.chat if self.has_model else None
 
     def place_of(self, settings: CheckedSettings) -> PostgresPlace | None:
         """Return the database that has the memory, None for one on this machine."""
@@ -107,7 +109,8 @@ class Models:
 
     def ports(self, settings: CheckedSettings) -> MemoryPorts:
         """Return what the memory of `settings` runs on."""
-        return MemoryPorts(embedder=self.embedder_of(settings), chat=self.chat_of(settings))
+        chat = self.chat_of(settings)
+        return MemoryPorts(embedder=self.embedder_of(settings), chat=chat, has_model=settings.chat != OFFLINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

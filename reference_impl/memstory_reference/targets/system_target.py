@@ -29,6 +29,7 @@ from memstory.contract.target import (
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import MADE_BY
 from memstory_reference.adapters.folder_copy import copy_folder
+from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
@@ -160,6 +161,7 @@ class SystemTarget(Target):
         ports = MemoryPorts(
             embedder=self._ports.embedder,
             chat=self._ports.chat,
+            has_model=bool(self._env.model_rules) or settings.chat != OFFLINE,
             clock=self._clock,
             new_id=self._ports.new_id,
             wrap=self._wrap,

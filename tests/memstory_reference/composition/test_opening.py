@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from memstory.contract.errors import MemstoryError
+from memstory.contract.target import Scope
 from memstory_reference.composition.declaration import Models
 from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.storage.tombstones import FILE
@@ -31,3 +32,13 @@ async def test_a_memory_that_cannot_be_opened_leaves_nothing_open_and_its_folder
     (tmp_path / FILE).unlink()
     await (await system.open(settings, Models())).close()
     assert "forgotten" in str(held.value)
+
+
+async def test_a_memory_with_rules_of_its_own_asks_the_stand_in_whose_calls_are_to_be_recorded(tmp_path):
+    layers, tape = SYSTEMS["layers"], tmp_path / "tape.jsonl"
+    chosen = {"store": str(tmp_path / "layers"), "embedding_model": "none", "chat": f"record:offline@{tape}"}
+    memory = await layers.open(layers.settings(None, chosen, "test"), Models())
+    await memory.say("My name is Ana.", Scope(user="ana", session="first"))
+    await memory.settle()
+    await memory.close()
+    assert "My name is Ana." in tape.read_text("utf-8")

@@ -110,7 +110,7 @@ async def open_layers(tmp_path, clock):
             new_id=lambda: f"id-{opening}-{next(numbers):04}",
             place=place,
             wrap=wrap,
-            **({} if model is None else {"chat": model}),
+            **({} if model is None else {"chat": model, "has_model": True}),
         )
         settings = LayersSettings(store=str(tmp_path / "layers"), mode=mode, min_similarity=-1, **config)
         service = await layers.open_layers(settings, ports)
