@@ -202,6 +202,9 @@ async def test_after_closing_nothing_runs_and_closing_twice_is_harmless(database
     async with database.lend() as lent:
         with pytest.raises(UnavailableError, match="was closed"):
             await lent.lane.run(lent.execute, "SELECT 1")
+    with pytest.raises(UnavailableError, match="was closed"):
+        async with database.hold("ann") as held:
+            await held.lane.run(held.execute, "SELECT 1")
 
 
 class TestPostgres:

@@ -178,6 +178,7 @@ class PostgresDatabase(DamagedRows):
     async def hold(self, name: str) -> AsyncIterator[PostgresDatabase]:
         """Hold `name` in all processes, on a connection of its own; a second lock of the task is on the same."""
         async with self._names.hold(name):
+            self.lane.check_open()
             if self._locks:
                 async with self._locked(name):
                     yield self
