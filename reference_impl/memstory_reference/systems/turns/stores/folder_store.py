@@ -183,11 +183,12 @@ class TurnsFolder(TurnsStore):
             if file is None:
                 return 0
             gone = file.count()
-            self._open.pop(owner).close()
-            self._awake.pop(owner, None)
         except UnavailableError as problem:
             LOG.warning("%s is forgotten without having been read: %s", path, problem)
             gone = 1  # at least
+        if owner in self._open:
+            self._open.pop(owner).close()
+            self._awake.pop(owner, None)
         try:
             for name in (path, path.with_suffix(".f32"), Path(f"{path}-wal"), Path(f"{path}-shm")):
                 name.unlink(missing_ok=True)
@@ -222,7 +223,7 @@ class TurnsFolder(TurnsStore):
         self._awake.move_to_end(owner)
         while len(self._awake) > OPEN_OWNERS:
             self._open[self._awake.popitem(last=False)[0]].close()
-        while len(self._open) > 1 and sum(file.count() for file in self._open.values()) > TURNS_IN_MEMORY:
+        while len(self._open) > 1 and sum(len(file.index) for file in self._open.values()) > TURNS_IN_MEMORY:
             longest, file = self._open.popitem(last=False)
             self._awake.pop(longest, None)
             file.close()
