@@ -18,7 +18,7 @@ from memstory_reference.storage.lane import SerialThread
 from memstory_reference.storage.mapped_matrix import MappedMatrix
 from memstory_reference.storage.reindexing import EmbeddedFile
 from memstory_reference.systems.turns.stores.owner_pool import Index
-from memstory_reference.systems.turns.stores.owner_store import HIGHEST, IndexedTurn, OwnerTurns
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn, OwnerTurns, checked_last
 from memstory_reference.systems.turns.stores.tables_store import FILE, FILE_MIGRATIONS, FILE_VERSION
 from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 
@@ -96,10 +96,8 @@ class OwnerFile(OwnerTurns):
             return
         self.lost = self.writing.count_lost("turns")
         ((last,),) = self.writing.rows("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'turns'")
-        if not (isinstance(last, int) and 0 <= last <= HIGHEST):
-            raise UnavailableError(f"{self._file} is damaged: no turn has the number {last!r:.40}. Restore a backup")
         with self.writing.transaction():
-            self.load(last)
+            self.load(checked_last(last, self.writing.place))
         self.compare(self.writing.rows("SELECT count(*) FROM turns")[0][0])
         self._fill()
         self.index.version = 1
