@@ -368,6 +368,24 @@ async def test_a_row_that_was_changed_in_the_database_is_left_out_and_counted(tm
         assert await store.unreadable("ann") == 0
 
 
+@pytest.mark.parametrize("last", [2**62, -1])
+async def test_a_last_number_that_no_turn_can_have_is_one_clear_error_and_the_owner_can_be_forgotten(
+    tmp_path, request, last
+):
+    place = postgres_place(tmp_path, request)
+    async with postgres(tmp_path, request) as store:
+        await store.put("ann", [written("a", "tea")])
+        with psycopg.connect(place.url, autocommit=True) as connection:
+            connection.execute(f"UPDATE {place.schema}.owners SET last = {last}")  # noqa: S608  (a test's own words)
+        with pytest.raises(UnavailableError, match=f"no turn has the number {last}"):
+            await store.list_turns("ann", ANY)
+        with pytest.raises(UnavailableError, match=f"no turn has the number {last}"):
+            await store.put("ann", [written("b")])
+        assert await store.forget_owner("ann") == 1
+        await store.put("ann", [written("c")])
+        assert ids(await store.list_turns("ann", ANY)) == ["c"]
+
+
 @pytest.mark.parametrize("owner", ["../up", "Ann", "ann", "a%", "ö" * 100, "a'b", " ann"])
 async def test_odd_names_of_owners_are_names(store, owner):
     await store.put(owner, [written("a", owner)])

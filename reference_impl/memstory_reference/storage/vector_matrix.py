@@ -20,6 +20,9 @@ SLACK = 1e-5
 HELD_ROWS = 100_000
 """Rows of all owners that a store holds in memory: 150 MB of vectors at 384 numbers."""
 
+HELD_OWNERS = 1_000
+"""Owners of whom a store holds something in memory, be it that they have nothing: anybody may be asked about."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -134,11 +137,11 @@ class HeldRows(Generic[K, V]):
         return self._held[key]
 
     def keep(self, key: K, value: V) -> V:
-        """Hold a value; those asked longest ago go until all have at most `HELD_ROWS` rows, and this one stays."""
+        """Hold a value; those asked longest ago go until `HELD_ROWS` and `HELD_OWNERS` are kept to; this one stays."""
         self._held[key] = value
         self._held.move_to_end(key)
         rows = sum(map(self._rows_in, self._held.values()))
-        while rows > HELD_ROWS and len(self._held) > 1:
+        while len(self._held) > 1 and (rows > HELD_ROWS or len(self._held) > HELD_OWNERS):
             rows -= self._rows_in(self._held.popitem(last=False)[1])
         return value
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import threading
 
 import psycopg
 import pytest
@@ -11,7 +12,11 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.postgres_database_store import LENT_AT_ONCE, open_postgres_database
+from memstory_reference.storage.postgres.postgres_database_store import (
+    LENT_AT_ONCE,
+    PostgresDatabase,
+    open_postgres_database,
+)
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.sql_database import EVERY
 
@@ -202,6 +207,9 @@ async def test_after_closing_nothing_runs_and_closing_twice_is_harmless(database
     async with database.lend() as lent:
         with pytest.raises(UnavailableError, match="was closed"):
             await lent.lane.run(lent.execute, "SELECT 1")
+    with pytest.raises(UnavailableError, match="was closed"):
+        async with database.hold("ann") as held:
+            await held.lane.run(held.execute, "SELECT 1")
 
 
 class TestPostgres:
@@ -295,6 +303,36 @@ class TestPostgres:
         with pytest.raises(UnavailableError, match="Postgres does not answer"):
             go_on()
         assert ids(database) == []
+
+    async def test_a_task_that_is_cancelled_twice_while_it_waits_for_a_lock_leaves_none(
+        self, opened, postgres_database, monkeypatch
+    ):
+        database, other = await opened(), await opened()
+        begun, go_on, real = threading.Event(), threading.Event(), PostgresDatabase._interrupt
+
+        def interrupt(one):
+            begun.set()
+            assert go_on.wait(30)
+            real(one)
+
+        async def hold():
+            async with database.hold("ann"):
+                raise AssertionError("it was cancelled before")
+
+        monkeypatch.setattr(PostgresDatabase, "_interrupt", interrupt)
+        async with other.hold("ann"):
+            task = asyncio.create_task(hold())
+            await asyncio.wait([task], timeout=0.2)
+            task.cancel()
+            assert await asyncio.to_thread(begun.wait, 30)
+            task.cancel()
+            await asyncio.wait([task], timeout=0.2)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with psycopg.connect(postgres_database) as connection:
+            connection.execute("SET lock_timeout = '5s'")
+            connection.execute("SELECT pg_advisory_lock(%s)", (database._place.lock_of("lock", "ann"),))
+        go_on.set()
 
     async def test_a_server_that_says_nothing_is_given_up(self, database, monkeypatch):
         store = "memstory_reference.storage.postgres.postgres_database_store.ANSWER_SECONDS"

@@ -434,8 +434,9 @@ def _complete(database: Database) -> None:
 async def _transaction(database: SqlDatabase) -> AsyncIterator[None]:
     """Be in one transaction through several calls of the lane."""
     whole = database.transaction()
-    await database.lane.run(whole.__enter__)
+    beginning = asyncio.ensure_future(database.lane.run(whole.__enter__))
     try:
+        await asyncio.shield(beginning)  # it begins even if the task is cancelled, and is then to be ended
         yield
     except BaseException as problem:
         await asyncio.shield(database.lane.run(whole.__exit__, type(problem), problem, problem.__traceback__))

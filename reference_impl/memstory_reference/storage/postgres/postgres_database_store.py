@@ -178,6 +178,7 @@ class PostgresDatabase(DamagedRows):
     async def hold(self, name: str) -> AsyncIterator[PostgresDatabase]:
         """Hold `name` in all processes, on a connection of its own; a second lock of the task is on the same."""
         async with self._names.hold(name):
+            self.lane.check_open()
             if self._locks:
                 async with self._locked(name):
                     yield self
@@ -201,7 +202,7 @@ class PostgresDatabase(DamagedRows):
         try:
             yield lent
         finally:
-            if self._is_closed:
+            if self._is_closed or lent._is_closed:  # noqa: SLF001  (the same class)
                 await lent.aclose()
             else:
                 self._idle.append(lent)
@@ -212,7 +213,8 @@ class PostgresDatabase(DamagedRows):
         try:
             await self.lane.run(self._lock, key)
         except BaseException:
-            # Nobody knows whether it is held: it goes with the connection.
+            # Nobody knows whether it is held: it goes with the connection, also if the task is cancelled once more.
+            self._is_closed = True
             await asyncio.shield(asyncio.to_thread(self._interrupt))
             await asyncio.shield(self.lane.run(self.close))
             raise

@@ -71,6 +71,20 @@ async def test_a_row_that_was_changed_outside_is_left_out_counted_and_can_be_del
     assert await service.centroid_drift("ann") <= 1e-6
 
 
+@pytest.mark.parametrize("change", ["hash = ''", "id = CAST(x'66ff' AS TEXT)"])
+async def test_a_user_is_forgotten_with_what_is_damaged_and_nothing_of_it_is_counted(make_service, change):
+    service = make_service(store_threshold=0)
+    rows = {"a": "episodic", "b": "episodic", "tabs": "procedural"}
+    await service.import_rows([{"id": one, "text": f"it is {one}", "kind": kind} for one, kind in rows.items()], "ann")
+    assert (await service.status("ann"))["procedural"] == 1
+    for which in ("memories SET {} WHERE id = 'a'", "preferences SET {}"):
+        service._database.execute(f"UPDATE {which.format(change)}")
+    assert await service.forget("ann") == 3
+    counts = await service.status("ann")
+    assert {name: count for name, count in counts.items() if count} == {}
+    assert service._database.rows("SELECT * FROM versions") == []
+
+
 async def test_a_column_that_has_another_name_is_one_clear_error(opened, tmp_path):
     service = await opened()
     await service.ingest("I hate leeks", "ann", "s")

@@ -412,12 +412,16 @@ class PipelineStore:
     def forget(self, owner: str) -> int:
         """Forget a user, with everything that was learnt from the user's texts; return how many memories that were."""
         with self._alone(owner):
-            ids = [row["id"] for row in self._db.execute("SELECT id FROM memories WHERE owner = ?", (owner,))]
-            stated = [one.id for one in self.preferences(owner, include_replaced=True)]
+            # Not read: what is damaged is forgotten, too.
+            ids, stated = (
+                [str(row[0]) for row in self._db.rows(f"SELECT id FROM {table.name} WHERE owner = ?", (owner,))]  # noqa: S608
+                for table in TABLES
+            )
             for table in ("memories", "preferences", "embeddings", "centroids"):
                 self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
             self.note_changes(MEMORIES, ids)
             self.note_changes(PREFERENCES, stated)
+        self._held.drop(owner)  # what was damaged may be held under another id
         self._db.forget_log()
         return len(ids) + len(stated)
 

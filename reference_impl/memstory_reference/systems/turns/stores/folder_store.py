@@ -18,7 +18,7 @@ from memstory_reference.storage.lane import SerialThread
 from memstory_reference.storage.mapped_matrix import MappedMatrix
 from memstory_reference.storage.reindexing import EmbeddedFile
 from memstory_reference.systems.turns.stores.owner_pool import Index
-from memstory_reference.systems.turns.stores.owner_store import HIGHEST, IndexedTurn, OwnerTurns
+from memstory_reference.systems.turns.stores.owner_store import IndexedTurn, OwnerTurns, checked_last
 from memstory_reference.systems.turns.stores.tables_store import FILE, FILE_MIGRATIONS, FILE_VERSION
 from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 
@@ -96,10 +96,8 @@ class OwnerFile(OwnerTurns):
             return
         self.lost = self.writing.count_lost("turns")
         ((last,),) = self.writing.rows("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'turns'")
-        if not (isinstance(last, int) and 0 <= last <= HIGHEST):
-            raise UnavailableError(f"{self._file} is damaged: no turn has the number {last!r:.40}. Restore a backup")
         with self.writing.transaction():
-            self.load(last)
+            self.load(checked_last(last, self.writing.place))
         self.compare(self.writing.rows("SELECT count(*) FROM turns")[0][0])
         self._fill()
         self.index.version = 1
@@ -183,11 +181,12 @@ class TurnsFolder(TurnsStore):
             if file is None:
                 return 0
             gone = file.count()
-            self._open.pop(owner).close()
-            self._awake.pop(owner, None)
         except UnavailableError as problem:
             LOG.warning("%s is forgotten without having been read: %s", path, problem)
             gone = 1  # at least
+        if owner in self._open:
+            self._open.pop(owner).close()
+            self._awake.pop(owner, None)
         try:
             for name in (path, path.with_suffix(".f32"), Path(f"{path}-wal"), Path(f"{path}-shm")):
                 name.unlink(missing_ok=True)
@@ -222,7 +221,7 @@ class TurnsFolder(TurnsStore):
         self._awake.move_to_end(owner)
         while len(self._awake) > OPEN_OWNERS:
             self._open[self._awake.popitem(last=False)[0]].close()
-        while len(self._open) > 1 and sum(file.count() for file in self._open.values()) > TURNS_IN_MEMORY:
+        while len(self._open) > 1 and sum(len(file.index) for file in self._open.values()) > TURNS_IN_MEMORY:
             longest, file = self._open.popitem(last=False)
             self._awake.pop(longest, None)
             file.close()

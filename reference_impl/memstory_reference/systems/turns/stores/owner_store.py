@@ -18,6 +18,7 @@ from statistics import mode
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.database_store import AT_ONCE, batches_of_values
 from memstory_reference.storage.mapped_matrix import MappedMatrix
@@ -59,6 +60,13 @@ class IndexedTurn:
     turn: Turn
     vector: NDArray[np.float32]
     stems: Sequence[str]
+
+
+def checked_last(last: object, place: str) -> int:
+    """Return the last number that was given; UnavailableError for one that no turn can have."""
+    if not (isinstance(last, int) and 0 <= last <= HIGHEST):
+        raise UnavailableError(f"{place} is damaged: no turn has the number {last!r:.40}. Restore a backup")
+    return last
 
 
 def latest_of(written: Sequence[IndexedTurn]) -> list[IndexedTurn]:

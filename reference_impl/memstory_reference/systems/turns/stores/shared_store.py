@@ -13,7 +13,7 @@ from typing import TypeVar
 from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
 from memstory_reference.storage.vector_matrix import HeldRows
 from memstory_reference.systems.turns.stores.owner_pool import Index
-from memstory_reference.systems.turns.stores.owner_store import HIGHEST, OwnerTurns
+from memstory_reference.systems.turns.stores.owner_store import HIGHEST, OwnerTurns, checked_last
 from memstory_reference.systems.turns.stores.tables_store import SHARED
 from memstory_reference.systems.turns.stores.turns_store import TurnsStore
 
@@ -67,7 +67,7 @@ class SharedOwner(OwnerTurns):
                 self.follow(numbers)
                 self.index.stale.clear()
             else:
-                self.load(owner["last"])
+                self.load(checked_last(owner["last"], self._database.place))
             self.compare(owner["turns"])
             self.index.version = owner["version"]
 
@@ -77,7 +77,7 @@ class SharedOwner(OwnerTurns):
     def begin(self) -> int:
         owner = self._database.execute(_BEGIN, (self.name,)).fetchone()
         self.key, self.change = (owner["number"],), (owner["version"],)
-        return int(owner["last"])
+        return checked_last(owner["last"], self._database.place)
 
     def change_rows(self, numbers: Sequence[int], replaced: Sequence[int], more: int, dimension: int) -> None:
         self.index.stale.update(replaced)

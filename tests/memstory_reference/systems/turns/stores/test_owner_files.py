@@ -196,3 +196,29 @@ async def test_opening_an_owner_takes_far_less_memory_than_the_vectors(store):
 )
 def test_open_owners_take_half_of_the_files_and_no_limit_is_no_small_one(files, owners):
     assert folder_store.owners_within(files) == owners
+
+
+def follow_all_but_ann(owner, numbers):
+    if owner.name == "ann":
+        raise UnavailableError("ann cannot be read")
+    owner_store.OwnerTurns.follow(owner, numbers)
+
+
+async def test_an_owner_whose_file_cannot_be_read_any_more_shuts_nobody_else_out(store, monkeypatch):
+    await store.put("bob", [written("b", "milk")])
+    await store.put("ann", [written("a", "tea")])
+    monkeypatch.setattr(folder_store.OwnerFile, "follow", follow_all_but_ann)
+    assert [one.id for one in await store.get("bob", ["b"])] == ["b"]
+
+
+async def test_an_owner_who_is_forgotten_though_the_open_file_cannot_be_read_begins_anew(store, monkeypatch, tmp_path):
+    await store.put("ann", [written("a", "tea")])
+    with monkeypatch.context() as broken:
+        broken.setattr(folder_store.OwnerFile, "follow", follow_all_but_ann)
+        assert await store.forget_owner("ann") == 1
+    assert await store.get("ann", ["a"]) == []
+    await store.put("ann", [written("b", "milk")])
+    await store.close()
+    again = turns_in_folder(tmp_path, "fixed-2")
+    assert [one.id for one in await again.list_turns("ann", ANY)] == ["b"]
+    await again.close()
