@@ -344,7 +344,12 @@ MUTANTS = [
     ),
     ("P14c: sessions share what is going on", "auth", (pipeline_store, "sql_condition", admitting(session=None))),
     ("P14d: the centroid forgets nothing", "which is not ≤", (PipelineStore, "shift", forward_only)),
-    ("P14d: the vectors are read once", "'vectors' is 1", (PipelineStore, "note_changes", None)),
+    (
+        "P14d: the vectors are read once",
+        "'vectors' is 1",
+        (PipelineStore, "note_changes", None),
+        (pipeline_store.HeldOwners, "drop", None),
+    ),
     (
         "P15: ten sessions are enough",
         "'sessions' is 7",
