@@ -103,9 +103,9 @@ class SystemMemory(Memory):
         """Return the ids of all of a user's memories, of whatever session, that are about any of these things."""
         every = replace(scope, session=None)
         found = [*await self.list(every), *await self.list_archived(every)]
-        return list(dict.fromkeys(str(one.id) for one in found if is_about(self.told(one), things)))
+        return list(dict.fromkeys(str(one.id) for one in found if is_about(self.full_text(one), things)))
 
-    def told(self, hit: Hit) -> str:
+    def full_text(self, hit: Hit) -> str:
         """Return all that a memory tells."""
         return hit.text
 

@@ -63,25 +63,25 @@ async def _open_stores(settings: LayersSettings, ports: MemoryPorts, opened: Asy
             tombstones=Tombstones(),
         )
 
-    def held(store: S) -> S:
+    def close_later(store: S) -> S:
         opened.push_async_callback(store.aclose)
         return store
 
     if place is not None:
-        store = held(await layers_in_postgres(place, model=model))
+        store = close_later(await layers_in_postgres(place, model=model))
         return make(
             store=ports.wrap(store),
-            crisis=held(await log_in_postgres(place.sibling("audit"), CRISES)),
-            feedback=held(await log_in_postgres(place.sibling("feedback"), FEEDBACK)),
+            crisis=close_later(await log_in_postgres(place.sibling("audit"), CRISES)),
+            feedback=close_later(await log_in_postgres(place.sibling("feedback"), FEEDBACK)),
             shared=True,
         )
     lock = FolderLock(folder)
     opened.enter_context(lock)
-    store = held(LayersStore(layers_database(folder / EMBEDDED_FILE.name, model=model)))
+    store = close_later(LayersStore(layers_database(folder / EMBEDDED_FILE.name, model=model)))
     return make(
         store=ports.wrap(store),
-        crisis=held(log_in_file(folder / "audit.sqlite3", CRISES)),
-        feedback=held(log_in_file(folder / "feedback.sqlite3", FEEDBACK)),
+        crisis=close_later(log_in_file(folder / "audit.sqlite3", CRISES)),
+        feedback=close_later(log_in_file(folder / "feedback.sqlite3", FEEDBACK)),
         release=lock.release,
         tombstones=Tombstones(folder / FILE),
     )

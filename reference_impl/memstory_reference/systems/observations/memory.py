@@ -84,7 +84,7 @@ class ObservationsMemory(SystemMemory):
         ids = [one.id for one in await self._service.recent(scope.user)] if every else [_id(ref)]
         return bool(await self._service.delete(ids, scope.user, durable=ref.durable))
 
-    def told(self, hit: Hit) -> str:
+    def full_text(self, hit: Hit) -> str:
         about: Mapping[str, Tree] = hit.metadata
         return " ".join((str(hit.id), about["title"], hit.text, about["task"], *about["facts"]))
 

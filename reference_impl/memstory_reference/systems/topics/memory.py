@@ -93,7 +93,7 @@ class StoredTopics(SystemMemory):
         entry = await self._entry(ref, scope)
         return entry is not None and await self.service.forget(scope.user, entry.id, durable=ref.durable)
 
-    def told(self, hit: Hit) -> str:
+    def full_text(self, hit: Hit) -> str:
         return f"{(hit.key or '').replace('.', ' ')} {hit.text}"
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
