@@ -132,11 +132,7 @@ def _closing(talk: _Conversation, answer: str) -> str:
     """Return what is said at the end: what was kept or not, what was forgotten, and the answer."""
     reading = talk.reading
     parts = [*_on_saves(talk), *([_on_forgetting(talk)] if reading.forget else [])]
-    # By a tool, for many memories take each turn in by themselves.
-    parts += [
-        f'I have not saved this by a tool: "{said}".' if said else "I have not saved anything."
-        for said in reading.unsaved
-    ]
+    parts += [_not_saved(said) if said else "I have not saved anything." for said in reading.unsaved]
     if reading.lists:
         told = [finding for finding in talk.findings if not finding.topic]
         named = {finding.topic: finding.text for finding in talk.findings if finding.topic}
@@ -234,7 +230,12 @@ def _on_saves(talk: _Conversation) -> Iterator[str]:
     for said in dict.fromkeys(fact.said for fact in talk.reading.facts):
         values = [fact.value for fact in talk.reading.facts if fact.said == said]
         is_stored = said in stored or all(value in stored for value in values)
-        yield f'I will remember: "{said}".' if is_stored else f'I have not saved this: "{said}". {failure}'.strip()
+        yield f'I will remember: "{said}".' if is_stored else f"{_not_saved(said)} {failure}".strip()
+
+
+def _not_saved(said: str) -> str:
+    # By a tool, for many memories take each turn in by themselves.
+    return f'I have not saved this by a tool: "{said}".'
 
 
 def _on_forgetting(talk: _Conversation) -> str:

@@ -39,8 +39,10 @@ def test_its_name_says_that_it_is_a_stand_in():
 @pytest.mark.parametrize(("toolset", "tool"), [("single", "search_memory"), ("dual", "memory_recall")])
 async def test_fact_of_an_earlier_session_is_found_by_a_query(talk_with, toolset, tool):
     talk = talk_with(toolset)
-    await talk.say("The capital of Australia is Canberra, not Sydney.")
+    answer = await talk.say("The capital of Australia is Canberra, not Sydney.")
     assert talk.calls == []
+    # The memory takes the turn in by itself.
+    assert answer == 'I have not saved this by a tool: "The capital of Australia is Canberra, not Sydney".'
     talk.new_session()
     assert "Canberra" in await talk.say("What do you remember about Australian geography?")
     assert talk.calls == [(tool, {"query": "Australian geography"})]
