@@ -33,7 +33,7 @@ from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
 from memstory_reference.systems.pipeline.chunk import ChunkType
 from memstory_reference.systems.pipeline.settings import PipelineSettings
-from memstory_reference.text.stems import stems
+from memstory_reference.text.words import stems
 
 SENTENCES = Path(__file__).parents[1] / "tests/memstory_reference/text"
 OPEN, BACK, LATER = SETS = ("open", "kept back", "later")

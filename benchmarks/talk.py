@@ -55,7 +55,7 @@ from memstory_reference.systems.turns.ranking.weighting import Weights
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.turn import NewTurn, Turn
-from memstory_reference.text.stems import stems
+from memstory_reference.text.words import stems
 
 K, OWNER, MARK, SEED = 10, "owner", Mark("benchmarks/talk.py", 1, 1), 7
 PAGE = Path(__file__).parents[1] / "docs/explanation/turns.md"

@@ -14,7 +14,7 @@ from memstory.contract.target import Capability, Hit, Item, Memory, Query, Recei
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import plain_text
 from memstory_reference.setting_rules import CHROMA, SQLITE
-from memstory_reference.text.stems import is_about
+from memstory_reference.text.words import is_about
 
 R = TypeVar("R")
 JOB: Final = "_job_"

@@ -72,7 +72,7 @@ RESPONSE_GENERATION | bus.subjects:RESPONSE_GENERATION
 
 OBSERVATIONS = """
 get_context(task, top_k) | .service:ObservationService.get_context
-extract_keywords | text.keywords:extract_keywords
+extract_keywords | text.words:extract_keywords
 rank_and_merge | .ordering:rank_candidates | candidates come merged by id: ranking them is what is left
 format_context | .injection:injection | makes the text for any planner, from observations alone
 _rank_score(sim) | .quality:rank | public, and returns the three numbers of the rank too
@@ -102,7 +102,7 @@ MemoryType.WORKING | .chunk:ChunkType.WORKING | the manager has a `MemoryType`, 
 MemoryChunk(content, memory_type, importance, compressed) | .memory:MemoryChunk
 RecallResult(memories, total_tokens, budget_used) | .memory:RecallResult
 encode_batch(texts) | ports:Embedder.embed | one embedder for all memories, which only takes batches
-count_tokens | text.tokens:count_tokens
+count_tokens | text.words:count_tokens
 MAX_CHUNK_TOKENS | .settings:PipelineSettings.max_chunk_tokens | a setting
 MIN_CHUNK_TOKENS | .settings:PipelineSettings.min_chunk_tokens | a setting
 top_k_candidates | .settings:PipelineSettings.candidates_factor | the setting is the factor, as `top_k * 4` has it

@@ -1,17 +1,3 @@
 """Pure functions over text that more than one memory system needs."""
 
-__all__ = [
-    "asking",
-    "chunks",
-    "english",
-    "fences",
-    "folding",
-    "keywords",
-    "lines",
-    "replies",
-    "secret_guard",
-    "sentences",
-    "stems",
-    "token_sets",
-    "tokens",
-]
+__all__ = ["chunks", "english", "lines", "secret_guard", "sentences", "words"]

@@ -1,9 +1,16 @@
-"""Remembered text as data on one line, so that it forges neither a line nor a mark of a prompt (SEC-2)."""
+"""Remembered text as data on one line, so that it forges neither a line nor a mark of a prompt (SEC-2).
+
+And the JSON in what a language model answers.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
+from collections.abc import Iterator
+
+from memstory.contract.values import Json
 
 _MARK = re.compile(r"\[(?=\s*memory\b)", re.IGNORECASE)
 # Cc: control characters. Cf holds joiners that scripts and emoji need; only those that turn or hide text go.
@@ -48,3 +55,29 @@ def shorten(text: str, at_most: int) -> str:
 
 def _hides(sign: str) -> bool:
     return sign in _HIDING or unicodedata.category(sign) == "Cc"
+
+
+MAX_REPLY_CHARACTERS = 200_000
+
+
+def json_objects(reply: str) -> Iterator[dict[str, Json]]:
+    """Yield the JSON objects in a text, be they bare, fenced or amid prose.
+
+    >>> list(json_objects('Here: {"action": "bump"} - done')), list(json_objects('[1, 2 {"a": NaN}'))
+    ([{'action': 'bump'}], [])
+    """
+    decoder = json.JSONDecoder(parse_constant=_no_number)
+    reply = reply[:MAX_REPLY_CHARACTERS]
+    start = reply.find("{")
+    while start != -1:
+        try:
+            value, end = decoder.raw_decode(reply, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield value
+        start = reply.find("{", end)
+
+
+def _no_number(name: str) -> Json:
+    raise ValueError(f"{name} is not JSON")

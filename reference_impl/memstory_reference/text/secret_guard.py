@@ -18,7 +18,7 @@ from typing import Final
 from memstory.contract.secrets import Kind, findings
 from memstory.contract.values import Tree
 from memstory_reference.errors import UNSTORED, InputError
-from memstory_reference.text.folding import fold_with_places, letters_for_digits
+from memstory_reference.text.words import fold_with_places, letters_for_digits
 
 LOG = logging.getLogger(__name__)
 

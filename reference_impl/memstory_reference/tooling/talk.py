@@ -10,7 +10,7 @@ from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.values import ToolCall, Turn
 from memstory.models.conversation import NO_ANSWER, Talk, converse
 from memstory_reference.errors import UNSTORED, InputError
-from memstory_reference.text.asking import tells_nothing
+from memstory_reference.text.sentences import tells_nothing
 from memstory_reference.tooling.local_tools import LocalTools
 
 LOG = logging.getLogger(__name__)

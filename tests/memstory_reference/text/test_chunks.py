@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.text.chunks import split_chunks
-from memstory_reference.text.tokens import count_tokens
+from memstory_reference.text.chunks import blocks, prose, split_chunks
+from memstory_reference.text.words import count_tokens
 
 PIECES = st.sampled_from(
     [
@@ -113,3 +113,30 @@ def test_no_chunk_is_too_long_and_no_letter_is_lost(text, most, least):
 @given(TEXTS)
 def test_a_text_that_fits_is_one_chunk_per_paragraph_at_most(text):
     assert len(split_chunks(text, max_tokens=1_000, min_tokens=1_000)) <= 1
+
+
+MARKDOWN = st.lists(st.sampled_from(["```", "~~~", "````", "```py", "    ```", "text", "", "a ``` b"])).map("\n".join)
+
+
+@given(st.text() | MARKDOWN)
+def test_the_blocks_join_to_the_text(text):
+    assert "".join(block.text for block in blocks(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "fences"),
+    [
+        ("```\na\n\nb\n```", ["```\na\n\nb\n```"]),
+        ("~~~\n```\n~~~\nx", ["~~~\n```\n~~~\n"]),
+        ("````\n```\n````", ["````\n```\n````"]),
+        ("a\n```\nnever closed\n\nb", ["```\nnever closed\n\nb"]),
+        ("    ```\nindented, no fence", []),
+        ("``` a `b` ```\ninline, no fence", []),
+    ],
+)
+def test_fences_are_told_as_markdown_has_them(text, fences):
+    assert [block.text for block in blocks(text) if block.is_fence] == fences
+
+
+def test_prose_is_what_is_outside_of_fences():
+    assert prose("a\n```\nb\n```\nc") == "a\nc"

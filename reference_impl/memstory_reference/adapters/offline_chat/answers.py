@@ -9,9 +9,14 @@ from dataclasses import dataclass
 from memstory_reference.adapters.offline_chat.announced_tools import FoundMemory
 from memstory_reference.text.english import lexicon
 from memstory_reference.text.english.lexicon import (
+    CONSTRAINT,
+    ME,
+    WE,
     content_words,
     expand_contractions,
     is_name,
+    key_in_words,
+    parse_holder,
     pattern,
     phrase_pattern,
     regular_stem,
@@ -19,7 +24,6 @@ from memstory_reference.text.english.lexicon import (
     words,
 )
 from memstory_reference.text.english.statements import Context, ParsedQuestion, facts_in, is_lasting, read_message
-from memstory_reference.text.english.topic_naming import CONSTRAINT, ME, WE, key_in_words, parse_holder
 
 UNKNOWN = "I don't know: I have no memory of that."
 FORGOTTEN = "(forgotten on request)"

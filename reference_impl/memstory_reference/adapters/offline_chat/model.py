@@ -13,7 +13,7 @@ from memstory_reference.adapters.offline_chat import announced_tools as tools
 from memstory_reference.adapters.offline_chat import answers
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.text.english import lexicon
-from memstory_reference.text.english.lexicon import split_sentences
+from memstory_reference.text.english.lexicon import Holder, split_sentences
 from memstory_reference.text.english.statements import (
     Context,
     ParsedQuestion,
@@ -25,7 +25,6 @@ from memstory_reference.text.english.statements import (
     read_message,
     whole_statement,
 )
-from memstory_reference.text.english.topic_naming import Holder
 
 _COMMON, _BROAD = lexicon.alternatives("common"), lexicon.alternatives("broad")
 _MOST_FORGOTTEN = 10

@@ -20,10 +20,8 @@ from memstory_reference.systems.layers.records.record import (
     text_of,
 )
 from memstory_reference.text.english.statements import what_to_forget
-from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.sentences import sentences
-from memstory_reference.text.stems import roots
-from memstory_reference.text.token_sets import token_set
+from memstory_reference.text.words import STOP_WORDS, roots, token_set
 
 FORGOTTEN = "[forgotten]"
 _HEAD = re.compile(

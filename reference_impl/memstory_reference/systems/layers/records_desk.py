@@ -50,7 +50,7 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.systems.layers.sessions.writing import WriteOutcome, WritePlan, Writer
 from memstory_reference.systems.layers.stores.rows_store import ACTIVE
 from memstory_reference.text.lines import one_line
-from memstory_reference.text.stems import is_about
+from memstory_reference.text.words import is_about
 
 EMBED_BATCH = 200
 MOST_LISTED = 1_000_000

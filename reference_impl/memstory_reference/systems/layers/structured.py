@@ -15,7 +15,7 @@ from memstory.contract.models import (
     PromptTooLongError,
 )
 from memstory.contract.values import Json
-from memstory_reference.text.replies import json_objects
+from memstory_reference.text.lines import json_objects
 
 ATTEMPTS = 2
 TEMPERATURE = 0.0

@@ -29,7 +29,7 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.systems.layers.sessions.writing import WriteOutcome
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.text.token_sets import token_recall, token_set
+from memstory_reference.text.words import token_recall, token_set
 
 KINDS = tuple(str(layer) for layer in Layer)
 _TRIPLE = ("category", "subject", "predicate", "object")

@@ -9,8 +9,7 @@ import re
 from dataclasses import dataclass
 
 from memstory_reference.systems.observations.observation import FEW_FACTS, MAX_FACT, MAX_FACTS
-from memstory_reference.text.lines import one_line, shorten
-from memstory_reference.text.replies import json_objects
+from memstory_reference.text.lines import json_objects, one_line, shorten
 
 OUTPUT_CHARACTERS = 2000
 READ_CHARACTERS = 100_000

@@ -31,7 +31,7 @@ from memstory_reference.systems.observations.words_store import (
     text_of_facts,
     texts_of,
 )
-from memstory_reference.text.keywords import Keyword
+from memstory_reference.text.words import Keyword
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.quality import Rank, rank
-from memstory_reference.text.keywords import Keyword, matching_keywords
+from memstory_reference.text.words import Keyword, matching_keywords
 
 MIN_POOL = 20
 POOL_FACTOR = 4

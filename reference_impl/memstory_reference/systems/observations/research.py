@@ -11,9 +11,8 @@ from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import best_of_each_task
 from memstory_reference.systems.observations.service import ObservationService, StoredObservation
-from memstory_reference.text.keywords import extract_keywords, matching_keywords
-from memstory_reference.text.lines import one_line
-from memstory_reference.text.replies import json_objects
+from memstory_reference.text.lines import json_objects, one_line
+from memstory_reference.text.words import extract_keywords, matching_keywords
 
 PASSAGES_PER_QUERY = 3
 MAX_QUERIES = 5

@@ -50,8 +50,8 @@ from memstory_reference.systems.observations.ordering import (
 )
 from memstory_reference.systems.observations.outbox import Outbox
 from memstory_reference.systems.observations.settings import ObservationsSettings
-from memstory_reference.text.keywords import extract_keywords
 from memstory_reference.text.secret_guard import left_out
+from memstory_reference.text.words import extract_keywords
 
 RELATED_TASKS = 100
 MOST_AT_ONCE = 10_000

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
-from memstory_reference.text.keywords import Keyword, fts_query, index_text, plain_words, spaced_words
+from memstory_reference.text.words import Keyword, fts_query, index_text, plain_words, spaced_words
 
 SQLITE_WORDS = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'ascii');

@@ -16,11 +16,9 @@ from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.detectors import has_entity, has_number
 from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
-from memstory_reference.text.chunks import split_chunks
-from memstory_reference.text.fences import prose
-from memstory_reference.text.keywords import STOP_WORDS, extract_keywords, plain_words
+from memstory_reference.text.chunks import prose, split_chunks
 from memstory_reference.text.sentences import sentences
-from memstory_reference.text.stems import stem, stems
+from memstory_reference.text.words import STOP_WORDS, extract_keywords, plain_words, stem, stems
 
 PURPOSE = "summarise"
 SENTENCES = 3
@@ -58,7 +56,7 @@ def _telling(text: str) -> set[str]:
 def summary_by_rules(contents: Sequence[str], *, max_tokens: int, count: Callable[[str], int]) -> str:
     """Return the sentences that carry most, in their order: frequent words, names and numbers weigh.
 
-    >>> from memstory_reference.text.tokens import count_tokens
+    >>> from memstory_reference.text.words import count_tokens
     >>> summary_by_rules(["Hi there!", "Ilse moves to Graz on 3 May."], max_tokens=20, count=count_tokens)
     'Hi there! Ilse moves to Graz on 3 May.'
     """

@@ -37,9 +37,8 @@ from memstory_reference.systems.pipeline.values import (
     receipt_item,
     result_data,
 )
-from memstory_reference.text.asking import tells_nothing
 from memstory_reference.text.english.statements import what_to_forget
-from memstory_reference.text.sentences import sentences
+from memstory_reference.text.sentences import sentences, tells_nothing
 from memstory_reference.tooling.local_tools import has_succeeded
 from memstory_reference.tooling.talk import take_turn
 

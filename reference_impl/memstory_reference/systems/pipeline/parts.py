@@ -12,7 +12,7 @@ from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
-from memstory_reference.text.tokens import WORDS, TokenCounter
+from memstory_reference.text.words import WORDS, TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

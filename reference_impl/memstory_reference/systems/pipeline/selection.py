@@ -9,7 +9,7 @@ from typing import Protocol
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.systems.pipeline.chunk import RecalledMemory
-from memstory_reference.text.keywords import extract_keywords, matching_keywords
+from memstory_reference.text.words import extract_keywords, matching_keywords
 
 OFF = "off"
 BLEND = "blend"

@@ -21,7 +21,7 @@ from memstory_reference.systems.pipeline.reading.preference_keys import preferen
 from memstory_reference.systems.pipeline.selection import blend, fit_budget
 from memstory_reference.text.chunks import split_chunks
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.text.tokens import count_tokens
+from memstory_reference.text.words import count_tokens
 
 _OF_HITS = frozenset({"id", "text", "kind", "key", "created_at", "updated_at"})
 """What a hit has beside its metadata, or has not."""

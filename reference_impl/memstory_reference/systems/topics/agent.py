@@ -17,7 +17,7 @@ from memstory_reference.ports import Envelope, NewId
 from memstory_reference.systems.topics.bus_tools import ToolBox
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.tools import FORGET_MEMORY
-from memstory_reference.text.asking import tells_nothing
+from memstory_reference.text.sentences import tells_nothing
 
 NAME = "GeneratorAgent"
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.systems.topics.topic_keys import speaks_of
-from memstory_reference.text.asking import is_no_answer, tells_nothing
-from memstory_reference.text.sentences import sentences
+from memstory_reference.text.sentences import is_no_answer, sentences, tells_nothing
 
 REWARD_WEIGHT = 0.1
 ECHO_MARGIN = 0.05

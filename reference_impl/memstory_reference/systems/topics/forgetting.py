@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry, is_recall, statements_in
-from memstory_reference.text.keywords import STOP_WORDS, index_text, plain_words, spaced_words
+from memstory_reference.text.words import STOP_WORDS, index_text, plain_words, spaced_words
 
 TOPICS = "topics"
 """Metadata of a turn: the topics that it saved or looked up, parted by blanks."""

@@ -6,7 +6,7 @@ import re
 
 from memstory.contract.texts import nearest
 from memstory_reference.errors import InputError
-from memstory_reference.text.stems import stems
+from memstory_reference.text.words import stems
 
 PREFIXES = ("user", "project", "constraint")
 MAX_TOPIC_CHARACTERS = 200

@@ -43,7 +43,7 @@ from memstory_reference.systems.turns.values import (
     turns_as_jsonl,
 )
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.text.tokens import count_tokens
+from memstory_reference.text.words import count_tokens
 
 DEFAULT_SESSION = "default"
 

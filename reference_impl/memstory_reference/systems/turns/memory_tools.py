@@ -9,7 +9,7 @@ from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, NewTurn, Turn, moment_of
-from memstory_reference.text.keywords import plain_words
+from memstory_reference.text.words import plain_words
 from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 EVERYTHING, LISTED = "*", 50

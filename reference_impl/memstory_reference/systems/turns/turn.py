@@ -17,7 +17,7 @@ from memstory_reference.input_checks import (
     checked_owner,
     checked_text,
 )
-from memstory_reference.text.stems import stems
+from memstory_reference.text.words import stems
 
 TURN, NOTE = KINDS = ("turn", "note")
 """A turn was said by somebody; a note has no speaker, and no turn before or after it."""

@@ -4,4 +4,4 @@ The chat model's stand-in talks by it, and memories ask it where no language mod
 are in `english.yaml`.
 """
 
-__all__ = ["lexicon", "statements", "topic_naming"]
+__all__ = ["lexicon", "statements"]

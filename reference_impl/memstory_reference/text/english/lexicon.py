@@ -1,6 +1,6 @@
-"""The English of `english.yaml` as the rules use it, and texts taken apart: sentences, words, stems, contractions.
+"""The English of `english.yaml` as the rules use it: words, exemplars, whose a fact is and its key.
 
-The case and the script of what was said stay.
+`My friend Bo lives in Rome` is `user.friend_bo_location`. The case and the script of what was said stay.
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -153,3 +156,218 @@ def common_stems(wanted: Iterable[str], there: Sequence[str]) -> list[str]:
     """Return those stems of `wanted` that are in `there`, be it only with their first six letters."""
     heads = {other[:_SHARED_PREFIX] for other in there if len(other) >= _SHARED_PREFIX}
     return [word for word in wanted if word in there or word[:_SHARED_PREFIX] in heads]
+
+
+Holder = tuple[str, ...]
+"""The words of whom a fact is about: `()` is the user, `("friend", "Bo")` a friend; `("we",)` is the project."""
+
+ME: Holder = ()
+WE: Holder = ("we",)
+USER, PROJECT, CONSTRAINT = "user", "project", "constraint"
+
+_LONGEST_HOLDER, _LONGEST_KEY = 5, 7
+_NO_HOLDER = STOP_WORDS | wordset("no_holder")
+_KEY_NOISE = wordset("key_noise")
+_OF_ANY_RULE = wordset("of_any_rule")
+_LIKED = pattern(
+    r"^(?:(?:two|three|all-time|absolute|most) )?(?:favou?rite|preferred|fav|fave|go-to) (.+)$|"
+    r"^(.+?) (?:of choice|preference)$"
+)
+_MODIFIED = pattern(r"\b(?:programming|coding|text|code) (?=(?:language|editor)s?\b)|\bmobile (?=phone)")
+_OF_WHAT = pattern(r"^(\w+(?: \w+)?) for (?:the |my |our )?([\w -]+)$")
+_EMAIL = pattern(r"\be-?mail address(?:es)?\b")
+
+
+def parse_holder(text: str) -> Holder | None:
+    """Return whom `text`, the subject of a sentence or an owner, names; None if it names nobody.
+
+    >>> parse_holder("I"), parse_holder("My friend Bo"), parse_holder("my sister, Ana,"), parse_holder("Bjørn's cat")
+    ((), ('friend', 'Bo'), ('sister', 'Ana'), ('Bjørn', 'cat'))
+    >>> parse_holder("the weather") is None
+    True
+    """
+    bare = re.sub(r"['’]s?(?= |$)", "", text.replace(",", " ")).split()
+    first = bare[0].casefold() if bare else ""
+    if len(bare) == 1 and first in {"i", "my"}:
+        return ME
+    if (len(bare) == 1 and first in {"we", "our"}) or text.casefold() == "the team":
+        return WE
+    named = bare[1:] if first in {"my", "our"} else bare
+    if not 0 < len(named) <= _LONGEST_HOLDER or any(word.casefold() in _NO_HOLDER for word in named):
+        return None
+    if named is bare and not is_name(named[0]):
+        return None
+    of_us = WE if first == "our" else ME
+    same = SAME_WORDS
+    return of_us + tuple(one if is_name(one) and one.casefold() not in same else plain_form(one) for one in named)
+
+
+def forms_of(holder: Holder) -> list[Holder]:
+    """Return the ways in which a holder may be named: `my friend Bo`, `Bo`, `my friend`."""
+    named = tuple(word for word in holder if is_name(word))
+    relation = holder[: len(holder) - len(named)]
+    return [holder, named, relation] if named and relation and holder == relation + named else [holder]
+
+
+def resolve_holder(holder: Holder, known: Mapping[str, Holder]) -> Holder:
+    """Return a holder as it was first named: `Bo` as `my friend Bo`."""
+    return known.get(holder[0], holder[:1]) + holder[1:] if holder else holder
+
+
+def attribute_key(holder: Holder, attribute: str) -> str:
+    """Return the key of an attribute of `holder`.
+
+    >>> attribute_key(("friend", "Bjørn"), "location"), attribute_key(("we",), "project deadline")
+    ('user.friend_bjorn_location', 'project.deadline')
+    >>> attribute_key((), "favourite tea")
+    'user.tea_preference'
+    """
+    found = attribute_words(attribute)
+    is_ours = holder[:1] == WE or (not holder and any(singular_form(word) in PROJECT_WORDS for word in found))
+    if is_ours:
+        found = [word for word in found if word not in {"project", "team"}] or found
+    last = " ".join(["", *attribute.split()]).rpartition(" ")[2]
+    found = [word if word == last.casefold() and is_name(last) else plain_form(word) for word in found]
+    return _key(PROJECT if is_ours else USER, [*(holder[1:] if holder[:1] == WE else holder), *found])
+
+
+def attribute_words(attribute: str) -> list[str]:
+    """Return the words of an attribute that tell which one it is.
+
+    >>> attribute_words("favourite tea"), attribute_words("new desk number")
+    (['tea', 'preference'], ['desk', 'number'])
+    """
+    return [word for word in words(plain_attribute(attribute)) if word not in _KEY_NOISE]
+
+
+def plain_attribute(attribute: str) -> str:
+    """Return an attribute as the keys name it: `pin for the shed` is `shed pin`, what is liked ends in `preference`."""
+    attribute = _OF_WHAT.sub(r"\2 \1", _MODIFIED.sub("", _EMAIL.sub("email", attribute.strip())))
+    liked = _LIKED.match(attribute)
+    return f"{plain_form(liked[1] or liked[2])} preference" if liked else attribute
+
+
+def sentence_key(sentence: str, *, rule: bool = False) -> str:
+    """Return the key of a sentence that is kept whole: its meaningful words, names among them."""
+    found = [word for word in words(expand_contractions(sentence)) if word not in STOP_WORDS | _KEY_NOISE]
+    found = [word for word in found if not rule or word not in _OF_ANY_RULE] or words(sentence) or [sentence]
+    prefix = PROJECT if re.match(r"(?:we|our|the team)\b", sentence, re.IGNORECASE) else USER
+    return _key(CONSTRAINT if rule else prefix, [singular_form(word) for word in found])
+
+
+def key_in_words(topic: str, asked: str = "") -> str:
+    """Return a key as a reader would say it; names get the capitals that they have in `asked`."""
+    prefix, _, rest = topic.partition(".")
+    names = {key_letters(word): word for word in re.findall(r"[\w-]+", asked) if is_name(word)}
+    said = " ".join(names.get(part, part) for part in rest.split("_"))
+    owner = {PROJECT: "the project's ", USER: "" if said[:1].isupper() else "your "}.get(prefix, "")
+    return f"{owner}{said}"
+
+
+def is_number(word: str) -> bool:
+    """Say whether `word` is a number, in digits or in a word up to twelve."""
+    return word[:1].isdigit() or word.casefold() in NUMBERS
+
+
+def _key(prefix: str, parts: list[str]) -> str:
+    found = [re.sub(r"_+", "_", key_letters(part)).strip("_") for part in parts]
+    return f"{prefix}.{'_'.join([part for part in found if part][:_LONGEST_KEY]) or 'thing'}"
+
+
+_ADVERBS = rf"(?: {phrase_pattern('adverbs')})*"
+_VERBS = {"am": "(?:am|is|are)", "have": "(?:have|has)", "was": "(?:was|were)", "do": "(?:do|does|did)"}
+_AUX = frozenset([*_VERBS, "is", "are", "does", "did"])
+_PARTS = {
+    "I": r"(?P<who>[^\W\d_][\w'’., -]*?)",
+    "we": r"(?P<who>we|the team)",
+    "my": r"(?P<who>[^\W\d_][\w'’., -]*['’]s?|my|our|the)",
+    "{": r"(?P<thing>[\w'’#-]+(?: [\w'’#-]+){0,5}?)",
+    "[": r"(?P<value>.+?)",
+}
+_ANSWERED = r"(?: (?:again|now|currently|exactly|then|these days|called))*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A clause that follows an exemplar: whose fact it is, which attribute, and the words in a slot of some kind."""
+
+    attribute: str
+    holder: Holder
+    who: str
+    value: str
+    kind: str
+
+
+def exemplar_fits(table: str, clause: str) -> Iterator[Fit]:
+    """Yield how `clause` follows exemplars of `table`, those with the most fixed words first."""
+    said_words = clause.casefold()
+    for label, kind, pattern, fixed in _patterns(table):
+        # Most exemplars share no word with a clause: to look for their words is cheaper than to match.
+        if not all(any(one in said_words for one in forms) for forms in fixed):
+            continue
+        match = pattern.fullmatch(clause)
+        if match is None:
+            continue
+        said = {"who": "I", "thing": "", "value": "", **match.groupdict()}
+        holder = parse_holder("I" if said["who"].casefold() == "the" else said["who"])
+        if holder is not None:
+            attribute = label.replace("{thing}", said["thing"])
+            yield Fit(attribute=attribute, holder=holder, who=said["who"], value=said["value"], kind=kind)
+
+
+@lru_cache(maxsize=64)
+def nearest_exemplar(sentence: str) -> tuple[str, float]:
+    """Return what the nearest exemplar of whole messages means, and how much the two share, from 0 to 1."""
+    said = _pairs(sentence)
+    shares = [(label, 2 * len(said & own) / (len(said) + len(own))) for label, own in _messages()]
+    return max(shares, key=lambda pair: pair[1])
+
+
+@cache
+def _messages() -> Sequence[tuple[str, frozenset[str]]]:
+    return [(label, _pairs(text)) for label, text in exemplar_table("meant")]
+
+
+def _pairs(text: str) -> frozenset[str]:
+    """Return the words of a text, and those that follow each other; its ends count as words."""
+    found = ["", *words(expand_contractions(text)), ""]
+    return frozenset([*found, *(f"{one} {two}" for one, two in pairwise(found))])
+
+
+@cache
+def _patterns(table: str) -> Sequence[tuple[str, str, re.Pattern[str], Sequence[Sequence[str]]]]:
+    rows = [(label, form) for label, text in exemplar_table(table) for form in (text, *_indirect(text))]
+    made = [(label, *_compile(text)) for label, text in rows]
+    return sorted(made, key=lambda one: -len(one[3]))
+
+
+def _indirect(question: str) -> Iterator[str]:
+    """Yield a question in the form that it has inside another: `where I live`, `what my name is`."""
+    done = re.fullmatch(r"(.*wh.+?|how .+?) (?:do|did|does) ((?:I|we)\b.*)", question)
+    turned = re.fullmatch(r"(wh.+?|how .+?) (am|is|was|is\|are\|was) (I|my (?:\{\w+\}|[\w|]+))(.*)", question)
+    yield from [f"{done[1]} {done[2]}"] if done else []
+    yield from [f"{turned[1]} {turned[3]} {turned[2]}{turned[4]}"] if turned else []
+
+
+def _compile(text: str) -> tuple[str, re.Pattern[str], Sequence[Sequence[str]]]:
+    """Return the kind of the slot, the pattern, and its fixed words, each as the forms of which one has to be said."""
+    kind, parts, fixed, before = "", list[str](), list[Sequence[str]](), ""
+    for token in re.findall(r"\[[^\]]+\]|\{\w+\}|\S+", text):
+        head = token[0] if token[0] in "[{" else token.split("|")[0]
+        if head == "[":
+            kind = "number" if token[1].isdigit() else "name" if token[1].isupper() else "words"
+        if head == "my" and parts and "(?P<who>" in " ".join(parts):
+            parts.append("(?:my|his|her|our|their)")
+        elif head in _PARTS:
+            parts.append(_PARTS[head] + (_ADVERBS if head in {"I", "we"} and before not in _AUX else ""))
+        else:
+            # After a subject a verb has all forms of the present.
+            ending = "(?:s|es)?" if before in {"I", "we"} else ""
+            parts.append(f"(?:{'|'.join(_VERBS.get(one, re.escape(one) + ending) for one in token.split('|'))})")
+            fixed.append([form for one in token.casefold().split("|") for form in _forms(one)])
+        before = token
+    return kind, re.compile(" ".join(parts) + ("" if kind else _ANSWERED), re.IGNORECASE), fixed
+
+
+def _forms(word: str) -> Sequence[str]:
+    return _VERBS.get(word, word).strip("(?:)").split("|")

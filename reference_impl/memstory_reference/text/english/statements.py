@@ -10,34 +10,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from memstory_reference.text.asking import as_said
 from memstory_reference.text.english import lexicon
 from memstory_reference.text.english.lexicon import (
+    ME,
+    Fit,
+    Holder,
+    attribute_key,
     content_words,
+    exemplar_fits,
     expand_contractions,
+    forms_of,
     is_name,
+    is_number,
+    key_in_words,
+    nearest_exemplar,
     pattern,
     phrase_pattern,
+    plain_attribute,
+    resolve_holder,
+    sentence_key,
     singular_form,
     split_sentences,
     words,
     wordset,
 )
-from memstory_reference.text.english.topic_naming import (
-    ME,
-    Fit,
-    Holder,
-    attribute_key,
-    exemplar_fits,
-    forms_of,
-    is_number,
-    key_in_words,
-    nearest_exemplar,
-    plain_attribute,
-    resolve_holder,
-    sentence_key,
-)
 from memstory_reference.text.secret_guard import secret_in
+from memstory_reference.text.sentences import as_said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

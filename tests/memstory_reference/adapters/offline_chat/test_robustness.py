@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from memstory.contract.models import ChatRequest, Message
 from memstory_reference.adapters.offline_chat import OfflineChat
+from memstory_reference.text.english.lexicon import attribute_key, sentence_key
 from memstory_reference.text.english.statements import Context, read_message, whole_statement
-from memstory_reference.text.english.topic_naming import attribute_key, sentence_key
 
 KEY = re.compile(r"(?:user|project|constraint)(?:\.[a-z0-9_]+)+")
 WORDS = (  # noqa: SIM905  (words read best as running text)

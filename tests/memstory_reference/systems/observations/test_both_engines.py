@@ -10,7 +10,7 @@ import pytest
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database
 from memstory_reference.systems.observations import observations_store, words_store
-from memstory_reference.text.keywords import extract_keywords
+from memstory_reference.text.words import extract_keywords
 
 WORDS = ["bees", "Café", "e\u0301tude", "我用", "glm4", "v2", "a_b", "x" * 3_000, "9", "Đặng", "orchid", "price"]
 ASKED = [

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import ObservationCandidate, best_of_each_task, rank_candidates
-from memstory_reference.text.keywords import extract_keywords
+from memstory_reference.text.words import extract_keywords
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ import pytest
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import InputError
 from memstory_reference.ports import EmbedderUnavailableError
-from memstory_reference.text.tokens import TokenCounter
+from memstory_reference.text.words import TokenCounter
 
 ASK = {"ask": (1, 0)}
 

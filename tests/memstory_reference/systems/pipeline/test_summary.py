@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory_reference.systems.pipeline.compression import summary_by_rules, summary_prompt, usable_summary
-from memstory_reference.text.tokens import count_tokens
+from memstory_reference.text.words import count_tokens
 
 
 def told(contents, most=300):

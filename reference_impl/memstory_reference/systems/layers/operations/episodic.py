@@ -16,7 +16,7 @@ from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, inside_marks, text_in
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.sentences import sentences
-from memstory_reference.text.token_sets import token_list
+from memstory_reference.text.words import token_list
 
 PURPOSE = "summarise"
 MAX_SUMMARY = 1_200

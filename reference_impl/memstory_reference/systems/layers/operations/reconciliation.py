@@ -24,7 +24,7 @@ from memstory_reference.systems.layers.records.record import (
     is_note,
 )
 from memstory_reference.systems.layers.structured import ask_for_json, inside_marks, text_in
-from memstory_reference.text.token_sets import jaccard, token_list, token_set
+from memstory_reference.text.words import jaccard, token_list, token_set
 
 # What turns a statement around. Two texts may be as like as 15 of 16 tokens and differ in just one of these.
 _NEGATIONS = """

@@ -8,9 +8,18 @@ from dataclasses import replace
 
 from memstory_reference.systems.layers.records.record import DENIED, ONE_VALUE, Fact, Rule
 from memstory_reference.text.english import lexicon
-from memstory_reference.text.english.lexicon import expand_contractions, is_name, singular_form, split_sentences
+from memstory_reference.text.english.lexicon import (
+    CONSTRAINT,
+    WE,
+    Holder,
+    attribute_words,
+    expand_contractions,
+    is_name,
+    parse_holder,
+    singular_form,
+    split_sentences,
+)
 from memstory_reference.text.english.statements import Context, StatedFact, correction_in, next_context, read_message
-from memstory_reference.text.english.topic_naming import CONSTRAINT, WE, Holder, attribute_words, parse_holder
 
 USER = "User"
 SAYS = "SAYS"

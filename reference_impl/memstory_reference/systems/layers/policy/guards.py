@@ -27,7 +27,7 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.secret_guard import SecretPolicy, is_notice
 from memstory_reference.text.sentences import sentences
-from memstory_reference.text.token_sets import token_list
+from memstory_reference.text.words import token_list
 
 MAX_SAID = 100_000
 MAX_PART = 400

@@ -22,8 +22,7 @@ from typing import Any, Final
 import yaml
 
 from memstory_reference.systems.layers.log_entries import CrisisLevel
-from memstory_reference.text.folding import fold, letters_for_digits
-from memstory_reference.text.token_sets import token_list
+from memstory_reference.text.words import fold, letters_for_digits, token_list
 
 _TABLE: Final[dict[str, Any]] = yaml.safe_load((files(__package__) / "signals.yaml").read_text(encoding="utf-8"))
 

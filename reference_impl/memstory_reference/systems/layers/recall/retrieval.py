@@ -26,9 +26,8 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.systems.layers.stores.rows_store import LayersRows, ScoredRow, best_first
-from memstory_reference.text.asking import without_courtesies
-from memstory_reference.text.keywords import STOP_WORDS
-from memstory_reference.text.token_sets import token_list
+from memstory_reference.text.sentences import without_courtesies
+from memstory_reference.text.words import STOP_WORDS, token_list
 
 Vector = NDArray[np.float32] | None
 

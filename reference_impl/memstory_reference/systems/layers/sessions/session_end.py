@@ -28,8 +28,7 @@ from memstory_reference.systems.layers.records.candidates import (
 from memstory_reference.systems.layers.records.record import Arc, Fact
 from memstory_reference.systems.layers.sessions.writing import Lanes, RulesLook, WritePlan, Writer
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.text.keywords import STOP_WORDS
-from memstory_reference.text.token_sets import token_set
+from memstory_reference.text.words import STOP_WORDS, token_set
 
 
 class Path(StrEnum):

@@ -64,7 +64,7 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.systems.layers.sessions.background import TurnDiagnostics, merge_dicts
 from memstory_reference.systems.layers.stores.rows_store import LayersRows
 from memstory_reference.systems.layers.structured import NoDecisionError
-from memstory_reference.text.token_sets import token_set
+from memstory_reference.text.words import token_set
 
 LOG = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from memstory_reference.systems.layers.stores.tables_store import (
     record_of,
     values_of,
 )
-from memstory_reference.text.token_sets import token_set
+from memstory_reference.text.words import token_set
 
 ACTIVE: Sequence[Standing] = (Standing.ACTIVE,)
 _HALF = re.compile("[\ud800-\udfff]")

@@ -11,9 +11,8 @@ from enum import StrEnum
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_choice, checked_moment
-from memstory_reference.text.asking import as_said
-from memstory_reference.text.keywords import plain_words, spaced_words
-from memstory_reference.text.sentences import sentences
+from memstory_reference.text.sentences import as_said, sentences
+from memstory_reference.text.words import plain_words, spaced_words
 
 CONVERSATION_DAYS = 30
 YEARS = range(MINYEAR, MAXYEAR + 1)

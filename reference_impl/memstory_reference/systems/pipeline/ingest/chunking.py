@@ -10,7 +10,7 @@ from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.text.chunks import split_chunks
-from memstory_reference.text.tokens import TokenCounter
+from memstory_reference.text.words import TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

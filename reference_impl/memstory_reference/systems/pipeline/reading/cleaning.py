@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from memstory_reference.text.fences import blocks
+from memstory_reference.text.chunks import blocks
 
 _LINE_END = re.compile(r"\r\n?")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")

@@ -15,8 +15,8 @@ from memstory_reference.systems.pipeline.chunk import ChunkType
 from memstory_reference.systems.pipeline.importance import Signals
 from memstory_reference.systems.pipeline.reading.preference_statements import PREFERENCE, states_preference
 from memstory_reference.systems.pipeline.reading.stated_facts import FACT_VERBS, holds_facts
-from memstory_reference.text.fences import prose
-from memstory_reference.text.keywords import STOP_WORDS
+from memstory_reference.text.chunks import prose
+from memstory_reference.text.words import STOP_WORDS
 
 Detector = Callable[[str], bool]
 

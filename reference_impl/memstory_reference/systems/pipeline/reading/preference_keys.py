@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from memstory_reference.systems.pipeline.reading.preference_statements import NOW
-from memstory_reference.text.fences import prose
-from memstory_reference.text.keywords import STOP_WORDS
+from memstory_reference.text.chunks import prose
 from memstory_reference.text.sentences import sentences
-from memstory_reference.text.tokens import count_tokens
+from memstory_reference.text.words import STOP_WORDS, count_tokens
 
 _STATED = re.compile(
     rf"\bI\s+{NOW}(?P<verb>prefer|always|hate)\b\s*(?P<what>.*)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from memstory_reference.text.sentences import sentences
-from memstory_reference.text.tokens import count_tokens
+from memstory_reference.text.words import count_tokens
 
 LONGEST_STATEMENT = 40
 """Tokens; what is longer tells more than a preference."""

@@ -9,8 +9,7 @@ from datetime import datetime
 
 from memstory_reference.systems.turns.ranking.languages import ENGLISH, Language
 from memstory_reference.systems.turns.ranking.spans import Span, spans_in
-from memstory_reference.text.keywords import plain_words
-from memstory_reference.text.stems import stem
+from memstory_reference.text.words import plain_words, stem
 
 LONGEST_COMPARISON = 200
 """Characters of a question that is taken apart; it is matched by patterns that take long for long texts."""

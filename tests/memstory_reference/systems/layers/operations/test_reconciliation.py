@@ -12,7 +12,7 @@ from memstory_reference.systems.layers.operations.reconciliation import (
     share_a_slot,
 )
 from memstory_reference.systems.layers.records.record import NOTE, Fact, Rule
-from memstory_reference.text.token_sets import token_list
+from memstory_reference.text.words import token_list
 
 ANN = Fact(category="relationship", subject="Ann", predicate="LOVES", object="Bo", evidence_quote="q")
 

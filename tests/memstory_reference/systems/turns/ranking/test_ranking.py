@@ -16,13 +16,13 @@ from memstory_reference.systems.turns.ranking.question import compared_events, r
 from memstory_reference.systems.turns.ranking.scoring import rank_turns, score_candidates
 from memstory_reference.systems.turns.ranking.spans import Span, closeness, holding_share, spans_in
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
-from memstory_reference.text import stems as stems_module
-from memstory_reference.text.stems import stems
+from memstory_reference.text import words as words_module
+from memstory_reference.text.words import stems
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("module", [spans, pool_module, question_module, stems_module, scoring])
+@pytest.mark.parametrize("module", [spans, pool_module, question_module, words_module, scoring])
 def test_doctests_hold(module):
     result = doctest.testmod(module)
     assert (result.failed, result.attempted > 0) == (0, True)

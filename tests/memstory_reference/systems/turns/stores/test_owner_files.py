@@ -19,7 +19,7 @@ from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores import folder_store, owner_store, tables_store
 from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
-from memstory_reference.text.stems import stems
+from memstory_reference.text.words import stems
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST, NORTH = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
