@@ -124,6 +124,21 @@ def test_no_command_option_capability_or_control_is_undocumented():
     assert {word for word in wanted if f"{word}`" not in REFERENCE and f"## {word}\n" not in REFERENCE} == set()
 
 
+def test_a_module_that_a_page_names_exists():
+    tops = ("harness", "reference_impl", "tests", "benchmarks", "docs", "stories", "packaging")
+    ours = [f"/{path.relative_to(ROOT).as_posix()}" for top in tops for path in (ROOT / top).rglob("*.*")]
+    lost = {
+        (page.relative_to(ROOT).as_posix(), named)
+        for page in PAGES
+        for named in re.findall(r"`([\w-]+(?:/[\w-]+)*\.(?:py|toml))`", page.read_text("utf-8"))
+        # Who follows another page writes files of their own.
+        if page.parent.name in {"explanation", "decisions"} or named.startswith(tops)
+        if not any(path.endswith(f"/{named}") for path in ours)
+    }
+    written_by_a_reader = {"memstory.toml"}
+    assert {one for one in lost if one[1] not in written_by_a_reader and "NAME" not in one[1]} == set()
+
+
 def test_no_promised_name_is_undocumented():
     assert sorted(" ".join(names for _, names in MADE.PYTHON.values()).split()) == sorted(memstory.__all__)
 
