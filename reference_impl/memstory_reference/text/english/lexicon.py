@@ -319,13 +319,19 @@ def exemplar_fits(table: str, clause: str) -> Iterator[Fit]:
 def nearest_exemplar(sentence: str) -> tuple[str, float]:
     """Return what the nearest exemplar of whole messages means, and how much the two share, from 0 to 1."""
     said = _pairs(sentence)
-    shares = [(label, 2 * len(said & own) / (len(said) + len(own))) for label, own in _messages()]
+    shares = [
+        # One that shares only words such as `I am` is not near: `I am divorced` is no `I am tired`.
+        (label, 2 * len(said & own) / (len(said) + len(own)) if said & telling or not telling else 0.0)
+        for label, own, telling in _messages()
+    ]
     return max(shares, key=lambda pair: pair[1])
 
 
 @cache
-def _messages() -> Sequence[tuple[str, frozenset[str]]]:
-    return [(label, _pairs(text)) for label, text in exemplar_table("meant")]
+def _messages() -> Sequence[tuple[str, frozenset[str], frozenset[str]]]:
+    """Return the exemplars of whole messages: what they mean, their words and pairs, and their words that say what."""
+    rows = [(label, text, _pairs(text)) for label, text in exemplar_table("meant")]
+    return [(label, own, own & set(words(expand_contractions(text))) - STOP_WORDS) for label, text, own in rows]
 
 
 def _pairs(text: str) -> frozenset[str]:
