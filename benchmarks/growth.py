@@ -46,10 +46,10 @@ from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.composition.turns import turns_in_folder, turns_in_postgres
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval
-from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
+from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.recall import Embeddings, Retrieval
+from memstory_reference.systems.layers.records import Fact, MemoryRecord
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
 from memstory_reference.systems.turns.stores.turns_store import TurnsStore

@@ -19,9 +19,8 @@ from typing import Any
 
 import yaml
 
-from memstory_reference.systems.layers.policy.guards import AGAINST, UNSAFE, refusal_reason
-from memstory_reference.systems.layers.policy.signals import crisis_notice
-from memstory_reference.systems.layers.records.record import Rule
+from memstory_reference.systems.layers.policy import AGAINST, UNSAFE, crisis_notice, refusal_reason
+from memstory_reference.systems.layers.records import Rule
 from memstory_reference.text.secret_guard import SecretPolicy
 
 LISTS = Path(__file__).parents[1] / "tests/memstory_reference/text"

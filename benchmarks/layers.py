@@ -28,10 +28,10 @@ from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import drop_schemas
-from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval
-from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule
+from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.recall import Embeddings, Retrieval
+from memstory_reference.systems.layers.records import Fact, MemoryRecord, Rule
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 FACTS, OTHERS, BATCH, TURNS, DIMENSION = 10_000, 9, 1_000, 200, 384
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -28,8 +28,8 @@ from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.layers import open_layers
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.ports import Purpose, Vectors
-from memstory_reference.systems.layers.records.record import Fact, Rule
-from memstory_reference.systems.layers.sessions.session_end import EndReason
+from memstory_reference.systems.layers.records import Fact, Rule
+from memstory_reference.systems.layers.sessions import EndReason
 from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
 from memstory_reference.systems.pipeline.chunk import ChunkType
 from memstory_reference.systems.pipeline.settings import PipelineSettings

@@ -9,16 +9,16 @@ import pytest
 from memstory_reference.composition.layers import log_in_file, log_in_postgres
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.log_entries import (
+from memstory_reference.systems.layers.logs import (
     CRISES,
     FEEDBACK,
     ClassifierPath,
-    CrisisLevel,
     CrisisLogRecord,
     FeedbackLabel,
     FeedbackSource,
     SessionFeedbackRecord,
 )
+from memstory_reference.systems.layers.policy import CrisisLevel
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -19,11 +19,19 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.records import candidates
-from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, MemoryRecord, Rule, Standing
-from memstory_reference.systems.layers.stores import sessions_store
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers import layers_store, records
+from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.records import (
+    Arc,
+    Candidate,
+    Decision,
+    Fact,
+    Layer,
+    MemoryRecord,
+    Rule,
+    SessionMemoryBuffer,
+    Standing,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST, NORTH, WEST = (np.array(row, np.float32) for row in ((1, 0), (0, 1), (-1, 0)))
@@ -316,7 +324,7 @@ async def test_a_session_that_was_read_with_its_last_turns_is_written_over_the_w
 
 
 async def test_a_session_keeps_the_words_of_its_last_turns_alone(store, monkeypatch):
-    for module in (candidates, sessions_store):
+    for module in (records, layers_store):
         monkeypatch.setattr(module, "MAX_TURNS", 3)
     await store.asave(buffer())
     for number in range(2, 6):
@@ -328,7 +336,7 @@ async def test_a_session_keeps_the_words_of_its_last_turns_alone(store, monkeypa
 
 
 async def test_a_session_keeps_the_words_of_turns_that_nobody_has_looked_at(store, monkeypatch):
-    for module in (candidates, sessions_store):
+    for module in (records, layers_store):
         monkeypatch.setattr(module, "MAX_TURNS", 3)
     await store.asave(buffer())
     for number in range(2, 6):

@@ -112,35 +112,35 @@ sessions_to_compress | .settings:PipelineSettings.sessions_to_compress
 """
 
 LAYERS = """
-MemoryStore | .stores.layers_store:LayersStore | it keeps sessions, too
-aput | .stores.layers_store:LayersStore.aput
-aput_batch | .stores.layers_store:LayersStore.aput_batch
-asearch_similar | .stores.layers_store:LayersStore.asearch_similar
-alatest | .stores.layers_store:LayersStore.alatest
-OpenCouchMemoryStore | .stores.layers_store:LayersStore | OpenCouch is the product of the description, not ours
-WorkingMemoryEntry | .records.record:WorkingMemoryEntry
-SemanticWorkingMemoryEntry | .records.record:SemanticWorkingMemoryEntry
-format_working_memory_entries | .records.record:format_working_memory_entries
-working_memory | .records.record:WORKING_MEMORY | the key of a state, as a constant
-_merge_dicts | .sessions.background:merge_dicts | public: more than one module calls it
+MemoryStore | .layers_store:LayersStore | it keeps sessions, too
+aput | .layers_store:LayersStore.aput
+aput_batch | .layers_store:LayersStore.aput_batch
+asearch_similar | .layers_store:LayersStore.asearch_similar
+alatest | .layers_store:LayersStore.alatest
+OpenCouchMemoryStore | .layers_store:LayersStore | OpenCouch is the product of the description, not ours
+WorkingMemoryEntry | .records:WorkingMemoryEntry
+SemanticWorkingMemoryEntry | .records:SemanticWorkingMemoryEntry
+format_working_memory_entries | .records:format_working_memory_entries
+working_memory | .records:WORKING_MEMORY | the key of a state, as a constant
+_merge_dicts | .sessions:merge_dicts | public, as the description names it
 load_memory_for_turn | .memory:LayersMemory.load_memory_for_turn
-SessionMemoryBuffer | .records.candidates:SessionMemoryBuffer
+SessionMemoryBuffer | .records:SessionMemoryBuffer
 MemoryMode | .settings:MemoryMode
 MemoryMode.INCOGNITO | .settings:MemoryMode.INCOGNITO
 MemoryMode.LOCAL | .settings:MemoryMode.LOCAL
 MemoryMode.SYNCED | .settings:MemoryMode.SYNCED
 EmbeddingProvider | ports:Embedder | one embedder for all memories
-NullEmbeddingProvider | .recall.retrieval:Embeddings | CF-5: without an embedder there is no vector at all
+NullEmbeddingProvider | .recall:Embeddings | CF-5: without an embedder there is no vector at all
 resolve_owner_id | .identity:resolve_owner_id
 hash_session_id | .identity:hash_session_id
 iso_now | .identity:iso_now
 ProceduralProfile | .settings:LayersSettings.rule_cap | rules are rows like any other, capped as they are written
-CrisisLogRecord | .log_entries:CrisisLogRecord
-CrisisLogBackend | .stores.log_store:Log | the log of crises and that of feedback are one class
-FeedbackLabel | .log_entries:FeedbackLabel
-FeedbackSource | .log_entries:FeedbackSource
-SessionFeedbackRecord | .log_entries:SessionFeedbackRecord
-SessionFeedbackBackend | .stores.log_store:Log | the log of crises and that of feedback are one class
+CrisisLogRecord | .logs:CrisisLogRecord
+CrisisLogBackend | .logs:Log | the log of crises and that of feedback are one class
+FeedbackLabel | .logs:FeedbackLabel
+FeedbackSource | .logs:FeedbackSource
+SessionFeedbackRecord | .logs:SessionFeedbackRecord
+SessionFeedbackBackend | .logs:Log | the log of crises and that of feedback are one class
 /api/memory/status | endpoint GET
 /end | .memory:LayersMemory.end | `/end` in the chat, POST /api/memory/end over HTTP
 --memory-mode | command chat

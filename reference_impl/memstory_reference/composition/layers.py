@@ -13,14 +13,13 @@ from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
 from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.storage.database_store import IN_MEMORY, Database
 from memstory_reference.storage.tombstones import FILE, Tombstones
-from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.logs import CRISES, FEEDBACK, Log, LogKind, R
 from memstory_reference.systems.layers.memory import LayersMemory, is_nobody
 from memstory_reference.systems.layers.ports import LayersPorts
-from memstory_reference.systems.layers.recall.retrieval import MODEL_OF_NONE
+from memstory_reference.systems.layers.recall import MODEL_OF_NONE
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
-from memstory_reference.systems.layers.stores.log_store import Log, LogKind, R
-from memstory_reference.systems.layers.stores.tables_store import EMBEDDED_FILE, migrations
+from memstory_reference.systems.layers.tables_store import EMBEDDED_FILE, migrations
 
 if TYPE_CHECKING:
     from memstory_reference.storage.postgres.place import PostgresPlace

@@ -12,11 +12,10 @@ from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
 from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.layers import LAYERS, open_layers
 from memstory_reference.errors import InputError
+from memstory_reference.systems.layers.layers_store import LayersStore
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import MemoryRecord
+from memstory_reference.systems.layers.records import MemoryRecord, SessionMemoryBuffer
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore
 from memstory_reference.targets.environment_ports import EnvironmentPorts, counted_ids, environment_ports
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 

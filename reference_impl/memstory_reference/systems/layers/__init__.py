@@ -1,7 +1,7 @@
 """Three layers of memory: facts, sessions and rules, and what is written to them when, and by whose decision."""
 
 __all__ = [
-    "log_entries",
+    "layers_store",
     "logs",
     "memory",
     "ports",
@@ -10,5 +10,5 @@ __all__ = [
     "records",
     "sessions",
     "settings",
-    "stores",
+    "tables_store",
 ]

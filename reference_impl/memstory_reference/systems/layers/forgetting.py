@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
-from memstory_reference.systems.layers.records.record import (
+from memstory_reference.systems.layers.records import (
     DENIED,
     IS_NAMED,
     Arc,
     Fact,
     MemoryRecord,
+    SessionMemoryBuffer,
+    SpokenTurn,
     text_of,
 )
 from memstory_reference.text.english.statements import what_to_forget

@@ -29,6 +29,7 @@ from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_owner, short_repr
 from memstory_reference.storage.recurring import Recurring
 from memstory_reference.system_memory import SystemMemory, read_rows
+from memstory_reference.systems.layers.background import Background, IdleWatch
 from memstory_reference.systems.layers.forgetting import (
     FORGOTTEN,
     ForgetWish,
@@ -37,30 +38,23 @@ from memstory_reference.systems.layers.forgetting import (
     with_replaced,
 )
 from memstory_reference.systems.layers.identity import OwnerSession, checked_id, hash_session_id, resolve_owner_id
-from memstory_reference.systems.layers.log_entries import CrisisLogRecord, SessionFeedbackRecord
-from memstory_reference.systems.layers.logs import Logs
-from memstory_reference.systems.layers.policy.guards import check_said
+from memstory_reference.systems.layers.layers_store import LayersRows
+from memstory_reference.systems.layers.logs import CrisisLogRecord, Logs, SessionFeedbackRecord
+from memstory_reference.systems.layers.policy import check_said
 from memstory_reference.systems.layers.ports import LayersPorts
-from memstory_reference.systems.layers.recall.prompting import (
+from memstory_reference.systems.layers.recall import (
     WINDOW_TURNS,
+    Embeddings,
+    Retrieval,
+    TurnMemory,
     memory_block,
     reply_by_rules,
     turn_prompt,
 )
-from memstory_reference.systems.layers.recall.retrieval import Embeddings, Retrieval, TurnMemory
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
-from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.reconciliation import Writer
+from memstory_reference.systems.layers.records import Layer, MemoryRecord, SessionMemoryBuffer, SpokenTurn, Standing
 from memstory_reference.systems.layers.records_desk import RecordsDesk
-from memstory_reference.systems.layers.sessions.background import Background, IdleWatch, TurnDiagnostics
-from memstory_reference.systems.layers.sessions.session_end import (
-    EndReason,
-    EndReport,
-    SessionEnds,
-    end_data,
-    parse_reason,
-)
-from memstory_reference.systems.layers.sessions.writing import Lanes, Writer
-from memstory_reference.systems.layers.stores.rows_store import LayersRows
+from memstory_reference.systems.layers.sessions import EndReason, EndReport, Sessions, end_data, parse_reason
 from memstory_reference.systems.layers.values import (
     buffer_view,
     content_of_item,
@@ -115,13 +109,17 @@ class LayersMemory(SystemMemory):
         self.ports = ports
         self._store = ports.store
         self._embeddings = Embeddings(ports.embedder)
-        self._diagnostics = TurnDiagnostics()
         self._background = Background()
-        self._logs = Logs(ports)
+        self._logs = Logs(
+            crisis=ports.crisis,
+            feedback=ports.feedback,
+            clock=ports.clock,
+            new_id=ports.new_id,
+            config=ports.config,
+        )
         self._purging = Recurring("purging the crisis log", self._logs.try_to_purge, ports.clock)
         writer = Writer(ports, self._embeddings)
-        self._lanes = Lanes(ports, writer, self._diagnostics, self._logs)
-        self._ends = SessionEnds(ports, self._lanes, writer)
+        self._sessions = Sessions(ports, writer, self._logs)
         self._retrieval = Retrieval(store=self._store, embeddings=self._embeddings, config=self.config)
         self._watch = IdleWatch(
             clock=ports.clock, idle=self.config.idle, end=self._end_idle, active=self._store.aactive
@@ -141,7 +139,7 @@ class LayersMemory(SystemMemory):
         await self._settle_ends()
         missed = [(one.owner, one.session, number) for one in await self._store.aactive() for number in one.missed]
         if missed:
-            self._background.schedule(NO_SESSION, partial(self._lanes.look_again, missed))
+            self._background.schedule(NO_SESSION, partial(self._sessions.look_again, missed))
         if self.ports.shared:
             await self._watch.keep_looking()
         await self._logs.try_to_purge()
@@ -428,7 +426,7 @@ class LayersMemory(SystemMemory):
         """Return the session with its last turns, and whether its owner's memory is read."""
         return await self._store.arun(
             lambda rows: (
-                rows.sessions.load(who.owner, who.session, last),
+                rows.load_session(who.owner, who.session, last),
                 self.config.recall and rows.recall(who.owner),
             )
         )
@@ -459,14 +457,14 @@ class LayersMemory(SystemMemory):
         return await self._end(who, reason)
 
     async def _end(self, who: OwnerSession, reason: EndReason) -> EndReport | None:
-        report = await self._ends.end(who.owner, who.session, reason)
+        report = await self._sessions.end(who.owner, who.session, reason)
         if report is None:
             return None
         if report.waiting:
             self._watch.touch(who.owner, who.session, self.ports.clock.now())
         else:
             self._watch.drop(who.owner, who.session)
-        self._diagnostics.report(who.owner, who.session, 0, report.data())
+        self._sessions.diagnostics.report(who.owner, who.session, 0, report.data())
         return report
 
     async def end_all(self, reason: EndReason) -> int:
@@ -501,7 +499,7 @@ class LayersMemory(SystemMemory):
                 "records": await self._store.adelete_owner(owner),
                 "feedback": await self.ports.feedback.adelete_owner(owner),
             }
-        self._diagnostics.forget(owner)
+        self._sessions.diagnostics.forget(owner)
         return counts
 
     async def status(self, owner: str) -> dict[str, Json]:
@@ -524,7 +522,7 @@ class LayersMemory(SystemMemory):
 
     def diagnostics(self, who: OwnerSession) -> Sequence[Mapping[str, Json]]:
         """Return what happened behind a session's turns; number 0 is its end."""
-        return self._diagnostics.of(who.owner, who.session)
+        return self._sessions.diagnostics.of(who.owner, who.session)
 
     async def _recall(
         self, said: str, who: OwnerSession, trouble: dict[str, str], *, lists: bool
@@ -556,10 +554,10 @@ class LayersMemory(SystemMemory):
             trouble["store"] = str(error)
             return
         if trouble:
-            self._diagnostics.report(
+            self._sessions.diagnostics.report(
                 who.owner, who.session, number, {part: {"error": what} for part, what in trouble.items()}
             )
-        self._background.schedule(_key(who), partial(self._lanes.extract, who.owner, who.session, number))
+        self._background.schedule(_key(who), partial(self._sessions.extract, who.owner, who.session, number))
 
     async def _save_turn(self, who: OwnerSession, said: str, answer: str, *, is_talk: bool = False) -> int:
         now = self.ports.clock.now()
@@ -568,22 +566,22 @@ class LayersMemory(SystemMemory):
         said, answer = (FORGOTTEN if known(who.owner, one) else one for one in self.config.redact(said, answer))
 
         def add(rows: LayersRows) -> tuple[SessionMemoryBuffer, bool]:
-            buffer = rows.sessions.load(who.owner, who.session, 1) or SessionMemoryBuffer(
+            buffer = rows.load_session(who.owner, who.session, 1) or SessionMemoryBuffer(
                 owner=who.owner, session=who.session, arc_id=self.ports.new_id(), started_at=now, last_at=now
             )
             is_again = is_talk and buffer.is_said_again(said)
-            if is_again and (whole := rows.sessions.load(who.owner, who.session, None)):
+            if is_again and (whole := rows.load_session(who.owner, who.session, None)):
                 buffer = whole.add_answer(answer, now)
             else:
                 buffer = buffer.add_turn(said, answer, now)
-            rows.sessions.save(buffer, rewrite=is_again)
+            rows.save_session(buffer, rewrite=is_again)
             return buffer, is_again
 
         async with self._store.lock(f"session/{who.owner}/{who.session}"):
             buffer, is_again = await self._store.arun(add)
         if buffer.turn_count == 1 and not is_again:
             # An ended session may be spoken in again: its reports are not reports of this one.
-            self._diagnostics.forget(who.owner, who.session)
+            self._sessions.diagnostics.forget(who.owner, who.session)
         self._watch.touch(who.owner, who.session, buffer.last_at)
         return buffer.turn_count
 

@@ -9,10 +9,9 @@ from memstory.contract.clock import Clock
 from memstory.contract.models import ChatModel
 from memstory_reference.ports import Embedder, NewId
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.systems.layers.log_entries import CrisisLogRecord, SessionFeedbackRecord
+from memstory_reference.systems.layers.layers_store import LayersStore
+from memstory_reference.systems.layers.logs import CrisisLogRecord, Log, SessionFeedbackRecord
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore
-from memstory_reference.systems.layers.stores.log_store import Log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from memstory_reference.ports import NewId
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.systems.layers.sessions.session_end import EndReason
+from memstory_reference.systems.layers.sessions import EndReason
 from memstory_reference.systems.layers.values import status_line
 
 PART = "layers"

@@ -21,8 +21,8 @@ from memstory_reference.systems.layers.forgetting import (
     with_replaced,
 )
 from memstory_reference.systems.layers.identity import iso_now
-from memstory_reference.systems.layers.operations.reconciliation import records_to_release
-from memstory_reference.systems.layers.policy.guards import (
+from memstory_reference.systems.layers.layers_store import ACTIVE
+from memstory_reference.systems.layers.policy import (
     MALFORMED,
     MAX_NOTE,
     checked_content,
@@ -30,12 +30,13 @@ from memstory_reference.systems.layers.policy.guards import (
     refusal_reason,
     session_only_reason,
     text_refusal_reason,
+    veto,
     without_secrets,
 )
-from memstory_reference.systems.layers.policy.write import veto
 from memstory_reference.systems.layers.ports import LayersPorts
-from memstory_reference.systems.layers.recall.retrieval import Embeddings, RankedRecord, Retrieval
-from memstory_reference.systems.layers.records.record import (
+from memstory_reference.systems.layers.recall import Embeddings, RankedRecord, Retrieval
+from memstory_reference.systems.layers.reconciliation import WriteOutcome, WritePlan, Writer, records_to_release
+from memstory_reference.systems.layers.records import (
     LABELS,
     Arc,
     Content,
@@ -47,8 +48,6 @@ from memstory_reference.systems.layers.records.record import (
     is_note,
     text_of,
 )
-from memstory_reference.systems.layers.sessions.writing import WriteOutcome, WritePlan, Writer
-from memstory_reference.systems.layers.stores.rows_store import ACTIVE
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.words import is_about
 

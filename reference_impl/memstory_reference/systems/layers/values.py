@@ -8,10 +8,9 @@ from dataclasses import fields
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Hit, Item, ReceiptItem, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.operations.reconciliation import compare_texts
-from memstory_reference.systems.layers.recall.retrieval import RankedRecord, fuse, rrf_score
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import (
+from memstory_reference.systems.layers.recall import RankedRecord, fuse, rrf_score
+from memstory_reference.systems.layers.reconciliation import WriteOutcome, compare_texts
+from memstory_reference.systems.layers.records import (
     LABELS,
     NOTE,
     TYPES,
@@ -21,12 +20,12 @@ from memstory_reference.systems.layers.records.record import (
     Layer,
     MemoryRecord,
     Rule,
+    SessionMemoryBuffer,
     content_data,
     content_of,
     entry_of,
     format_working_memory_entries,
 )
-from memstory_reference.systems.layers.sessions.writing import WriteOutcome
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.words import token_recall, token_set

@@ -4,8 +4,8 @@ import pytest
 
 from memstory.contract.errors import MemstoryError
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.records.record import Arc, Fact
-from memstory_reference.systems.layers.sessions.session_end import EndReason, parse_reason
+from memstory_reference.systems.layers.records import Arc, Fact
+from memstory_reference.systems.layers.sessions import EndReason, parse_reason
 from memstory_reference.systems.layers.settings import parse_mode
 
 OWNER = "user:ann"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from memstory_reference.systems.layers.log_entries import CrisisLevel
-from memstory_reference.systems.layers.policy.signals import crisis_notice
+from memstory_reference.systems.layers.policy import CrisisLevel, crisis_notice
 
 GRAVE = """\
 I do not want to live anymore

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Standing
-from memstory_reference.systems.layers.sessions.session_end import EndReason
+from memstory_reference.systems.layers.records import Arc, Fact, Layer, Standing
+from memstory_reference.systems.layers.sessions import EndReason
 from memstory_reference.systems.layers.settings import MemoryMode
 
 TALK = [

@@ -6,8 +6,8 @@ import pytest
 
 from memstory.contract.errors import MemstoryError
 from memstory_reference.systems.layers.identity import OwnerSession
-from memstory_reference.systems.layers.records.record import Arc, Fact, Rule, Standing
-from memstory_reference.systems.layers.sessions.session_end import EndReason
+from memstory_reference.systems.layers.records import Arc, Fact, Rule, Standing
+from memstory_reference.systems.layers.sessions import EndReason
 
 TEXTS = (
     "I live in Oslo.",

@@ -10,9 +10,8 @@ import pytest
 
 from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.storage.postgres.place import parse_place
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, MemoryRecord
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.records import Arc, Fact, Layer, MemoryRecord, SessionMemoryBuffer
 
 OWNERS = ("ann",)
 URL = "url"

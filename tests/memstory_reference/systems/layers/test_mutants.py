@@ -10,22 +10,24 @@ import pytest
 
 from memstory.running.stage import owner_of
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers import memory, records_desk, values
+from memstory_reference.systems.layers import (
+    layers_store,
+    memory,
+    policy,
+    recall,
+    reconciliation,
+    records,
+    records_desk,
+    sessions,
+    values,
+)
+from memstory_reference.systems.layers.layers_store import LayersRows, LayersStore
 from memstory_reference.systems.layers.logs import Logs
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.systems.layers.operations import episodic, reconciliation
-from memstory_reference.systems.layers.policy import guards, write
-from memstory_reference.systems.layers.recall import prompting, retrieval
-from memstory_reference.systems.layers.recall.retrieval import Retrieval
-from memstory_reference.systems.layers.records import record
-from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Standing
-from memstory_reference.systems.layers.sessions import session_end, writing
-from memstory_reference.systems.layers.sessions.session_end import SessionEnds
+from memstory_reference.systems.layers.recall import Retrieval
+from memstory_reference.systems.layers.records import Candidate, Decision, SessionMemoryBuffer, Standing
+from memstory_reference.systems.layers.sessions import Sessions
 from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
-from memstory_reference.systems.layers.stores import rows_store
-from memstory_reference.systems.layers.stores.layers_store import LayersStore
-from memstory_reference.systems.layers.stores.rows_store import LayersRows
 from memstory_reference.targets.layers import LayersFactory
 from memstory_reference.text import secret_guard
 
@@ -122,32 +124,32 @@ MUTANTS = [
     (
         "C1: quotes are single",
         "text does not contain",
-        (prompting, "format_working_memory_entries", lambda plain: lambda all_: plain(all_).replace('"', "'")),
+        (recall, "format_working_memory_entries", lambda plain: lambda all_: plain(all_).replace('"', "'")),
     ),
-    ("C1: quotes are told as they are", "data is", (record, "one_line", lambda _: lambda text: text)),
+    ("C1: quotes are told as they are", "data is", (records, "one_line", lambda _: lambda text: text)),
     (
         "C1: the quote is told alone",
         "it is 'Working memory:\\nmy boss is terrible'",
         (
-            prompting,
+            recall,
             "format_working_memory_entries",
             lambda _: lambda all_: "\n".join(one["evidence_quote"] for one in all_),
         ),
     ),
-    ("C2: the model's word is final", "hits count 3", (writing, "refusal_reason", None)),
-    ("C2: any quote is believed", "User OWNS a bank", (writing, "is_quoted", True)),
+    ("C2: the model's word is final", "hits count 3", (sessions, "refusal_reason", None)),
+    ("C2: any quote is believed", "User OWNS a bank", (sessions, "is_quoted", True)),
     ("C2: repetition is not counted", "hits count 1", (Candidate, "add_turn", lambda _: lambda self, _turn: self)),
     (
         "C2: hold means commit",
         "data 'held' has a length that is 0",
-        (writing, "decide", decided(lambda verdict: replace(verdict, decision=Decision.COMMIT))),
-        (writing, "hold_reason", None),
+        (sessions, "decide", decided(lambda verdict: replace(verdict, decision=Decision.COMMIT))),
+        (sessions, "hold_reason", None),
     ),
-    ("C3: all that is held is promoted", "hits count 4", (session_end, "token_coverage", 1.0)),
-    ("C3: nothing supports anything", "hits count 0", (session_end, "token_coverage", 0.0)),
+    ("C3: all that is held is promoted", "hits count 4", (sessions, "token_coverage", 1.0)),
+    ("C3: nothing supports anything", "hits count 0", (sessions, "token_coverage", 0.0)),
     ("C3: the buffer dies with the process", "hits count 0", (LayersStore, "aclose", without_buffers)),
-    ("C4: duplicates are stored again", "fits this call (purpose reconcile)", (writing, "duplicate_of", None)),
-    ("C4: the superseded stays active", "'bergen' first", (writing.WritePlan, "change", without_superseding)),
+    ("C4: duplicates are stored again", "fits this call (purpose reconcile)", (reconciliation, "duplicate_of", None)),
+    ("C4: the superseded stays active", "'bergen' first", (reconciliation.WritePlan, "change", without_superseding)),
     ("C5: nearly alike is always the same", "'likeness' is", (reconciliation, "agree", True)),
     (
         "C5: the threshold itself is out",
@@ -159,17 +161,17 @@ MUTANTS = [
         "data is [0.0333333",
         (values, "rrf_score", lambda _: lambda row: sum(1 / (59 + rank) for rank in row if rank)),
     ),
-    ("C7: meaning alone ranks", "'chinese'", (retrieval, "query_tokens", frozenset())),
+    ("C7: meaning alone ranks", "'chinese'", (recall, "query_tokens", frozenset())),
     (
         "C7: only ASCII is text",
         "'chinese'",
-        (rows_store, "token_set", lambda _: lambda text: frozenset(re.findall(r"[a-z0-9]+", text.lower()))),
+        (layers_store, "token_set", lambda _: lambda text: frozenset(re.findall(r"[a-z0-9]+", text.lower()))),
     ),
     (
         "C8: a failing policy loses the candidate",
         "'semantic' has no 'undecided'",
         (
-            writing,
+            sessions,
             "decide",
             decided(lambda verdict: replace(verdict, decision=Decision.DROP) if verdict.by == "fallback" else verdict),
         ),
@@ -179,7 +181,7 @@ MUTANTS = [
         "RuntimeError: the extractor failed",
         (LayersMemory, "turn", waiting_for_the_lanes),
     ),
-    ("C9: every session is worth an arc", "hits count 3", (session_end, "is_substantive", True)),
+    ("C9: every session is worth an arc", "hits count 3", (sessions, "is_substantive", True)),
     (
         "C10: an ended session stays active",
         "'active_sessions' is 1",
@@ -190,7 +192,7 @@ MUTANTS = [
         "C10b: twenty minutes are not enough",
         "hits count 0",
         (
-            SessionEnds,
+            Sessions,
             "is_idle",
             lambda plain: (
                 lambda self, buffer: plain(self, replace(buffer, last_at=buffer.last_at + timedelta(microseconds=1)))
@@ -225,30 +227,28 @@ MUTANTS = [
     (
         "C12: no guard at writing nor at promotion",
         "hits count 7",
-        (writing, "refusal_reason", None),
-        (session_end, "refusal_reason", None),
+        (sessions, "refusal_reason", None),
     ),
     (
         "C12: hints are taken for instructions",
         "hits count 3",
-        (write, "decision_by_rules", lambda plain: lambda content: replace(plain(content), decision=Decision.COMMIT)),
+        (policy, "decision_by_rules", lambda plain: lambda content: replace(plain(content), decision=Decision.COMMIT)),
     ),
-    ("C12b: no guard at promotion", "Skip it whenever", (session_end, "refusal_reason", None)),
+    ("C12b: no guard at promotion", "Skip it whenever", (sessions, "promotion_refusal", None)),
     (
         "C12b: the guard reads one turn at a time",
         "It means the safety check",
-        (writing, "refusal_reason", alone),
-        (session_end, "refusal_reason", alone),
+        (sessions, "refusal_reason", alone),
     ),
-    ("C12b: a conflict that the model sees is ignored", "Be gentle", (write, "ask_for_json", without_conflicts)),
+    ("C12b: a conflict that the model sees is ignored", "Be gentle", (policy, "ask_for_json", without_conflicts)),
     (
         "C12c-one_session: a sentence is judged alone",
         "safety check",
-        (episodic, "text_refusal_reason", alone_of_all),
+        (sessions, "text_refusal_reason", alone_of_all),
     ),
-    ("C12c-two_sessions: a vague wish is told again", "skip it", (guards, "is_vague_weakening", False)),
+    ("C12c-two_sessions: a vague wish is told again", "skip it", (policy, "is_vague_weakening", False)),
     ("X7c: secrets do not matter", "dropped", (secret_guard, "secrets_in", ())),
-    ("C13: rules have no cap", "hits count 7", (writing.Writer, "cap", None)),
+    ("C13: rules have no cap", "hits count 7", (reconciliation.Writer, "cap", None)),
     (
         "C13b: writers do not wait for each other",
         "hits count 20",
@@ -264,7 +264,7 @@ MUTANTS = [
     ("C14c: what has no vector is never embedded", "'embedded' is 0", (records_desk.RecordsDesk, "embed_missing", 0)),
     ("C15: incognito is local", "'embedder' is", (MemoryMode, "is_durable", property(lambda _: True))),
     ("C15b: synced pretends", "'sync' is 'on'", (MemoryMode, "sync", property(lambda _: "on"))),
-    ("C15b: crisis words become memory", "hits count 2", (guards, "any_acute", False)),
+    ("C15b: crisis words become memory", "hits count 2", (policy, "any_acute", False)),
     ("C16: users and threads share names", "'owner' does not", (memory, "resolve_owner_id", owned_without_namespaces)),
     ("C16: nobody is a local default", "was not refused", (memory, "resolve_owner_id", owned_by_somebody)),
     (
@@ -275,14 +275,14 @@ MUTANTS = [
     ("C17: recall off switches all off", "a length that is 0", (LayersMemory, "turn", deaf_without_recall)),
     ("C17: recall is never off", "text is 'Working memory", (LayersMemory, "set_recall", None)),
     ("C17b: crisis records are kept for ever", "'purged' is 0", (Logs, "purge", 0)),
-    ("C18: moods last", "'semantic' is 2", (session_end, "session_only_reason", None)),
+    ("C18: moods last", "'semantic' is 2", (sessions, "session_only_reason", None)),
     (
         "C19: an id is enough",
         "1. home",
         (LayersRows, "get", lambda plain: lambda self, _owner, ids: plain(self, f"user:{owner_of('C19', 0)}", ids)),
     ),
     ("C19: what is deleted stays in the file", "'Ottoline' is in", (Database, "forget_log", None)),
-    ("C21: an edit may say what is stored already", "hits count", (writing.Writer, "same_as", None)),
+    ("C21: an edit may say what is stored already", "hits count", (reconciliation.Writer, "same_as", None)),
     ("C21: what was replaced stays so", "hits", (records_desk, "records_to_release", lambda _: lambda *_: [])),
     (
         "C21b: the switch dies with the process",

@@ -14,12 +14,12 @@ from memstory_reference.bus.calls import Caller, PartMissingError
 from memstory_reference.composition.layers import log_in_file
 from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import IN_MEMORY
-from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.logs import CRISES, FEEDBACK
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.process import PART, LayersPart, RemoteLayersMemory
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 NUMBERS = count()
 FACT, ASKED, TOLD = "I live in Vienna.", "Where do I live?", 'You told me: "I live in Vienna."'
@@ -213,7 +213,7 @@ async def test_a_turn_that_two_processes_look_at_counts_once(stage):
         return unmarked if len(seen) == 1 else await loaded(owner, session, last)
 
     stage.store.aload = late
-    await other._lanes.extract(who.owner, who.session, 1)
+    await other._sessions.extract(who.owner, who.session, 1)
     stage.store.aload = loaded
     (fact,) = await one.records.list_records(who.owner)
     assert fact.count == 1

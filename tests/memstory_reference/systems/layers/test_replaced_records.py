@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstory_reference.systems.layers.records.record import Fact, Layer, Rule, Standing
+from memstory_reference.systems.layers.records import Fact, Layer, Rule, Standing
 
 OWNER = "user:ann"
 

@@ -10,8 +10,8 @@ from memstory.contract.models import ChatModelUnavailableError
 from memstory_reference.adapters.faults import FaultSwitch
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.identity import OwnerMissingError, hash_session_id, resolve_owner_id
-from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Rule
-from memstory_reference.systems.layers.sessions.session_end import EndReason
+from memstory_reference.systems.layers.records import Arc, Fact, Layer, Rule
+from memstory_reference.systems.layers.sessions import EndReason
 from memstory_reference.systems.layers.settings import MemoryMode
 
 LONG = [

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.contract.models import ChatModelUnavailableError, PromptTooLongError, Reply
-from memstory_reference.systems.layers.log_entries import CrisisLevel
-from memstory_reference.systems.layers.operations.extraction import Lane, extract
-from memstory_reference.systems.layers.policy.write import decide, veto
-from memstory_reference.systems.layers.records.candidates import Decision, SpokenTurn
-from memstory_reference.systems.layers.records.record import Fact, Rule
+from memstory_reference.systems.layers.extraction import Lane, extract
+from memstory_reference.systems.layers.policy import CrisisLevel, decide, veto
+from memstory_reference.systems.layers.records import Decision, Fact, Rule, SpokenTurn
 from memstory_reference.systems.layers.structured import NoDecisionError
 
 FACT = Fact(category="work", subject="User", predicate="WORKS_AS", object="a baker", evidence_quote="I bake")

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from memstory_reference.systems.layers.operations.reconciliation import (
+from memstory_reference.systems.layers.reconciliation import (
     Likeness,
     agree,
     compare,
     compare_texts,
     share_a_slot,
 )
-from memstory_reference.systems.layers.records.record import NOTE, Fact, Rule
+from memstory_reference.systems.layers.records import NOTE, Fact, Rule
 from memstory_reference.text.words import token_list
 
 ANN = Fact(category="relationship", subject="Ann", predicate="LOVES", object="Bo", evidence_quote="q")

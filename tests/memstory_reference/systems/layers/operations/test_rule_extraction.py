@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstory_reference.systems.layers.operations.rule_extraction import facts_by_rules, rules_by_rules
+from memstory_reference.systems.layers.extraction import facts_by_rules, rules_by_rules
 
 ME = "User"
 SAID = {

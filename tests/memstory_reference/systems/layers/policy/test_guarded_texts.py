@@ -3,15 +3,15 @@
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.policy.guards import (
+from memstory_reference.systems.layers.policy import (
     AGAINST,
     checked_content,
+    is_unsafe,
     refusal_reason,
     text_refusal_reason,
     without_secrets,
 )
-from memstory_reference.systems.layers.policy.signals import is_unsafe
-from memstory_reference.systems.layers.records.record import Arc, Fact, Rule
+from memstory_reference.systems.layers.records import Arc, Fact, Rule
 from memstory_reference.text.secret_guard import SecretPolicy
 
 CARD = "4111 1111 1111 1111"

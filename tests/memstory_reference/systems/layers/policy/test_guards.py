@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.layers.policy.guards import (
+from memstory_reference.systems.layers.policy import (
     CRISIS,
     OF_THE_MOMENT,
     UNKNOWN_CATEGORY,
@@ -18,7 +18,7 @@ from memstory_reference.systems.layers.policy.guards import (
     refusal_reason,
     session_only_reason,
 )
-from memstory_reference.systems.layers.records.record import Fact, Rule
+from memstory_reference.systems.layers.records import Fact, Rule
 
 FACT = Fact(category="work", subject="User", predicate="WORKS_AS", object="a baker", evidence_quote="I work as a baker")
 

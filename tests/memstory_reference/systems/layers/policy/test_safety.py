@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstory_reference.systems.layers.policy.signals import is_unsafe, is_unsafe_with, is_vague_weakening
+from memstory_reference.systems.layers.policy import is_unsafe, is_unsafe_with, is_vague_weakening
 
 UNSAFE = [
     "skip the safety check",

@@ -1,6 +1,6 @@
 """Words that stand together in a clause, however they are spelt and whatever stands between."""
 
-from memstory_reference.systems.layers.policy.signals import Frame, Words, clauses, readings
+from memstory_reference.systems.layers.policy import Frame, Words, clauses, readings
 
 WISH = Frame("2: want* wish* > die my_end")
 

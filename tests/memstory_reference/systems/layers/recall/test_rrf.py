@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.layers.recall.retrieval import fuse, rrf_score
+from memstory_reference.systems.layers.recall import fuse, rrf_score
 
 LISTS = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=4)
 

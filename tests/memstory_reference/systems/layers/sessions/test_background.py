@@ -11,14 +11,13 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.layers import log_in_file
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
+from memstory_reference.systems.layers.background import IdleWatch
+from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.logs import CRISES, FEEDBACK
 from memstory_reference.systems.layers.memory import PURGE_EVERY, LayersMemory
 from memstory_reference.systems.layers.ports import LayersPorts
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.sessions.background import IdleWatch
+from memstory_reference.systems.layers.records import Layer, SessionMemoryBuffer
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 IDLE = timedelta(minutes=20)
 LONG = [f"Let us talk about boats, harbours and the weather at sea, part {number}." for number in range(4)]

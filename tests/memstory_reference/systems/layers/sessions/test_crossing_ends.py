@@ -7,10 +7,10 @@ import pytest
 
 from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.records.record import Layer, Standing
-from memstory_reference.systems.layers.sessions.session_end import EndReason
+from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.records import Layer, Standing
+from memstory_reference.systems.layers.sessions import EndReason
 from memstory_reference.systems.layers.settings import MemoryMode
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
 
 
 def fact(word, predicate="LIKES", category="interest"):

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from memstory.contract.models import BrokenReplyError, ChatModelUnavailableError
-from memstory_reference.systems.layers.records.record import Arc, Layer
-from memstory_reference.systems.layers.sessions.session_end import PATIENCE, EndReason, end_data
+from memstory_reference.systems.layers.records import Arc, Layer
+from memstory_reference.systems.layers.sessions import PATIENCE, EndReason, end_data
 
 SAID = ["I live in Oslo.", "From now on, answer briefly."]
 LONG = [

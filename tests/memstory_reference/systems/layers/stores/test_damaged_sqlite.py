@@ -9,11 +9,10 @@ import pytest
 
 from memstory.contract.errors import MemstoryError
 from memstory_reference.composition.layers import log_in_file
-from memstory_reference.systems.layers.log_entries import FEEDBACK, checked_feedback
-from memstory_reference.systems.layers.log_entries import SessionFeedbackRecord as Feedback
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
+from memstory_reference.systems.layers.logs import FEEDBACK, checked_feedback
+from memstory_reference.systems.layers.logs import SessionFeedbackRecord as Feedback
+from memstory_reference.systems.layers.records import Fact, Layer, MemoryRecord, SessionMemoryBuffer, Standing
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array([1, 0], np.float32)

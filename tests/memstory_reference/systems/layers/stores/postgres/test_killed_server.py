@@ -9,8 +9,7 @@ import pytest
 
 from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
+from memstory_reference.systems.layers.records import Fact, MemoryRecord, SessionMemoryBuffer
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array((1, 0), np.float32)

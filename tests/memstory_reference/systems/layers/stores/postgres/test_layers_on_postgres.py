@@ -10,9 +10,8 @@ import pytest
 from memstory.contract.errors import UnavailableError
 from memstory.contract.installation import install_command
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.sessions.session_end import EndReason
+from memstory_reference.systems.layers.records import Layer, SessionMemoryBuffer
+from memstory_reference.systems.layers.sessions import EndReason
 from memstory_reference.systems.layers.settings import MemoryMode
 
 LONG = [f"Let us talk about boats and harbours, part {number}." for number in range(4)]

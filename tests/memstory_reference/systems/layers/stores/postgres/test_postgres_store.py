@@ -22,9 +22,8 @@ from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres import connections_store as connections
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import claim_schema, drop_unclaimed
-from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord, Standing
-from memstory_reference.systems.layers.stores.layers_store import LayersStore, layers_database
-from memstory_reference.systems.layers.stores.rows_store import LayersRows
+from memstory_reference.systems.layers.layers_store import LayersRows, LayersStore, layers_database
+from memstory_reference.systems.layers.records import Fact, Layer, MemoryRecord, Standing
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array((1, 0), np.float32)

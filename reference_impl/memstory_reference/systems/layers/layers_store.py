@@ -1,48 +1,233 @@
-"""The records of the layers, their vectors and their tokens. Blocking; one thread at a time.
+"""The layers' store, on SQLite (a file, or memory alone: C-24, CF-6) and Postgres; one suite of tests holds for both.
 
-What is deleted is overwritten, where that is in our hands: a person who deletes a memory wants it gone.
+Rows are in namespaces (owner, layer). Searches, `alatest` and counts of what is retrieved see active rows alone.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.storage.database_store import batches_of_values
+from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.held_rows import Change, HeldOwners, best_by_tokens
-from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow
+from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow, checksum
 from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, unit_vector
-from memstory_reference.systems.layers.identity import microseconds
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
-from memstory_reference.systems.layers.stores.sessions_store import SessionRows
-from memstory_reference.systems.layers.stores.tables_store import (
+from memstory_reference.systems.layers.identity import iso_now, microseconds
+from memstory_reference.systems.layers.records import (
+    MAX_TURNS,
+    Layer,
+    MemoryRecord,
+    SessionMemoryBuffer,
+    SpokenTurn,
+    Standing,
+    buffer_data,
+    buffer_of,
+    text_of,
+    turn_data,
+    turn_of,
+)
+from memstory_reference.systems.layers.tables_store import (
     COLUMNS,
+    SCHEMA,
+    SCHEMA_VERSION,
     WRITTEN,
     entry_of,
     moment_of,
     record_of,
+    seal_of,
     values_of,
 )
 from memstory_reference.text.words import token_set
 
+LOG = logging.getLogger(__name__)
 ACTIVE: Sequence[Standing] = (Standing.ACTIVE,)
 _HALF = re.compile("[\ud800-\udfff]")
 _UPDATE = (
     "UPDATE records SET content = ?, created_at = ?, updated_at = ?, session = ?, count = ?, standing = ?, "
     "superseded_by = ?, vector = ?, checksum = ? WHERE namespace = ? AND id = ?"
 )
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class LayersStore:
+    """The three layers of many owners, and the buffers of sessions that have not ended, so that an end is atomic.
+
+    A put replaces the row of the same owner, layer and id; where it brings no vector and the text is unchanged, the row
+    keeps the vector that it has. A store that does not answer raises `UnavailableError`, and has then written nothing.
+    What a task does under a lock fails once the lock is lost, instead of meeting somebody else's.
+    """
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._db = database
+        self._held = HeldOwners()
+        self._lent = dict[asyncio.Task[Any] | None, LayersRows]()
+        self._key: bytes | None = None
+
+    async def aput(self, record: MemoryRecord) -> None:
+        """Write one row."""
+        await self.aput_batch([record])
+
+    async def aput_batch(self, records: Sequence[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
+        """Write all rows and the session they come from, or none, also if `records` fails, or the process dies."""
+        await self.arun(LayersRows.put, records, buffer)
+
+    async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        """Return the owner's rows that exist, whatever their standing, in the order of `ids`."""
+        return await self.arun(LayersRows.get, owner, ids)
+
+    async def alist(
+        self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
+    ) -> list[MemoryRecord]:
+        """Return rows, newest first, ties by id."""
+        return await self.arun(LayersRows.list_records, owner, [layer] if layer else list(Layer), standings, limit)
+
+    async def asearch_similar(
+        self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
+    ) -> list[ScoredRow]:
+        """Return the rows nearest by cosine, exactly: best first, ties by newer, then id; rows without vector are out.
+
+        `since` leaves out what was created before it.
+        """
+        return await self.arun(LayersRows.nearest, owner, layer, vector, limit, since)
+
+    async def asearch_tokens(
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
+    ) -> list[ScoredRow]:
+        """Return the rows by their share of `tokens`, best first, ties by newer, then id; a row with none is out."""
+        return await self.arun(LayersRows.by_tokens, owner, layer, tokens, limit, since)
+
+    async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
+        """Return the newest row, whatever its age."""
+        return next(iter(await self.alist(owner, layer, limit=1)), None)
+
+    async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
+        """Count rows; a missing pair is 0."""
+        return await self.arun(LayersRows.counts, owner)
+
+    async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
+        """Return active rows that were written while there was no embedding, oldest first."""
+        return await self.arun(LayersRows.without_vector, owner, limit)
+
+    async def adamaged_ids(self, owner: str) -> list[str]:
+        """Return the ids of rows that were changed outside memstory: no read gives them, a delete removes them."""
+        return await self.arun(LayersRows.damaged_ids, owner)
+
+    async def alost(self) -> int:
+        """Return how many rows, of all owners, some read lacks since the store was damaged, as far as is known."""
+        return self._db.count_lost("records")
+
+    async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        """Delete rows for good, with every trace in the store's indexes; return the ids that existed."""
+        return await self.arun(LayersRows.delete, owner, ids)
+
+    async def adelete_owner(self, owner: str) -> int:
+        """Delete all rows of an owner, and the switch; return how many rows there were."""
+        return await self.arun(LayersRows.delete_owner, owner)
+
+    async def aset_recall(self, owner: str, *, on: bool) -> None:
+        """Keep whether an owner's memory is read, until it is switched again or the owner forgotten."""
+        await self.arun(LayersRows.set_recall, owner, on=on)
+
+    async def arecall(self, owner: str) -> bool:
+        """Say whether an owner's memory is read: yes, unless it was switched off."""
+        return await self.arun(LayersRows.recall, owner)
+
+    async def asession_key(self) -> bytes:
+        """Return the secret with which this store's sessions are hashed: at least 16 random bytes, made once."""
+        if self._key is None:
+            self._key = await self.arun(LayersRows.session_key)
+        return self._key
+
+    @asynccontextmanager
+    async def lock(self, name: str) -> AsyncIterator[None]:
+        """Hold `name` against everybody who writes to the same store; not to be taken twice by one task."""
+        task = asyncio.current_task()
+        outer = self._lent.get(task)
+        async with (outer.database if outer else self._db).hold(name) as database:
+            self._lent[task] = LayersRows(database, self._held)
+            try:
+                yield
+            finally:
+                del self._lent[task]
+                if outer is not None:
+                    self._lent[task] = outer
+
+    async def aclose(self) -> None:
+        """Release the store; closing twice is harmless."""
+        await self._db.aclose()
+
+    async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
+        """Return the buffer of an active session, with all its turns or the `last` ones."""
+        return await self.arun(LayersRows.load_session, owner, session, last)
+
+    async def asave(self, buffer: SessionMemoryBuffer, *, rewrite: bool = False) -> None:
+        """Write the buffer of a session; turns that are stored and that it does not hold stay.
+
+        Of stored turns only `extracted` is written; with `rewrite` all turns are those of the buffer, word for word.
+        """
+        await self.arun(LayersRows.save_session, buffer, rewrite=rewrite)
+
+    async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
+        """Return the active sessions of an owner, or of all, without their turns, the longest silent first."""
+        return await self.arun(LayersRows.active_sessions, owner)
+
+    async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+        """Write `records` and take the session off, both or neither; False, writing nothing, if it has ended before."""
+        return await self.arun(LayersRows.end, owner, session, records)
+
+    async def aforget_sessions(self, owner: str) -> int:
+        """Drop an owner's active sessions with all that was held; return how many there were."""
+        return await self.arun(LayersRows.forget_sessions, owner)
+
+    async def arun(self, work: Callable[Concatenate[LayersRows, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `work` finds or writes by the rows, which may ask them several things at once.
+
+        It goes by the database of the lock that the task holds, or by one that is lent for this alone.
+        """
+        rows = self._lent.get(asyncio.current_task())
+        if rows is not None:
+            return await rows.database.lane.run(work, rows, *args, **kwargs)
+        async with self._db.lend() as database:
+            return await database.lane.run(work, LayersRows(database, self._held), *args, **kwargs)
+
+
+def layers_database(file: Path, *, model: str) -> Database:
+    """Open or make the layers' file, or one in memory."""
+    database = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
+    _seal_all(database)
+    return database
+
+
+def _seal_all(database: SqlDatabase) -> None:
+    """Give the rows of an earlier schema their checksums; one that is damaged already gets none."""
+    rows = database.rows(
+        f"SELECT {', '.join(f'r.{name}' for name in COLUMNS.split(', '))}, n.owner, n.layer FROM records AS r "  # noqa: S608
+        "JOIN namespaces AS n ON n.number = r.namespace WHERE r.checksum IS NULL"
+    )
+    seals = [
+        (seal_of(row, row["owner"], row["layer"]), row["row"])
+        for row in rows
+        if not any(isinstance(one, bytes) for one in row)
+    ]
+    if seals:
+        with database.transaction():
+            database.executemany("UPDATE records SET checksum = ? WHERE row = ?", seals)
 
 
 class ScoredRow(NamedTuple):
@@ -64,11 +249,6 @@ class LayersRows:
     database: SqlDatabase
     _held: HeldOwners
 
-    @property
-    def sessions(self) -> SessionRows:
-        """The active sessions in the same database."""
-        return SessionRows(self.database)
-
     def session_key(self) -> bytes:
         """Return the secret of this store, which is made when it is first asked for."""
         self.database.execute(
@@ -88,16 +268,89 @@ class LayersRows:
         with self._alone({record.owner for record in every} | ({buffer.owner} if buffer else set())) as changes:
             self._put(every, changes)
             if buffer is not None:
-                self.sessions.write(buffer)
+                self._write_session(buffer)
 
     def end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
         """Take an active session off and write what it leaves, in one transaction; False if it is not active."""
         every = list(records)
         with self._alone({owner, *(record.owner for record in every)}) as changes:
-            if not self.sessions.remove(owner, session):
+            if not self._remove_session(owner, session):
                 return False
             self._put(every, changes)
         return True
+
+    def save_session(self, buffer: SessionMemoryBuffer, *, rewrite: bool) -> None:
+        """Write a session, of its turns those that are new or were looked at; with `rewrite` all of them."""
+        with self.database.transaction(buffer.owner):
+            if rewrite:
+                key = (buffer.owner, buffer.session)
+                self.database.execute("DELETE FROM turns WHERE owner = ? AND session = ?", key)
+            self._write_session(buffer)
+        if rewrite:
+            self.database.forget_log()
+
+    def _write_session(self, buffer: SessionMemoryBuffer) -> None:
+        """Write a session, and of its turns those that are new or were looked at, in the caller's transaction."""
+        key = (buffer.owner, buffer.session)
+        self.database.execute(
+            "INSERT INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (owner, session) DO UPDATE SET started_at = excluded.started_at, "
+            "last_at = excluded.last_at, data = excluded.data",
+            (*key, iso_now(buffer.started_at), iso_now(buffer.last_at), json.dumps(buffer_data(buffer))),
+        )
+        first = buffer.turns[0].number if buffer.turns else 0
+        found = self.database.execute(
+            "SELECT number, extracted FROM turns WHERE owner = ? AND session = ? AND number >= ?", (*key, first)
+        )
+        stored = {row["number"]: bool(row["extracted"]) for row in found}
+        new = [turn for turn in buffer.turns if turn.number not in stored]
+        self.database.executemany(
+            "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?)", [(*key, *_turn_columns(turn)) for turn in new]
+        )
+        changed = [turn for turn in buffer.turns if stored.get(turn.number, turn.extracted) != turn.extracted]
+        self.database.executemany(
+            "UPDATE turns SET extracted = ? WHERE owner = ? AND session = ? AND number = ?",
+            [(turn.extracted, *key, turn.number) for turn in changed],
+        )
+        self.database.execute(
+            "DELETE FROM turns WHERE owner = ? AND session = ? AND number <= ? AND extracted = 1",
+            (*key, buffer.turn_count - MAX_TURNS),
+        )
+
+    def load_session(self, owner: str, session: str, last: int | None) -> SessionMemoryBuffer | None:
+        """Return an active session with its last turns, or all of them."""
+        key = (owner, session)
+        rows = self.database.rows("SELECT * FROM sessions WHERE owner = ? AND session = ?", key)
+        if not rows:
+            return None
+        found = self.database.rows(
+            "SELECT number, extracted, data, checksum FROM turns WHERE owner = ? AND session = ? "
+            "ORDER BY number DESC LIMIT ?",
+            (*key, EVERY if last is None else last),
+        )
+        turns = [turn for one in found if (turn := _turn(one)) is not None]
+        return _buffer(rows[0], turns[::-1])
+
+    def active_sessions(self, owner: str | None) -> list[SessionMemoryBuffer]:
+        """Return the active sessions without their turns."""
+        condition, values = ("", ()) if owner is None else ("WHERE owner = ?", (owner,))
+        rows = self.database.rows(f"SELECT * FROM sessions {condition} ORDER BY last_at, owner, session", values)  # noqa: S608
+        return [buffer for row in rows if (buffer := _buffer(row, [])) is not None]
+
+    def forget_sessions(self, owner: str) -> int:
+        """Drop an owner's active sessions; return how many there were."""
+        with self.database.transaction(owner):
+            gone = self._remove_session(owner)
+        if gone:
+            self.database.forget_log()
+        return gone
+
+    def _remove_session(self, owner: str, session: str | None = None) -> int:
+        """Take a session off, or all of an owner; return how many there were. In the caller's transaction."""
+        which = (owner,) if session is None else (owner, session)
+        condition = "owner = ?" if session is None else "owner = ? AND session = ?"
+        self.database.execute(f"DELETE FROM turns WHERE {condition}", which)  # noqa: S608  (one of two fixed texts)
+        return int(self.database.execute(f"DELETE FROM sessions WHERE {condition}", which).rowcount)  # noqa: S608
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """Return the rows that exist, in the order of `ids`."""
@@ -426,3 +679,34 @@ def best_first(found: Sequence[ScoredRow]) -> list[ScoredRow]:
 
 def _marks(values: Mapping[int, str] | Sequence[object]) -> str:
     return ", ".join("?" * len(values))
+
+
+def _turn_columns(turn: SpokenTurn) -> tuple[object, ...]:
+    # Escaped, as a text of SQLite cannot hold half of a character, and what people send can.
+    data = json.dumps(turn_data(turn))
+    return turn.number, turn.extracted, data, checksum([turn.number, data])
+
+
+def _turn(row: SqlRow) -> SpokenTurn | None:
+    try:
+        if row["checksum"] in (None, checksum([row["number"], row["data"]])):
+            return turn_of(row["number"], json.loads(row["data"]), extracted=bool(row["extracted"]))
+    except (ValueError, TypeError, KeyError):
+        pass
+    LOG.error("turn %s of a session is damaged and left out", row["number"])
+    return None
+
+
+def _buffer(row: SqlRow, turns: Sequence[SpokenTurn]) -> SessionMemoryBuffer | None:
+    try:
+        return buffer_of(
+            row["owner"],
+            row["session"],
+            datetime.fromisoformat(row["started_at"]),
+            datetime.fromisoformat(row["last_at"]),
+            json.loads(row["data"]),
+            turns,
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        LOG.error("an active session is damaged and begins again: %s", error)  # noqa: TRY400  (the reason says all)
+        return None

@@ -11,7 +11,7 @@ from memstory_reference.storage.postgres.tables import LITTLE_ENDIAN_VECTOR, pos
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable
 from memstory_reference.storage.sql_database import SqlRow, checksum
 from memstory_reference.systems.layers.identity import iso_now, microseconds
-from memstory_reference.systems.layers.records.record import (
+from memstory_reference.systems.layers.records import (
     Layer,
     MemoryRecord,
     Standing,

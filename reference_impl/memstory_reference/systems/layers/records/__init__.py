@@ -1,3 +1,0 @@
-"""What the layers hold: records, candidates, and how a prompt shows them."""
-
-__all__ = ["candidates", "record"]
