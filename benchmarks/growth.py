@@ -46,6 +46,7 @@ from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.composition.turns import turns_in_folder, turns_in_postgres
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.recall import Embeddings, Retrieval
 from memstory_reference.systems.layers.records import Fact, MemoryRecord
@@ -198,8 +199,9 @@ class Layers:
 
     async def search(self, owner: int, number: int) -> int:
         question = f"Do I like {THINGS[number % 10]} or {THINGS[number // 10 % 10]} of kind {number}?"
-        memory = await self._retrieval.load_memory_for_turn(f"owner {owner}", question, now=NOON, is_first_turn=False)
-        return len(memory.recalled)
+        who = OwnerSession(owner=f"owner {owner}", session="-")
+        _, memory = await self._retrieval.load_turn(who, question, now=NOON, turns=0, lists=False)
+        return 0 if memory is None else len(memory.recalled)
 
     async def add(self, owner: int, number: int) -> Callable[[], Awaitable[object]]:
         (vector,) = await self._embedder.embed([""], Purpose.DOCUMENT)

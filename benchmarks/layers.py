@@ -28,6 +28,7 @@ from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import drop_schemas
+from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.recall import Embeddings, Retrieval
 from memstory_reference.systems.layers.records import Fact, MemoryRecord, Rule
@@ -122,9 +123,10 @@ async def _read(store: LayersStore, embedder: Drawn, owner: str) -> list[float]:
     for number in range(TURNS):
         question = f"Do I like {THINGS[number % 10]} or {THINGS[number // 10 % 10]} of kind {number}?"
         begun = perf_counter()
-        memory = await retrieval.load_memory_for_turn(owner, question, now=NOON, is_first_turn=False)
+        who = OwnerSession(owner=owner, session="-")
+        _, memory = await retrieval.load_turn(who, question, now=NOON, turns=0, lists=False)
         milliseconds.append((perf_counter() - begun) * 1000)
-        if not memory.recalled or not memory.rules:
+        if memory is None or not memory.recalled or not memory.rules:
             raise SystemExit("a turn was given nothing: the figure would mean nothing")
     return quantiles(milliseconds, n=20)
 

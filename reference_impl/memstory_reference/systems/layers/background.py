@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 
 from memstory.contract.clock import Clock
@@ -22,6 +22,7 @@ class Background:
 
     def __init__(self) -> None:
         self._tails: dict[str, asyncio.Task[None]] = {}
+        self._awaited = set[asyncio.Task[object]]()
         self._failure: Exception | None = None
 
     def schedule(self, key: str, work: Work) -> None:
@@ -30,9 +31,19 @@ class Background:
         self._tails[key] = task
         task.add_done_callback(lambda done: self._forget(key, done))
 
+    async def finish(self, work: Coroutine[object, object, object]) -> None:
+        """Do `work` now, and to its end though the caller is cancelled meanwhile."""
+        task = asyncio.create_task(work)
+        self._awaited.add(task)
+        task.add_done_callback(self._awaited.discard)
+        await asyncio.shield(task)
+
     async def settle(self, key: str | None = None) -> None:
-        """Return when nothing is scheduled, or nothing under this key."""
-        while tasks := [task for name, task in self._tails.items() if key in (None, name)]:
+        """Return when nothing is under way, or nothing is scheduled under this key."""
+        while tasks := [
+            *(self._awaited if key is None else ()),
+            *(task for name, task in self._tails.items() if key in (None, name)),
+        ]:
             await asyncio.wait(tasks)
 
     def raise_failure(self) -> None:

@@ -49,7 +49,6 @@ from memstory_reference.systems.layers.tables_store import (
     entry_of,
     moment_of,
     record_of,
-    seal_of,
     values_of,
 )
 from memstory_reference.text.words import token_set
@@ -209,25 +208,7 @@ class LayersStore:
 
 def layers_database(file: Path, *, model: str) -> Database:
     """Open or make the layers' file, or one in memory."""
-    database = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
-    _seal_all(database)
-    return database
-
-
-def _seal_all(database: SqlDatabase) -> None:
-    """Give the rows of an earlier schema their checksums; one that is damaged already gets none."""
-    rows = database.rows(
-        f"SELECT {', '.join(f'r.{name}' for name in COLUMNS.split(', '))}, n.owner, n.layer FROM records AS r "  # noqa: S608
-        "JOIN namespaces AS n ON n.number = r.namespace WHERE r.checksum IS NULL"
-    )
-    seals = [
-        (seal_of(row, row["owner"], row["layer"]), row["row"])
-        for row in rows
-        if not any(isinstance(one, bytes) for one in row)
-    ]
-    if seals:
-        with database.transaction():
-            database.executemany("UPDATE records SET checksum = ? WHERE row = ?", seals)
+    return Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
 
 
 class ScoredRow(NamedTuple):

@@ -409,35 +409,23 @@ class LayersMemory(SystemMemory):
         try:
             answer = await self._reply(memory, buffer.turns if buffer else (), said, lists=lists)
         except ChatModelUnavailableError as error:
-            await self._keep(who, said, "", trouble)
+            await self._background.finish(self._keep(who, said, "", trouble))
             kept = "What you said is not kept" if "store" in trouble else "What you said is kept"
             raise type(error)(f"{kept}. {error}") from error
-        await self._keep(who, said, answer, trouble)
+        await self._background.finish(self._keep(who, said, answer, trouble))
         return Turn(answer=answer, context=memory_block(memory), notes=_notes(trouble))
 
     async def load_memory_for_turn(self, query: str, who: OwnerSession) -> TurnMemory:
         """Return what a turn would be given; it is the first one if the session has none yet."""
         if not isinstance(query, str):
             raise InputError(f"query must be text, not {type(query).__name__}")
-        buffer, reads = await self._begin(who, 0)
-        return await self._load(query, who.owner, buffer, lists=wants_list(query)) if reads else TurnMemory()
+        _, memory = await self._load(query, who, turns=0, lists=wants_list(query))
+        return memory or TurnMemory()
 
-    async def _begin(self, who: OwnerSession, last: int) -> tuple[SessionMemoryBuffer | None, bool]:
-        """Return the session with its last turns, and whether its owner's memory is read."""
-        return await self._store.arun(
-            lambda rows: (
-                rows.load_session(who.owner, who.session, last),
-                self.config.recall and rows.recall(who.owner),
-            )
-        )
-
-    async def _load(self, query: str, owner: str, buffer: SessionMemoryBuffer | None, *, lists: bool) -> TurnMemory:
-        if lists:
-            return await self._retrieval.load_everything(owner)
-        is_first_turn = buffer is None or not buffer.turn_count
-        return await self._retrieval.load_memory_for_turn(
-            owner, query, now=self.ports.clock.now(), is_first_turn=is_first_turn
-        )
+    async def _load(
+        self, said: str, who: OwnerSession, *, turns: int, lists: bool
+    ) -> tuple[SessionMemoryBuffer | None, TurnMemory | None]:
+        return await self._retrieval.load_turn(who, said, now=self.ports.clock.now(), turns=turns, lists=lists)
 
     async def answer_wish(self, owner: str, wish: ForgetWish) -> str:
         """Forget what a person asks to; return what they hear of it."""
@@ -528,16 +516,14 @@ class LayersMemory(SystemMemory):
         self, said: str, who: OwnerSession, trouble: dict[str, str], *, lists: bool
     ) -> tuple[SessionMemoryBuffer | None, TurnMemory]:
         """Return the session as it was before this turn, and what the turn is given to remember."""
-        buffer, memory, failures = None, TurnMemory(), self._embeddings.failures
+        buffer, memory, failures = None, None, self._embeddings.failures
         try:
-            buffer, reads = await self._begin(who, WINDOW_TURNS)
-            if reads:
-                memory = await self._load(said, who.owner, buffer, lists=lists)
+            buffer, memory = await self._load(said, who, turns=WINDOW_TURNS, lists=lists)
         except UnavailableError as error:
             trouble["store"] = str(error)
-        if self._embeddings.failures > failures:
+        if memory is not None and self._embeddings.failures > failures:
             trouble["embedder"] = "unavailable: found by words alone"
-        return buffer, memory
+        return buffer, memory or TurnMemory()
 
     async def _reply(self, memory: TurnMemory, past: Sequence[SpokenTurn], said: str, *, lists: bool) -> str:
         if self.ports.model is None:

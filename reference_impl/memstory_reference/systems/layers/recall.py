@@ -17,6 +17,7 @@ from memstory.models.conversation import UNANSWERED
 from memstory_reference.input_checks import checked_text
 from memstory_reference.ports import Embedder, EmbedderUnavailableError, Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
+from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.layers_store import LayersRows, LayersStore, ScoredRow, best_first
 from memstory_reference.systems.layers.records import (
     LABELS,
@@ -27,6 +28,7 @@ from memstory_reference.systems.layers.records import (
     Layer,
     MemoryRecord,
     Rule,
+    SessionMemoryBuffer,
     SpokenTurn,
     WorkingMemoryEntry,
     entry_of,
@@ -147,6 +149,11 @@ class TurnMemory:
         return {WORKING_MEMORY: self.entries}
 
 
+def is_first_turn(buffer: SessionMemoryBuffer | None) -> bool:
+    """Say whether nothing has been said in a session yet."""
+    return buffer is None or not buffer.turn_count
+
+
 def query_tokens(text: str) -> frozenset[str]:
     """Return the tokens to look up: words that mean nothing alone are left out where others remain.
 
@@ -184,35 +191,43 @@ class Retrieval:
     embeddings: Embeddings
     config: LayersSettings
 
-    async def load_memory_for_turn(self, owner: str, query: str, *, now: datetime, is_first_turn: bool) -> TurnMemory:
-        """Return what this turn is given; on the first turn also the latest session, however old."""
+    async def load_turn(
+        self, who: OwnerSession, said: str, *, now: datetime, turns: int, lists: bool
+    ) -> tuple[SessionMemoryBuffer | None, TurnMemory | None]:
+        """Return the session with its last `turns`, and what this turn is given: None where the memory is not read.
+
+        The first turn of a session also gets the latest one, however old; one that `lists` the newest of each layer.
+        """
         # Good morning is near to nothing, and what is asked with it less near to what answers it.
-        query = without_courtesies(query[: self.config.max_query_characters])
-        vector = await self.embeddings.of_query(query) if query.strip() else None
-        asked = _Asked(owner, query_tokens(query), vector, now - self.config.episodic_age)
+        query = without_courtesies(said[: self.config.max_query_characters])
+        is_embedded = self.config.recall and not lists and query.strip()
+        vector = await self.embeddings.of_query(query) if is_embedded else None
+        asked = _Asked(who.owner, query_tokens(query), vector, now - self.config.episodic_age)
 
-        def load(rows: LayersRows) -> TurnMemory:
-            latest = next(iter(rows.list_records(owner, [Layer.EPISODIC], limit=1)), None) if is_first_turn else None
-            facts, arcs = (
-                list(fuse_lists(*self._lists(rows, asked, layer))) for layer in (Layer.SEMANTIC, Layer.EPISODIC)
-            )
-            others = [one for one in arcs[: self.config.episodes] if latest is None or one != latest.id]
-            recalled = [*_first(rows, owner, facts, self.config.top_k), *_first(rows, owner, others, len(others))]
-            rules = rows.list_records(owner, [Layer.PROCEDURAL])
-            return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
-
-        return await self.store.arun(load)
-
-    async def load_everything(self, owner: str) -> TurnMemory:
-        """Return what a person hears who asks what is remembered: the newest of each layer."""
-
-        def load(rows: LayersRows) -> TurnMemory:
-            facts = rows.list_records(owner, [Layer.SEMANTIC], limit=LISTED)
-            arcs = rows.list_records(owner, [Layer.EPISODIC], limit=self.config.top_k)
-            rules = rows.list_records(owner, [Layer.PROCEDURAL])
-            return TurnMemory(recalled=[*facts, *arcs], rules=rules[::-1])
+        def load(rows: LayersRows) -> tuple[SessionMemoryBuffer | None, TurnMemory | None]:
+            buffer = rows.load_session(who.owner, who.session, turns)
+            if not (self.config.recall and rows.recall(who.owner)):
+                return buffer, None
+            if lists:
+                return buffer, self._everything(rows, who.owner)
+            return buffer, self._found(rows, asked, is_first=is_first_turn(buffer))
 
         return await self.store.arun(load)
+
+    def _found(self, rows: LayersRows, asked: _Asked, *, is_first: bool) -> TurnMemory:
+        owner = asked.owner
+        latest = next(iter(rows.list_records(owner, [Layer.EPISODIC], limit=1)), None) if is_first else None
+        facts, arcs = (list(fuse_lists(*self._lists(rows, asked, layer))) for layer in (Layer.SEMANTIC, Layer.EPISODIC))
+        others = [one for one in arcs[: self.config.episodes] if latest is None or one != latest.id]
+        recalled = [*_first(rows, owner, facts, self.config.top_k), *_first(rows, owner, others, len(others))]
+        rules = rows.list_records(owner, [Layer.PROCEDURAL])
+        return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
+
+    def _everything(self, rows: LayersRows, owner: str) -> TurnMemory:
+        facts = rows.list_records(owner, [Layer.SEMANTIC], limit=LISTED)
+        arcs = rows.list_records(owner, [Layer.EPISODIC], limit=self.config.top_k)
+        rules = rows.list_records(owner, [Layer.PROCEDURAL])
+        return TurnMemory(recalled=[*facts, *arcs], rules=rules[::-1])
 
     async def search(
         self, owner: str, query: str, layers: Sequence[Layer], *, now: datetime, limit: int | None = None

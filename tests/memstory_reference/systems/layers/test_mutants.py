@@ -24,7 +24,6 @@ from memstory_reference.systems.layers import (
 from memstory_reference.systems.layers.layers_store import LayersRows, LayersStore
 from memstory_reference.systems.layers.logs import Logs
 from memstory_reference.systems.layers.memory import LayersMemory
-from memstory_reference.systems.layers.recall import Retrieval
 from memstory_reference.systems.layers.records import Candidate, Decision, SessionMemoryBuffer, Standing
 from memstory_reference.systems.layers.sessions import Sessions
 from memstory_reference.systems.layers.settings import LayersSettings, MemoryMode
@@ -68,10 +67,6 @@ def waiting_for_the_lanes(plain):
         return answer
 
     return turn
-
-
-def first_turns(always):
-    return lambda plain: lambda *args, **named: plain(*args, **{**named, "is_first_turn": always})
 
 
 def alone(plain):
@@ -217,12 +212,12 @@ MUTANTS = [
     (
         "C11: no turn is caught up",
         "does not contain 'found blue bicycle'",
-        (Retrieval, "load_memory_for_turn", first_turns(always=False)),
+        (recall, "is_first_turn", False),
     ),
     (
         "C11: every turn is caught up",
         "text contains 'bicycle'",
-        (Retrieval, "load_memory_for_turn", first_turns(always=True)),
+        (recall, "is_first_turn", True),
     ),
     (
         "C12: no guard at writing nor at promotion",

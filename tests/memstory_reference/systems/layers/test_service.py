@@ -52,6 +52,48 @@ async def test_the_reply_does_not_wait_for_the_extractor(open_layers, by_purpose
     assert len(await service.records.list_records(who.owner)) == 1
 
 
+class HeldStore:
+    """A store that does what it is asked, and says so once its gate is open."""
+
+    def __init__(self, store):
+        self._store = store
+        self.gate, self.is_held = asyncio.Event(), asyncio.Event()
+        self.gate.set()
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def arun(self, *args, **named):
+        found = await self._store.arun(*args, **named)
+        if not self.gate.is_set():
+            self.is_held.set()
+            await self.gate.wait()
+        return found
+
+
+async def test_a_turn_whose_caller_goes_away_while_it_is_saved_is_extracted_all_the_same(open_layers, by_purpose):
+    held = []
+
+    def wrap(store):
+        held.append(HeldStore(store))
+        return held[0]
+
+    def answer(_):
+        held[0].gate.clear()
+        return "I see."
+
+    service = await open_layers(model=by_purpose(chat=answer, extract_semantic=facts("tea")), wrap=wrap)
+    who = await service.who("ann", "t")
+    turn = asyncio.create_task(service.turn("I like tea", who))
+    await held[0].is_held.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    held[0].gate.set()
+    await service.settle()
+    assert len(await service.records.list_records(who.owner)) == 1
+
+
 async def test_a_lane_that_breaks_leaves_the_other_and_the_answer(open_layers, by_purpose):
     rules = '{"rules": [{"rule": "Be brief.", "explicit": true, "evidence_quote": "be brief"}]}'
     service = await open_layers(model=by_purpose(extract_semantic=RuntimeError("bug"), extract_procedural=rules))

@@ -3,8 +3,11 @@
 import pytest
 
 from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.recall import Retrieval
 from memstory_reference.systems.layers.settings import LayersSettings
+
+WHO = OwnerSession(owner="user:ann", session="-")
 
 
 class AskedError(Exception):
@@ -27,5 +30,5 @@ class Embeddings:
 async def test_a_courtesy_beside_a_question_is_no_part_of_what_is_looked_up(said, looked_up):
     retrieval = Retrieval(store=None, embeddings=Embeddings(), config=LayersSettings())
     with pytest.raises(AskedError) as caught:
-        await retrieval.load_memory_for_turn("ann", said, now=SystemClock().now(), is_first_turn=False)
+        await retrieval.load_turn(WHO, said, now=SystemClock().now(), turns=0, lists=False)
     assert str(caught.value) == looked_up
