@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
+from memstory.contract.values import Tree
 from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.held_rows import Change, HeldOwners, best_by_tokens
 from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow, checksum
@@ -30,16 +31,18 @@ from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or
 from memstory_reference.systems.layers.identity import iso_now, microseconds
 from memstory_reference.systems.layers.records import (
     MAX_TURNS,
+    Candidate,
+    Decision,
+    Fact,
     Layer,
     MemoryRecord,
+    Rule,
     SessionMemoryBuffer,
     SpokenTurn,
     Standing,
-    buffer_data,
-    buffer_of,
+    content_data,
+    content_of,
     text_of,
-    turn_data,
-    turn_of,
 )
 from memstory_reference.systems.layers.tables_store import (
     COLUMNS,
@@ -82,7 +85,7 @@ class LayersStore:
         """Write one row."""
         await self.aput_batch([record])
 
-    async def aput_batch(self, records: Sequence[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
+    async def aput_batch(self, records: Iterable[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
         """Write all rows and the session they come from, or none, also if `records` fails, or the process dies."""
         await self.arun(LayersRows.put, records, buffer)
 
@@ -186,7 +189,7 @@ class LayersStore:
         """Return the active sessions of an owner, or of all, without their turns, the longest silent first."""
         return await self.arun(LayersRows.active_sessions, owner)
 
-    async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+    async def aend(self, owner: str, session: str, records: Iterable[MemoryRecord]) -> bool:
         """Write `records` and take the session off, both or neither; False, writing nothing, if it has ended before."""
         return await self.arun(LayersRows.end, owner, session, records)
 
@@ -243,7 +246,7 @@ class LayersRows:
                 f"{self.database.place}: the key that names the sessions of this store is damaged; restore a backup"
             ) from error
 
-    def put(self, records: Sequence[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
+    def put(self, records: Iterable[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
         """Write all rows and the session they come from in one transaction; all are read before one is written."""
         every = list(records)
         with self._alone({record.owner for record in every} | ({buffer.owner} if buffer else set())) as changes:
@@ -251,7 +254,7 @@ class LayersRows:
             if buffer is not None:
                 self._write_session(buffer)
 
-    def end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+    def end(self, owner: str, session: str, records: Iterable[MemoryRecord]) -> bool:
         """Take an active session off and write what it leaves, in one transaction; False if it is not active."""
         every = list(records)
         with self._alone({owner, *(record.owner for record in every)}) as changes:
@@ -277,7 +280,7 @@ class LayersRows:
             "INSERT INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (owner, session) DO UPDATE SET started_at = excluded.started_at, "
             "last_at = excluded.last_at, data = excluded.data",
-            (*key, iso_now(buffer.started_at), iso_now(buffer.last_at), json.dumps(buffer_data(buffer))),
+            (*key, *_session_columns(buffer)),
         )
         first = buffer.turns[0].number if buffer.turns else 0
         found = self.database.execute(
@@ -662,32 +665,69 @@ def _marks(values: Mapping[int, str] | Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
+def _session_columns(buffer: SessionMemoryBuffer) -> tuple[str, str, str]:
+    data: dict[str, Tree] = {
+        "arc_id": buffer.arc_id,
+        "turn_count": buffer.turn_count,
+        "held": [
+            {
+                "id": one.id,
+                "layer": str(one.layer),
+                "content": content_data(one.content),
+                "turns": list(one.turns),
+                "decision": str(one.decision),
+                "reason": one.reason,
+            }
+            for one in buffer.held
+        ],
+        "missed": {str(number): list(lanes) for number, lanes in buffer.missed.items()},
+    }
+    return iso_now(buffer.started_at), iso_now(buffer.last_at), json.dumps(data)
+
+
+def _buffer(row: SqlRow, turns: Sequence[SpokenTurn]) -> SessionMemoryBuffer | None:
+    try:
+        data: dict[str, Tree] = json.loads(row["data"])
+        return SessionMemoryBuffer(
+            owner=row["owner"],
+            session=row["session"],
+            arc_id=data["arc_id"],
+            started_at=datetime.fromisoformat(row["started_at"]),
+            last_at=datetime.fromisoformat(row["last_at"]),
+            turn_count=data["turn_count"],
+            turns=tuple(turns),
+            held=tuple(_candidate(one) for one in data["held"]),
+            # A session of an older version has none.
+            missed={int(number): tuple(lanes) for number, lanes in data.get("missed", {}).items()},
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        LOG.error("an active session is damaged and begins again: %s", error)  # noqa: TRY400  (the reason says all)
+        return None
+
+
+def _candidate(data: Mapping[str, Tree]) -> Candidate:
+    content = content_of(Layer(data["layer"]), data["content"])
+    if not isinstance(content, Fact | Rule):
+        raise TypeError(f"a candidate is a fact or a rule, not {type(content).__name__}")
+    decision = Decision(data["decision"])
+    return Candidate(
+        id=data["id"], content=content, turns=tuple(data["turns"]), decision=decision, reason=data["reason"]
+    )
+
+
 def _turn_columns(turn: SpokenTurn) -> tuple[object, ...]:
     # Escaped, as a text of SQLite cannot hold half of a character, and what people send can.
-    data = json.dumps(turn_data(turn))
+    data = json.dumps({"user": turn.user, "assistant": turn.assistant})
     return turn.number, turn.extracted, data, checksum([turn.number, data])
 
 
 def _turn(row: SqlRow) -> SpokenTurn | None:
     try:
         if row["checksum"] in (None, checksum([row["number"], row["data"]])):
-            return turn_of(row["number"], json.loads(row["data"]), extracted=bool(row["extracted"]))
+            data: dict[str, Tree] = json.loads(row["data"])
+            user, assistant = data["user"], data["assistant"]
+            return SpokenTurn(number=row["number"], user=user, assistant=assistant, extracted=bool(row["extracted"]))
     except (ValueError, TypeError, KeyError):
         pass
     LOG.error("turn %s of a session is damaged and left out", row["number"])
     return None
-
-
-def _buffer(row: SqlRow, turns: Sequence[SpokenTurn]) -> SessionMemoryBuffer | None:
-    try:
-        return buffer_of(
-            row["owner"],
-            row["session"],
-            datetime.fromisoformat(row["started_at"]),
-            datetime.fromisoformat(row["last_at"]),
-            json.loads(row["data"]),
-            turns,
-        )
-    except (ValueError, TypeError, KeyError) as error:
-        LOG.error("an active session is damaged and begins again: %s", error)  # noqa: TRY400  (the reason says all)
-        return None

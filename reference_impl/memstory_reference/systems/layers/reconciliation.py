@@ -362,16 +362,19 @@ class WritePlan:
             self.notes[note_key(content)] = identifier
         return record
 
-    def planned_note(self, content: Fact) -> list[MemoryRecord]:
-        """Return the note of the same words that this plan writes, if there is one."""
-        identifier = self.notes.get(note_key(content))
-        return [self.rows[identifier]] if identifier else []
-
     def as_planned(self, stored: Sequence[MemoryRecord], layer: Layer) -> list[MemoryRecord]:
         """Return the active rows as they will be: the stored ones, changed, and the new ones of this layer."""
         known = {record.id: self.rows.get(record.id, record) for record in stored}
         known |= {one.id: one for one in self.rows.values() if one.layer is layer}
         return [record for record in known.values() if record.is_active]
+
+    def active_beside(self, content: Fact | Rule, stored: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+        """Return those of the active rows that a new content is compared with."""
+        if not is_note(content):
+            return self.as_planned(stored, layer_of(content))
+        # Of a note only one of the same words: among thousands of a batch it is found by its key.
+        planned = self.notes.get(note_key(content))
+        return [self.rows.get(one.id, one) for one in stored] + ([self.rows[planned]] if planned else [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,25 +392,36 @@ class Writer:
         Raises:
             NoDecisionError: it collides and the model failed; with `or_coexist` it is then stored beside the others.
         """
-        layer = layer_of(content)
-        stored = await self._comparable(plan.owner, content)
-        if isinstance(content, Fact) and is_note(content):
-            active = [plan.rows.get(one.id, one) for one in stored] + plan.planned_note(content)
+        decision = await self._decision(plan, content, or_coexist=or_coexist)
+        old, by = decision.target, f"by {decision.by}"
+        if old is not None and decision.action is Action.BUMP:
+            plan.change(replace(old, count=old.count + count, updated_at=max(plan.now, old.updated_at)))
+            outcome = WriteOutcome(id=old.id, outcome="bumped", reason=by)
         else:
-            active = plan.as_planned(stored, layer)
+            new = plan.add(identifier, content, count)
+            outcome = WriteOutcome(id=new.id, outcome="stored", reason=by)
+            if old is not None and decision.action is Action.SUPERSEDE:
+                plan.change(replace(old, standing=Standing.SUPERSEDED, superseded_by=new.id, updated_at=plan.now))
+                outcome = WriteOutcome(id=new.id, outcome="superseded", reason=f"{by}, replaces {old.id}")
+        if isinstance(content, Rule):
+            await self.cap(plan)
+        return outcome
+
+    async def _decision(self, plan: WritePlan, content: Fact | Rule, *, or_coexist: bool) -> ReconciliationDecision:
+        active = plan.active_beside(content, await self._comparable(plan.owner, content))
         compared = compare_all(content, active, self.ports.config.duplicate)
         same = duplicate_of(compared)
         if same is not None:
-            decision = ReconciliationDecision(action=Action.BUMP, target=same)
-        else:
-            decision = await self._decide(content, compared, or_coexist=or_coexist)
-        if decision.action is Action.BUMP and decision.target is not None:
-            outcome = _bump(plan, decision.target, count, decision.by)
-        else:
-            outcome = _insert(plan, plan.add(identifier, content, count), decision)
-        if layer is Layer.PROCEDURAL:
-            await self.cap(plan)
-        return outcome
+            return ReconciliationDecision(action=Action.BUMP, target=same)
+        stored = collisions(content, compared, for_model=self.ports.model is not None)
+        if not stored:
+            return ReconciliationDecision(action=Action.COEXIST)
+        try:
+            return await reconcile(self.ports.model, content, stored)
+        except NoDecisionError:
+            if not or_coexist:
+                raise
+            return ReconciliationDecision(action=Action.COEXIST, target=stored[0], by="fallback")
 
     async def same_as(self, record: MemoryRecord) -> MemoryRecord | None:
         """Return another active record that says the same as this one, if this one is active."""
@@ -439,17 +453,6 @@ class Writer:
 
         return await self.ports.store.arun(read)
 
-    async def _decide(self, content: Fact | Rule, compared: Compared, *, or_coexist: bool) -> ReconciliationDecision:
-        stored = collisions(content, compared, for_model=self.ports.model is not None)
-        if not stored:
-            return ReconciliationDecision(action=Action.COEXIST)
-        try:
-            return await reconcile(self.ports.model, content, stored)
-        except NoDecisionError:
-            if not or_coexist:
-                raise
-            return ReconciliationDecision(action=Action.COEXIST, target=stored[0], by="fallback")
-
     async def cap(self, plan: WritePlan) -> None:
         """Archive the rules that were confirmed longest ago until the cap holds (C-21)."""
         rules = plan.as_planned(await self.ports.store.alist(plan.owner, Layer.PROCEDURAL), Layer.PROCEDURAL)
@@ -458,16 +461,3 @@ class Writer:
         rules.sort(key=lambda rule: (rule.updated_at, order.get(rule.id, -1), rule.id))
         for rule in rules[: max(0, len(rules) - self.ports.config.rule_cap)]:
             plan.change(replace(rule, standing=Standing.ARCHIVED, updated_at=plan.now))
-
-
-def _bump(plan: WritePlan, old: MemoryRecord, count: int, by: str) -> WriteOutcome:
-    plan.change(replace(old, count=old.count + count, updated_at=max(plan.now, old.updated_at)))
-    return WriteOutcome(id=old.id, outcome="bumped", reason=f"by {by}")
-
-
-def _insert(plan: WritePlan, new: MemoryRecord, decision: ReconciliationDecision) -> WriteOutcome:
-    old = decision.target if decision.action is Action.SUPERSEDE else None
-    if old is None:
-        return WriteOutcome(id=new.id, outcome="stored", reason=f"by {decision.by}")
-    plan.change(replace(old, standing=Standing.SUPERSEDED, superseded_by=new.id, updated_at=plan.now))
-    return WriteOutcome(id=new.id, outcome="superseded", reason=f"by {decision.by}, replaces {old.id}")

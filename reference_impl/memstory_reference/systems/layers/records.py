@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from memstory.contract.values import Json, Tree
+from memstory.contract.values import Json
 from memstory_reference.text.lines import one_line
 
 if TYPE_CHECKING:
@@ -378,69 +378,3 @@ class SessionMemoryBuffer:
 def _kept_turns(turns: Sequence[SpokenTurn]) -> tuple[SpokenTurn, ...]:
     last = turns[-1].number if turns else 0
     return tuple(turn for turn in turns if turn.number > last - MAX_TURNS or not turn.extracted)
-
-
-def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Tree]:
-    """Return the parts of a buffer that are neither columns nor turns, as JSON."""
-    return {
-        "arc_id": buffer.arc_id,
-        "turn_count": buffer.turn_count,
-        "held": [
-            {
-                "id": one.id,
-                "layer": str(one.layer),
-                "content": content_data(one.content),
-                "turns": list(one.turns),
-                "decision": str(one.decision),
-                "reason": one.reason,
-            }
-            for one in buffer.held
-        ],
-        "missed": {str(number): list(lanes) for number, lanes in buffer.missed.items()},
-    }
-
-
-def turn_data(turn: SpokenTurn) -> dict[str, Tree]:
-    """Return what was said in a turn, as JSON."""
-    return {"user": turn.user, "assistant": turn.assistant}
-
-
-def turn_of(number: int, data: Mapping[str, Tree], *, extracted: bool) -> SpokenTurn:
-    """Return what `turn_data` has written."""
-    return SpokenTurn(number=number, user=data["user"], assistant=data["assistant"], extracted=extracted)
-
-
-def buffer_of(  # noqa: PLR0917  (the columns of a session, then its turns)
-    owner: str,
-    session: str,
-    started_at: datetime,
-    last_at: datetime,
-    data: Mapping[str, Tree],
-    turns: Sequence[SpokenTurn],
-) -> SessionMemoryBuffer:
-    """Return what `buffer_data` has written, with these turns."""
-    return SessionMemoryBuffer(
-        owner=owner,
-        session=session,
-        arc_id=data["arc_id"],
-        started_at=started_at,
-        last_at=last_at,
-        turn_count=data["turn_count"],
-        turns=tuple(turns),
-        held=tuple(_candidate_of(one) for one in data["held"]),
-        # A session of an older version has none.
-        missed={int(number): tuple(lanes) for number, lanes in data.get("missed", {}).items()},
-    )
-
-
-def _candidate_of(data: Mapping[str, Tree]) -> Candidate:
-    content = content_of(Layer(data["layer"]), data["content"])
-    if not isinstance(content, Fact | Rule):
-        raise TypeError(f"a candidate is a fact or a rule, not {type(content).__name__}")
-    return Candidate(
-        id=data["id"],
-        content=content,
-        turns=tuple(data["turns"]),
-        decision=Decision(data["decision"]),
-        reason=data["reason"],
-    )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstory_reference.systems.layers.policy import is_unsafe, is_unsafe_with, is_vague_weakening
+from memstory_reference.systems.layers.policy import any_unsafe, is_unsafe, is_vague_weakening
 
 UNSAFE = [
     "skip the safety check",
@@ -65,8 +65,8 @@ def test_it_is_not_unsafe(text):
 def test_two_halves_make_an_unsafe_whole_in_either_order(first, second):
     assert not is_unsafe(first)
     assert not is_unsafe(second)
-    assert is_unsafe_with(second, [first])
-    assert is_unsafe_with(first, [second])
+    assert any_unsafe([second], [first])
+    assert any_unsafe([first], [second])
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_two_halves_make_an_unsafe_whole_in_either_order(first, second):
     ],
 )
 def test_harmless_neighbours_stay_harmless(first, second):
-    assert not is_unsafe_with(second, [first])
+    assert not any_unsafe([second], [first])
 
 
 def test_weakening_of_nothing_named_is_vague():
