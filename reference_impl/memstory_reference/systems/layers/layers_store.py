@@ -10,11 +10,12 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import wraps
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
@@ -67,153 +68,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class LayersStore:
-    """The three layers of many owners, and the buffers of sessions that have not ended, so that an end is atomic.
-
-    A put replaces the row of the same owner, layer and id; where it brings no vector and the text is unchanged, the row
-    keeps the vector that it has. A store that does not answer raises `UnavailableError`, and has then written nothing.
-    What a task does under a lock fails once the lock is lost, instead of meeting somebody else's.
-    """
-
-    def __init__(self, database: SqlDatabase) -> None:
-        self._db = database
-        self._held = HeldOwners()
-        self._lent = dict[asyncio.Task[Any] | None, LayersRows]()
-        self._key: bytes | None = None
-
-    async def aput(self, record: MemoryRecord) -> None:
-        """Write one row."""
-        await self.aput_batch([record])
-
-    async def aput_batch(self, records: Iterable[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
-        """Write all rows and the session they come from, or none, also if `records` fails, or the process dies."""
-        await self.arun(LayersRows.put, records, buffer)
-
-    async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
-        """Return the owner's rows that exist, whatever their standing, in the order of `ids`."""
-        return await self.arun(LayersRows.get, owner, ids)
-
-    async def alist(
-        self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
-    ) -> list[MemoryRecord]:
-        """Return rows, newest first, ties by id."""
-        return await self.arun(LayersRows.list_records, owner, [layer] if layer else list(Layer), standings, limit)
-
-    async def asearch_similar(
-        self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
-    ) -> list[ScoredRow]:
-        """Return the rows nearest by cosine, exactly: best first, ties by newer, then id; rows without vector are out.
-
-        `since` leaves out what was created before it.
-        """
-        return await self.arun(LayersRows.nearest, owner, layer, vector, limit, since)
-
-    async def asearch_tokens(
-        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
-    ) -> list[ScoredRow]:
-        """Return the rows by their share of `tokens`, best first, ties by newer, then id; a row with none is out."""
-        return await self.arun(LayersRows.by_tokens, owner, layer, tokens, limit, since)
-
-    async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
-        """Return the newest row, whatever its age."""
-        return next(iter(await self.alist(owner, layer, limit=1)), None)
-
-    async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
-        """Count rows; a missing pair is 0."""
-        return await self.arun(LayersRows.counts, owner)
-
-    async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
-        """Return active rows that were written while there was no embedding, oldest first."""
-        return await self.arun(LayersRows.without_vector, owner, limit)
-
-    async def adamaged_ids(self, owner: str) -> list[str]:
-        """Return the ids of rows that were changed outside memstory: no read gives them, a delete removes them."""
-        return await self.arun(LayersRows.damaged_ids, owner)
-
-    async def alost(self) -> int:
-        """Return how many rows, of all owners, some read lacks since the store was damaged, as far as is known."""
-        return self._db.count_lost("records")
-
-    async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        """Delete rows for good, with every trace in the store's indexes; return the ids that existed."""
-        return await self.arun(LayersRows.delete, owner, ids)
-
-    async def adelete_owner(self, owner: str) -> int:
-        """Delete all rows of an owner, and the switch; return how many rows there were."""
-        return await self.arun(LayersRows.delete_owner, owner)
-
-    async def aset_recall(self, owner: str, *, on: bool) -> None:
-        """Keep whether an owner's memory is read, until it is switched again or the owner forgotten."""
-        await self.arun(LayersRows.set_recall, owner, on=on)
-
-    async def arecall(self, owner: str) -> bool:
-        """Say whether an owner's memory is read: yes, unless it was switched off."""
-        return await self.arun(LayersRows.recall, owner)
-
-    async def asession_key(self) -> bytes:
-        """Return the secret with which this store's sessions are hashed: at least 16 random bytes, made once."""
-        if self._key is None:
-            self._key = await self.arun(LayersRows.session_key)
-        return self._key
-
-    @asynccontextmanager
-    async def lock(self, name: str) -> AsyncIterator[None]:
-        """Hold `name` against everybody who writes to the same store; not to be taken twice by one task."""
-        task = asyncio.current_task()
-        outer = self._lent.get(task)
-        async with (outer.database if outer else self._db).hold(name) as database:
-            self._lent[task] = LayersRows(database, self._held)
-            try:
-                yield
-            finally:
-                del self._lent[task]
-                if outer is not None:
-                    self._lent[task] = outer
-
-    async def aclose(self) -> None:
-        """Release the store; closing twice is harmless."""
-        await self._db.aclose()
-
-    async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
-        """Return the buffer of an active session, with all its turns or the `last` ones."""
-        return await self.arun(LayersRows.load_session, owner, session, last)
-
-    async def asave(self, buffer: SessionMemoryBuffer, *, rewrite: bool = False) -> None:
-        """Write the buffer of a session; turns that are stored and that it does not hold stay.
-
-        Of stored turns only `extracted` is written; with `rewrite` all turns are those of the buffer, word for word.
-        """
-        await self.arun(LayersRows.save_session, buffer, rewrite=rewrite)
-
-    async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
-        """Return the active sessions of an owner, or of all, without their turns, the longest silent first."""
-        return await self.arun(LayersRows.active_sessions, owner)
-
-    async def aend(self, owner: str, session: str, records: Iterable[MemoryRecord]) -> bool:
-        """Write `records` and take the session off, both or neither; False, writing nothing, if it has ended before."""
-        return await self.arun(LayersRows.end, owner, session, records)
-
-    async def aforget_sessions(self, owner: str) -> int:
-        """Drop an owner's active sessions with all that was held; return how many there were."""
-        return await self.arun(LayersRows.forget_sessions, owner)
-
-    async def arun(self, work: Callable[Concatenate[LayersRows, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `work` finds or writes by the rows, which may ask them several things at once.
-
-        It goes by the database of the lock that the task holds, or by one that is lent for this alone.
-        """
-        rows = self._lent.get(asyncio.current_task())
-        if rows is not None:
-            return await rows.database.lane.run(work, rows, *args, **kwargs)
-        async with self._db.lend() as database:
-            return await database.lane.run(work, LayersRows(database, self._held), *args, **kwargs)
-
-
-def layers_database(file: Path, *, model: str) -> Database:
-    """Open or make the layers' file, or one in memory."""
-    return Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
-
-
 class ScoredRow(NamedTuple):
     """A row that a search found: its moment of making, in microseconds; `score` is the cosine or the token recall.
 
@@ -247,7 +101,7 @@ class LayersRows:
             ) from error
 
     def put(self, records: Iterable[MemoryRecord], buffer: SessionMemoryBuffer | None = None) -> None:
-        """Write all rows and the session they come from in one transaction; all are read before one is written."""
+        """Write all rows and the session they come from, or none, also if `records` fails, or the process dies."""
         every = list(records)
         with self._alone({record.owner for record in every} | ({buffer.owner} if buffer else set())) as changes:
             self._put(every, changes)
@@ -255,7 +109,7 @@ class LayersRows:
                 self._write_session(buffer)
 
     def end(self, owner: str, session: str, records: Iterable[MemoryRecord]) -> bool:
-        """Take an active session off and write what it leaves, in one transaction; False if it is not active."""
+        """Take a session off and write what it leaves, both or neither; False, with nothing written, if it has ended."""
         every = list(records)
         with self._alone({owner, *(record.owner for record in every)}) as changes:
             if not self._remove_session(owner, session):
@@ -263,8 +117,11 @@ class LayersRows:
             self._put(every, changes)
         return True
 
-    def save_session(self, buffer: SessionMemoryBuffer, *, rewrite: bool) -> None:
-        """Write a session, of its turns those that are new or were looked at; with `rewrite` all of them."""
+    def save_session(self, buffer: SessionMemoryBuffer, *, rewrite: bool = False) -> None:
+        """Write a session; turns that are stored and that it does not hold stay.
+
+        Of stored turns only `extracted` is written; with `rewrite` all turns are those of the buffer, word for word.
+        """
         with self.database.transaction(buffer.owner):
             if rewrite:
                 key = (buffer.owner, buffer.session)
@@ -301,8 +158,8 @@ class LayersRows:
             (*key, buffer.turn_count - MAX_TURNS),
         )
 
-    def load_session(self, owner: str, session: str, last: int | None) -> SessionMemoryBuffer | None:
-        """Return an active session with its last turns, or all of them."""
+    def load_session(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
+        """Return an active session with its `last` turns, or all of them."""
         key = (owner, session)
         rows = self.database.rows("SELECT * FROM sessions WHERE owner = ? AND session = ?", key)
         if not rows:
@@ -315,14 +172,14 @@ class LayersRows:
         turns = [turn for one in found if (turn := _turn(one)) is not None]
         return _buffer(rows[0], turns[::-1])
 
-    def active_sessions(self, owner: str | None) -> list[SessionMemoryBuffer]:
-        """Return the active sessions without their turns."""
+    def active_sessions(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
+        """Return the active sessions of an owner, or of all, without their turns, the longest silent first."""
         condition, values = ("", ()) if owner is None else ("WHERE owner = ?", (owner,))
         rows = self.database.rows(f"SELECT * FROM sessions {condition} ORDER BY last_at, owner, session", values)  # noqa: S608
         return [buffer for row in rows if (buffer := _buffer(row, [])) is not None]
 
     def forget_sessions(self, owner: str) -> int:
-        """Drop an owner's active sessions; return how many there were."""
+        """Drop an owner's active sessions with all that was held; return how many there were."""
         with self.database.transaction(owner):
             gone = self._remove_session(owner)
         if gone:
@@ -337,7 +194,7 @@ class LayersRows:
         return int(self.database.execute(f"DELETE FROM sessions WHERE {condition}", which).rowcount)  # noqa: S608
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
-        """Return the rows that exist, in the order of `ids`."""
+        """Return the owner's rows that exist, whatever their standing, in the order of `ids`."""
         names = self._namespaces(owner)
         found = {record.id: record for record in self._whole(owner, names, self._by_ids(names, ids))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
@@ -358,7 +215,10 @@ class LayersRows:
     def nearest(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
     ) -> list[ScoredRow]:
-        """Return the rows nearest by cosine, best first."""
+        """Return the rows nearest by cosine, exactly: best first, ties by newer, then id; rows without vector are out.
+
+        `since` leaves out what was created before it.
+        """
         query = normalized_or_none(vector)
         if query is None:
             return []
@@ -378,7 +238,7 @@ class LayersRows:
     def by_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
     ) -> list[ScoredRow]:
-        """Return the rows that have any of the tokens by their share of them, best first."""
+        """Return the rows by their share of `tokens`, best first, ties by newer, then id; a row with none is out."""
         found = self.database.rows(
             "SELECT number, version FROM namespaces AS n LEFT JOIN versions AS v ON v.owner = n.owner "
             "WHERE n.owner = ? AND n.layer = ?",
@@ -405,26 +265,26 @@ class LayersRows:
         return best_first(scored)[:limit]
 
     def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
-        """Count an owner's rows."""
+        """Count an owner's rows; a missing pair is 0."""
         names = self._namespaces(owner, list(Layer))
         condition = f"standing IN ({_marks(list(Standing))}) GROUP BY namespace, standing"
         rows = self._rows(names, condition, list(map(str, Standing)), columns="namespace, standing, count(*)")
         return {(Layer(names[number]), Standing(standing)): count for number, standing, count in rows}
 
     def without_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
-        """Return active rows that have no vector, oldest first."""
+        """Return active rows that were written while there was no embedding, oldest first."""
         names = self._namespaces(owner)
         condition = "standing = 'active' AND vector IS NULL ORDER BY created_at, id LIMIT ?"
         return self._whole(owner, names, self._rows(names, condition, (limit,)))
 
     def damaged_ids(self, owner: str) -> list[str]:
-        """Return the ids of rows that were changed outside memstory."""
+        """Return the ids of rows that were changed outside memstory: no read gives them, a delete removes them."""
         names = self._namespaces(owner)
         rows = self._rows(names, "1 = 1 ORDER BY row")
         return [row["id"] for row in rows if self._record(row, owner, names[row["namespace"]]) is None]
 
     def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        """Delete rows, damaged ones too; return the ids that existed, in the order of `ids`."""
+        """Delete rows for good, with every trace in the indexes; return the ids that existed, in the order of `ids`."""
         with self._alone({owner}) as changes:
             names = self._namespaces(owner)
             rows = self._by_ids(names, ids)
@@ -455,12 +315,12 @@ class LayersRows:
         return gone
 
     def set_recall(self, owner: str, *, on: bool) -> None:
-        """Keep whether an owner's memory is read."""
+        """Keep whether an owner's memory is read, until it is switched again or the owner forgotten."""
         insert = "INSERT INTO recall_off VALUES (?) ON CONFLICT DO NOTHING"
         self.database.execute("DELETE FROM recall_off WHERE owner = ?" if on else insert, (owner,))
 
     def recall(self, owner: str) -> bool:
-        """Say whether an owner's memory is read."""
+        """Say whether an owner's memory is read: yes, unless it was switched off."""
         return self.database.execute("SELECT 1 FROM recall_off WHERE owner = ?", (owner,)).fetchone() is None
 
     @contextmanager
@@ -654,6 +514,108 @@ class LayersRows:
             "INSERT INTO namespaces (owner, layer) VALUES (?, ?) RETURNING number", (owner, str(layer))
         ).fetchone()
         return int(row["number"])
+
+
+def by_rows(
+    work: Callable[Concatenate[LayersRows, P], T],
+) -> Callable[Concatenate[LayersStore, P], Coroutine[Any, Any, T]]:
+    """Return what does `work` by the rows of a store, in the thread of its database."""
+
+    @wraps(work)
+    async def run(store: LayersStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await store.arun(work, *args, **kwargs)
+
+    return run
+
+
+class LayersStore:
+    """The three layers of many owners, and the buffers of sessions that have not ended, so that an end is atomic.
+
+    A put replaces the row of the same owner, layer and id; where it brings no vector and the text is unchanged, the row
+    keeps the vector that it has. A store that does not answer raises `UnavailableError`, and has then written nothing.
+    What a task does under a lock fails once the lock is lost, instead of meeting somebody else's.
+    """
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._db = database
+        self._held = HeldOwners()
+        self._lent = dict[asyncio.Task[Any] | None, LayersRows]()
+        self._key: bytes | None = None
+
+    aput_batch = by_rows(LayersRows.put)
+    aget = by_rows(LayersRows.get)
+    asearch_similar = by_rows(LayersRows.nearest)
+    asearch_tokens = by_rows(LayersRows.by_tokens)
+    acounts = by_rows(LayersRows.counts)
+    awithout_vector = by_rows(LayersRows.without_vector)
+    adamaged_ids = by_rows(LayersRows.damaged_ids)
+    adelete = by_rows(LayersRows.delete)
+    adelete_owner = by_rows(LayersRows.delete_owner)
+    aset_recall = by_rows(LayersRows.set_recall)
+    arecall = by_rows(LayersRows.recall)
+    aload = by_rows(LayersRows.load_session)
+    asave = by_rows(LayersRows.save_session)
+    aactive = by_rows(LayersRows.active_sessions)
+    aend = by_rows(LayersRows.end)
+    aforget_sessions = by_rows(LayersRows.forget_sessions)
+
+    async def aput(self, record: MemoryRecord) -> None:
+        """Write one row."""
+        await self.aput_batch([record])
+
+    async def alist(
+        self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
+    ) -> list[MemoryRecord]:
+        """Return the rows of a layer, or of all, newest first, ties by id."""
+        return await self.arun(LayersRows.list_records, owner, [layer] if layer else list(Layer), standings, limit)
+
+    async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
+        """Return the newest row, whatever its age."""
+        return next(iter(await self.alist(owner, layer, limit=1)), None)
+
+    async def alost(self) -> int:
+        """Return how many rows, of all owners, some read lacks since the store was damaged, as far as is known."""
+        return self._db.count_lost("records")
+
+    async def asession_key(self) -> bytes:
+        """Return the secret with which this store's sessions are hashed: at least 16 random bytes, made once."""
+        if self._key is None:
+            self._key = await self.arun(LayersRows.session_key)
+        return self._key
+
+    @asynccontextmanager
+    async def lock(self, name: str) -> AsyncIterator[None]:
+        """Hold `name` against everybody who writes to the same store; not to be taken twice by one task."""
+        task = asyncio.current_task()
+        outer = self._lent.get(task)
+        async with (outer.database if outer else self._db).hold(name) as database:
+            self._lent[task] = LayersRows(database, self._held)
+            try:
+                yield
+            finally:
+                del self._lent[task]
+                if outer is not None:
+                    self._lent[task] = outer
+
+    async def aclose(self) -> None:
+        """Release the store; closing twice is harmless."""
+        await self._db.aclose()
+
+    async def arun(self, work: Callable[Concatenate[LayersRows, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `work` finds or writes by the rows, which may ask them several things at once.
+
+        It goes by the database of the lock that the task holds, or by one that is lent for this alone.
+        """
+        rows = self._lent.get(asyncio.current_task())
+        if rows is not None:
+            return await rows.database.lane.run(work, rows, *args, **kwargs)
+        async with self._db.lend() as database:
+            return await database.lane.run(work, LayersRows(database, self._held), *args, **kwargs)
+
+
+def layers_database(file: Path, *, model: str) -> Database:
+    """Open or make the layers' file, or one in memory."""
+    return Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
 
 
 def best_first(found: Sequence[ScoredRow]) -> list[ScoredRow]:

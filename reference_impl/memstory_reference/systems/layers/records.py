@@ -369,11 +369,6 @@ class SessionMemoryBuffer:
         """Return the buffer with other candidates."""
         return replace(self, held=tuple(held)[-MAX_HELD:])
 
-    def over(self, stored: SessionMemoryBuffer | None) -> SessionMemoryBuffer:
-        """Return the whole session where this one, read with its last turns alone, is written over a stored one."""
-        turns = {turn.number: turn for turn in (*(stored.turns if stored else ()), *self.turns)}
-        return replace(self, turns=_kept_turns([turns[number] for number in sorted(turns)]))
-
 
 def _kept_turns(turns: Sequence[SpokenTurn]) -> tuple[SpokenTurn, ...]:
     last = turns[-1].number if turns else 0

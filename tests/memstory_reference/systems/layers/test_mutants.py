@@ -21,7 +21,7 @@ from memstory_reference.systems.layers import (
     sessions,
     values,
 )
-from memstory_reference.systems.layers.layers_store import LayersRows, LayersStore
+from memstory_reference.systems.layers.layers_store import LayersStore
 from memstory_reference.systems.layers.logs import Logs
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.layers.records import Candidate, Decision, SessionMemoryBuffer, Standing
@@ -82,6 +82,22 @@ def without_conflicts(plain):
         return plain(*args, read=lambda answer: read({**answer, "safety_conflict": False}), **named)
 
     return ask
+
+
+def staying_active(_plain):
+    async def end(self, _owner, _session, records):
+        await self.aput_batch(records)
+        return True
+
+    return end
+
+
+def one_by_one(plain):
+    async def put(self, records, *_):
+        for record in records:
+            await plain(self, [record])
+
+    return put
 
 
 def slowly(plain):
@@ -180,7 +196,7 @@ MUTANTS = [
     (
         "C10: an ended session stays active",
         "'active_sessions' is 1",
-        (LayersRows, "end", lambda _: lambda self, _owner, _session, records: self.put(records) is None),
+        (LayersStore, "aend", staying_active),
     ),
     ("C10-shutdown: shutdown is another path", "hits count 0", (LayersMemory, "end_all", 0)),
     (
@@ -253,7 +269,7 @@ MUTANTS = [
     (
         "C14: each row is its own transaction",
         "'The first note.'",
-        (LayersRows, "put", lambda plain: lambda self, records, *_: [plain(self, [record]) for record in records]),
+        (LayersStore, "aput_batch", one_by_one),
     ),
     ("C14b: a lost store costs the answer", "taken the store down", (memory, "UnavailableError", KeyError)),
     ("C14c: what has no vector is never embedded", "'embedded' is 0", (records_desk.RecordsDesk, "embed_missing", 0)),
@@ -274,7 +290,7 @@ MUTANTS = [
     (
         "C19: an id is enough",
         "1. home",
-        (LayersRows, "get", lambda plain: lambda self, _owner, ids: plain(self, f"user:{owner_of('C19', 0)}", ids)),
+        (LayersStore, "aget", lambda plain: lambda self, _, ids: plain(self, f"user:{owner_of('C19', 0)}", ids)),
     ),
     ("C19: what is deleted stays in the file", "'Ottoline' is in", (Database, "forget_log", None)),
     ("C21: an edit may say what is stored already", "hits count", (reconciliation.Writer, "same_as", None)),

@@ -1,10 +1,13 @@
-"""Reciprocal rank fusion by the worked numbers (C-06)."""
+"""What of a turn is looked up, and how ranked lists are fused (C-06)."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.layers.recall import fuse, rrf_score
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.systems.layers.identity import OwnerSession
+from memstory_reference.systems.layers.recall import Retrieval, fuse, rrf_score
+from memstory_reference.systems.layers.settings import LayersSettings
 
 LISTS = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=4)
 
@@ -42,3 +45,30 @@ def test_a_score_is_that_of_the_ranks(lists):
     for name, score in scores.items():
         ranks = [ranked.index(name) + 1 if name in ranked else None for ranked in lists]
         assert score == pytest.approx(rrf_score(ranks))
+
+
+WHO = OwnerSession(owner="user:ann", session="-")
+
+
+class AskedError(Exception):
+    """Has what was to be embedded."""
+
+
+class Embeddings:
+    async def of_query(self, text):
+        raise AskedError(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "looked_up"),
+    [
+        ("Good morning! Where do I live?", "Where do I live?"),
+        ("Where do I live? Thanks.", "Where do I live?"),
+        ("Hello there.", "Hello there."),
+    ],
+)
+async def test_a_courtesy_beside_a_question_is_no_part_of_what_is_looked_up(said, looked_up):
+    retrieval = Retrieval(store=None, embeddings=Embeddings(), config=LayersSettings())
+    with pytest.raises(AskedError) as caught:
+        await retrieval.load_turn(WHO, said, now=SystemClock().now(), turns=0, lists=False)
+    assert str(caught.value) == looked_up
