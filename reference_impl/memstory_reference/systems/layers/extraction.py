@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
@@ -241,12 +242,8 @@ def facts_by_rules(said: str, before: Sequence[str] = ()) -> list[Fact]:
     """
     context, stated, found = Context(), list[Fact](), list[Fact]()
     for turn in (*before, said):
-        found = []
-        for sentence in _sentences(turn):
-            correction = correction_in(sentence)
-            if _rule(sentence) is None and not _UNSURE.search(correction or sentence):
-                facts, context = _facts(sentence, correction, context, stated)
-                found += facts
+        read, context = _read_turn(turn, context)
+        found = [replace(one, corrects=_old_value(one, stated)) if corrects else one for one, corrects in read]
         stated += found
     affirmed = {(fact.subject, fact.predicate) for fact in found}
     return [
@@ -254,6 +251,19 @@ def facts_by_rules(said: str, before: Sequence[str] = ()) -> list[Fact]:
         for one in found
         if not one.predicate.startswith(DENIED) or (one.subject, one.predicate.removeprefix(DENIED)) not in affirmed
     ]
+
+
+@lru_cache(maxsize=64)
+def _read_turn(said: str, context: Context) -> tuple[Sequence[tuple[Fact, bool]], Context]:
+    """Return the facts of a turn, each with whether it corrects an earlier one, and what is known once it is said."""
+    # A turn is read when it is said, and again before each of those after it.
+    found = list[tuple[Fact, bool]]()
+    for sentence in _sentences(said):
+        correction = correction_in(sentence)
+        if _rule(sentence) is None and not _UNSURE.search(correction or sentence):
+            facts, context = _facts(sentence, correction, context)
+            found += facts
+    return tuple(found), context
 
 
 def rules_by_rules(said: str) -> list[Rule]:
@@ -274,14 +284,14 @@ def _rule(sentence: str) -> Rule | None:
     return Rule(rule=_rule_of_wish(implied, sentence), explicit=False, evidence_quote=sentence) if implied else None
 
 
-def _facts(sentence: str, correction: str, context: Context, stated: Sequence[Fact]) -> tuple[list[Fact], Context]:
-    """Return the facts of a sentence, and what is known once it is said; `stated` is what earlier turns told."""
-    found = list[Fact]()
+def _facts(sentence: str, correction: str, context: Context) -> tuple[list[tuple[Fact, bool]], Context]:
+    found = list[tuple[Fact, bool]]()
     for clause, quote in [(correction, sentence)] if correction else _clauses(sentence):
         reading, last = read_message(sentence if correction else clause, context), context.last
         context = next_context(context, clause, reading)
         passing = [_whole(one) for one in reading.unsaved]
-        found += [replace(one, evidence_quote=quote) for one in passing if one and one.category in _OF_THE_MOMENT]
+        moods = [one for one in passing if one and one.category in _OF_THE_MOMENT]
+        found += [(replace(one, evidence_quote=quote), False) for one in moods]
         has_values = any(not one.is_quote for one in reading.facts)
         for one in reading.facts:
             is_rest = has_values and one.is_quote and not one.ends
@@ -289,8 +299,7 @@ def _facts(sentence: str, correction: str, context: Context, stated: Sequence[Fa
                 continue
             fact = _correction(one, last) if one.correction and last else _triple(one, clause)
             if fact is not None and not one.topic.startswith(f"{CONSTRAINT}."):
-                corrects = fact.corrects or (_old_value(fact, stated) if correction else "")
-                found.append(replace(fact, evidence_quote=quote, corrects=corrects))
+                found.append((replace(fact, evidence_quote=quote), bool(correction) and not fact.corrects))
     return found, context
 
 

@@ -109,7 +109,7 @@ class LayersRows:
                 self._write_session(buffer)
 
     def end(self, owner: str, session: str, records: Iterable[MemoryRecord]) -> bool:
-        """Take a session off and write what it leaves, both or neither; False, with nothing written, if it has ended."""
+        """Take a session off and write what it leaves, both or neither; False, with nothing written, if it is over."""
         every = list(records)
         with self._alone({owner, *(record.owner for record in every)}) as changes:
             if not self._remove_session(owner, session):
