@@ -153,7 +153,7 @@ def clauses(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     >>> clauses("I cant go on. But I'm sucidal", ("suicidal",))
     ('i can not go on', 'i am suicidal')
     """
-    plain = " ".join(fold(text.replace("\u2019", "'")).lower().split(" "))
+    plain = text.replace("\u2019", "'").lower()
     for pattern, full in _SHORT_FORMS:
         plain = pattern.sub(full, plain)
     apart = (_clean(clause, known) for clause in _STOP.split(plain))
@@ -161,9 +161,17 @@ def clauses(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def readings(text: str, known: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return the clauses of a text as it is written, and as it is meant where digits stand for letters."""
-    words, meant = tuple(known), letters_for_digits(text)
-    return [clauses(text, words)] if meant == text else [clauses(text, words), clauses(meant, words)]
+    """Return the clauses of each spelling of a text."""
+    words = tuple(known)
+    return [clauses(one, words) for one in _spellings(text)]
+
+
+@lru_cache(maxsize=256)
+def _spellings(text: str) -> Sequence[str]:
+    """Return a text in plain letters: as it is written, and as it is meant where digits stand for letters."""
+    # Each text is asked several things, and those around it again with every candidate.
+    plain = fold(text)
+    return tuple(dict.fromkeys((plain, letters_for_digits(plain))))
 
 
 def _clean(clause: str, known: tuple[str, ...]) -> str:
@@ -328,7 +336,7 @@ def is_unsafe(text: str) -> bool:
     """
     return any(
         any(_reversals(words, start, end) % 2 for start, end in _objects(words)) or _obeys_regardless(words)
-        for words in _unsafe_readings(text)
+        for words in map(_words, _spellings(text))
     )
 
 
@@ -342,14 +350,14 @@ def is_vague_weakening(text: str) -> bool:
         _weakens(words, index)
         and _VAGUE & set(words[index + 1 : index + 4])
         and _reversals(words, index, index) % 2 == 0
-        for words in _unsafe_readings(text)
+        for words in map(_words, _spellings(text))
         for index in range(len(words))
     )
 
 
 def names_safety(text: str) -> bool:
     """Say whether a text names a measure of care without telling the assistant to take it."""
-    return any(_objects(words) and not (_DIRECTIVES & set(words[:2])) for words in _unsafe_readings(text))
+    return any(_objects(words) and not (_DIRECTIVES & set(words[:2])) for words in map(_words, _spellings(text)))
 
 
 def any_unsafe(texts: Sequence[str], others: Sequence[str]) -> bool:
@@ -373,14 +381,7 @@ def _obeys_regardless(words: Sequence[str]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _unsafe_readings(text: str) -> Sequence[Sequence[str]]:
-    """Return the words as they are written, and as they are meant where digits stand for letters."""
-    # Each text is asked several things, and those around it again with every candidate.
-    plain = fold(text)
-    return [_words(one) for one in dict.fromkeys((plain, letters_for_digits(plain)))]
-
-
-def _words(text: str) -> list[str]:
+def _words(text: str) -> Sequence[str]:
     # Letters set apart ("s k i p") are one word again.
     joined = re.sub(r"\b(?:\w[\s.\-_*]){3,}\w\b", lambda run: re.sub(r"[\s.\-_*]", "", run[0]), text)
     joined = re.sub(r"[\u00ad\u200b-\u200f\u2060\ufeff]", "", joined)
