@@ -48,24 +48,18 @@ async def open_layers(
 
 async def _open_stores(settings: LayersSettings, ports: MemoryPorts, opened: AsyncExitStack) -> LayersPorts:
     """Open what the memory is stored in; `opened` closes it unless all of it is there."""
-    place, folder = ports.place_of(settings), settings.folder
+    is_durable, folder = settings.memory_mode.is_durable, settings.folder
     embedder = ports.embedder if settings.embeds else None
     model = embedder.model if embedder else MODEL_OF_NONE
     make = partial(
         LayersPorts, embedder=embedder, model=ports.model, clock=ports.clock, new_id=ports.new_id, config=settings
     )
-    if not settings.memory_mode.is_durable:
-        return make(
-            store=ports.wrap(LayersStore(layers_database(IN_MEMORY, model=model))),
-            crisis=log_in_file(IN_MEMORY, CRISES),
-            feedback=log_in_file(IN_MEMORY, FEEDBACK),
-            tombstones=Tombstones(),
-        )
 
     def close_later(store: S) -> S:
         opened.push_async_callback(store.aclose)
         return store
 
+    place = ports.place_of(settings) if is_durable else None
     if place is not None:
         store = close_later(await layers_in_postgres(place, model=model))
         return make(
@@ -74,15 +68,20 @@ async def _open_stores(settings: LayersSettings, ports: MemoryPorts, opened: Asy
             feedback=close_later(await log_in_postgres(place.sibling("feedback"), FEEDBACK)),
             shared=True,
         )
+
+    def file_of(name: str) -> Path:
+        return folder / name if is_durable else IN_MEMORY
+
     lock = FolderLock(folder)
-    opened.enter_context(lock)
-    store = close_later(LayersStore(layers_database(folder / EMBEDDED_FILE.name, model=model)))
+    if is_durable:
+        opened.enter_context(lock)
+    store = close_later(LayersStore(layers_database(file_of(EMBEDDED_FILE.name), model=model)))
     return make(
         store=ports.wrap(store),
-        crisis=close_later(log_in_file(folder / "audit.sqlite3", CRISES)),
-        feedback=close_later(log_in_file(folder / "feedback.sqlite3", FEEDBACK)),
+        crisis=close_later(log_in_file(file_of("audit.sqlite3"), CRISES)),
+        feedback=close_later(log_in_file(file_of("feedback.sqlite3"), FEEDBACK)),
+        tombstones=Tombstones(folder / FILE if is_durable else None),
         release=lock.release,
-        tombstones=Tombstones(folder / FILE),
     )
 
 
