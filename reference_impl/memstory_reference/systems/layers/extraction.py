@@ -1,4 +1,7 @@
-"""A turn's candidates, after the reply: one lane for facts, one for rules (C-09, C-30)."""
+"""A turn's candidates, after the reply: one lane for facts, one for rules (C-09, C-30).
+
+A model finds them, or the reader of English and a few forms where none can be asked.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The layers' store, on SQLite (a file, or memory alone: C-24, CF-6) and Postgres; one suite of tests holds for both.
 
-Rows are in namespaces (owner, layer). Searches, `alatest` and counts of what is retrieved see active rows alone.
+Rows are in namespaces (owner, layer). Searches, `alatest` and counts of what is retrieved see active rows alone. What
+is deleted is overwritten, where that is in our hands: a person who deletes a memory wants it gone.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class ScoredRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LayersRows:
-    """Reads and writes by one database, and knows what several hold in memory."""
+    """Reads and writes by one database, and knows what several hold in memory. Blocking; one thread at a time."""
 
     database: SqlDatabase
     _held: HeldOwners

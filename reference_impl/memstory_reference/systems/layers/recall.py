@@ -1,4 +1,7 @@
-"""What a turn is given to remember, and ranked search by meaning and words (C-05 to C-07, C-23, CF-5, CF-9)."""
+"""What a turn is given to remember: ranked search, and the prompt (C-05 to C-07, C-23, CF-5, CF-9).
+
+Where there is no model the reply goes by rules, from the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a new record does to those it is like: bump, supersede or coexist (C-16, C-17, C-30, CF-2)."""
+"""What a new record does to those it is like: bump, supersede or coexist (C-16, C-17, C-30, CF-2).
+
+Such decisions are gathered in a plan, which one transaction writes.
+"""
 
 from __future__ import annotations
 
