@@ -14,7 +14,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import wraps
 from itertools import groupby
@@ -342,20 +342,19 @@ class LayersRows:
             self._held.follow(owner, before[owner], version, own)
 
     def _put(self, records: Sequence[MemoryRecord], changes: list[tuple[str, Change]]) -> None:
-        # Under one id the later wins, but may keep the vector of the earlier: such go one after the other.
-        waiting = list(records)
-        while waiting:
-            known, later = dict[tuple[str, Layer, str], MemoryRecord](), list[MemoryRecord]()
-            for record in waiting:
-                key = (record.owner, record.layer, record.id)
-                if key in known:
-                    later.append(record)
-                else:
-                    known[key] = record
-            for owner, layer in dict.fromkeys((owner, layer) for owner, layer, _ in known):
-                own = [record for key, record in known.items() if key[:2] == (owner, layer)]
-                self._write(owner, layer, own, changes)
-            waiting = later
+        # Under one id the later wins, but may keep the vector of the earlier.
+        latest = dict[tuple[str, Layer, str], MemoryRecord]()
+        for record in records:
+            key = (record.owner, record.layer, record.id)
+            earlier = latest.get(key)
+            has_vector = normalized_or_none(record.vector) is not None
+            if earlier is None or has_vector or text_of(earlier.content) != text_of(record.content):
+                latest[key] = record
+            else:
+                latest[key] = replace(record, vector=earlier.vector)
+        for owner, layer in dict.fromkeys((owner, layer) for owner, layer, _ in latest):
+            own = [record for key, record in latest.items() if key[:2] == (owner, layer)]
+            self._write(owner, layer, own, changes)
 
     def _write(
         self, owner: str, layer: Layer, records: Sequence[MemoryRecord], changes: list[tuple[str, Change]]
