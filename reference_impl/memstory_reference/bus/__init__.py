@@ -1,7 +1,6 @@
 """The bus on which tools, agents and memories meet: subjects, rules for payloads, and a bus inside one process."""
 
-from memstory_reference.bus.deliveries import Bus, BusLimits, Subscription
-from memstory_reference.bus.in_process import BusMessage, InProcessBus
+from memstory_reference.bus.bus import Bus, BusLimits, BusMessage, InProcessBus, Subscription
 
 __all__ = [
     "Bus",
@@ -9,8 +8,8 @@ __all__ = [
     "BusMessage",
     "InProcessBus",
     "Subscription",
+    "bus",
     "calls",
-    "deliveries",
     "permissions",
     "subjects",
 ]

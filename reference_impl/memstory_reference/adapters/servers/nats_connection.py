@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -12,13 +13,15 @@ from nats import errors
 from nats.aio.client import Client
 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
-from memstory_reference.adapters.servers.nats_wire import address_without_password, servers_of
 from memstory_reference.bus.subjects import inbox_of
+from memstory_reference.errors import InputError
 
 CONNECT_SECONDS = 5.0
 RETRY_SECONDS = 1
 START_BY = "nats-server -a 127.0.0.1 -js -sd nats-data"
 
+_SCHEMES = ("nats://", "tls://", "ws://", "wss://")
+_SECRET = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _log = logging.getLogger(__name__)
 
 
@@ -145,3 +148,29 @@ async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def servers_of(address: str) -> list[str]:
+    """Return the servers that an address names, split at commas; InputError if one is not an address of NATS.
+
+    >>> servers_of("nats://127.0.0.1:4222, tls://ann:secret@bus.example:4222")
+    ['nats://127.0.0.1:4222', 'tls://ann:secret@bus.example:4222']
+    """
+    servers = [one.strip() for one in address.split(",")]
+    for server in servers:
+        if not server.startswith(_SCHEMES) or not server.isprintable() or " " in server:
+            shown = address_without_password(server)
+            raise InputError(
+                f"{shown!r:.80} is not an address of a bus; allowed: nats://HOST:PORT, with TLS "
+                "tls://HOST:PORT, with credentials nats://USER:PASSWORD@HOST:PORT; several with commas between them"
+            )
+    return servers
+
+
+def address_without_password(address: str) -> str:
+    """Return an address as it may be shown.
+
+    >>> address_without_password("nats://ann:secret@127.0.0.1:4222")
+    'nats://…@127.0.0.1:4222'
+    """
+    return _SECRET.sub("…", address)
