@@ -8,7 +8,6 @@ from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEX
 from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, closing_on_failure
 from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.storage.tombstones import FILE, Tombstones
-from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 
@@ -20,15 +19,16 @@ async def open_manager(settings: ManagerSettings, ports: MemoryPorts) -> Manager
         settings = replace(settings, min_score=ports.embedder.profile.min_score)
     store = await open_store(settings.folder, ports.embedder, engine=settings.store, place=place)
     async with closing_on_failure(store.close):
-        manager = MemoryManager(
+        memory = ManagerMemory(
             settings=settings,
             store=ports.wrap(store),
             embedder=ports.embedder,
             clock=ports.clock,
             new_id=ports.new_id,
+            chat=ports.chat,
             tombstones=None if place else Tombstones(settings.folder / FILE),
+            engine=ports.store_name(settings),
         )
-    memory = ManagerMemory(manager, chat=ports.chat, clock=ports.clock, engine=ports.store_name(settings))
     async with closing_on_failure(memory.close):
         await memory.open()
     return memory

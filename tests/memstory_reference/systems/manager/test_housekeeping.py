@@ -5,7 +5,7 @@ import pytest
 
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import UnavailableError
-from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memories import MemoryType
 from memstory_reference.systems.manager.memory import Housekeeping
 
 HOUR = timedelta(hours=1)
@@ -22,8 +22,8 @@ def world(make_world, clock):
 
 
 @pytest.fixture
-async def house(world, clock):
-    house = Housekeeping(world.manager, clock)
+async def house(world):
+    house = Housekeeping(world.manager)
     yield house
     await house.stop()
 
@@ -44,7 +44,7 @@ async def test_the_house_is_cleaned_at_the_start_and_every_hour_from_then(house,
 
 
 async def test_the_interval_is_a_setting(make_world, clock):
-    house = Housekeeping(make_world(clock=clock, cleanup_interval=60).manager, clock)
+    house = Housekeeping(make_world(clock=clock, cleanup_interval=60).manager)
     await house.start()
     await pass_time(clock, house, HOUR)
     await house.stop()
@@ -93,8 +93,8 @@ async def test_after_the_stop_nothing_is_cleaned(house, clock):
 class SleptThrough:
     """A machine's clock: each sleep that is over was as long as the test says, such as a night with the lid shut."""
 
-    def __init__(self, world, *hours):
-        self.moment, self.hours, self.due = world.clock.now(), [*hours], []
+    def __init__(self, begun, *hours):
+        self.moment, self.hours, self.due = begun, [*hours], []
 
     def now(self):
         return self.moment
@@ -107,10 +107,9 @@ class SleptThrough:
 
 
 async def test_hours_that_were_slept_through_are_not_made_up_for(make_world):
-    world = make_world()
-    begun = world.clock.now()
-    clock = SleptThrough(world, 10.5, 0.5, 1)
-    house = Housekeeping(world.manager, clock)
+    begun = make_world().clock.now()
+    clock = SleptThrough(begun, 10.5, 0.5, 1)
+    house = Housekeeping(make_world(clock=clock).manager)
     await house.start()
     for _ in range(20):
         await asyncio.sleep(0)

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memory_tools import SPECS, ManagerTools
+from memstory_reference.systems.manager.agent import SPECS, ManagerTools
+from memstory_reference.systems.manager.memories import MemoryType
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -68,7 +68,7 @@ async def test_no_tool_reaches_another_owners_memories(tools, manager):
     theirs = await manager.store("bob", "bees are insects", MemoryType.FACT)
     assert (await tools.call("search_memories", {"query": "bees are insects"})).result == []
     assert (await tools.call("forget_memory", {"memory_id": theirs.id})).result["success"] is False
-    assert await manager.get("bob", theirs.id) == theirs
+    assert await manager.memories("bob") == [theirs]
 
 
 async def test_a_memory_that_is_down_says_so(tools, world):
