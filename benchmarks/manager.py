@@ -101,7 +101,7 @@ async def measure(folder: Path, few: int, many: int) -> None:
     store = await open_store(folder, embedder)
     manager = MemoryManager(
         settings=replace(ManagerSettings.default(), min_score=0.3),
-        store=store,
+        vectors=store,
         embedder=embedder,
         clock=Noon(),
         new_id=lambda: f"id-{next(numbers)}",

@@ -173,7 +173,7 @@ search_memories(query, memory_type, limit) | .agent:SEARCH
 store_memory(content, memory_type, metadata) | .agent:STORE
 forget_memory(memory_id) | .agent:FORGET
 ReachyAgentLoop | .agent:ManagerAgent | Reachy is the product of the description, not ours
-startup | .memory:Housekeeping.start | the first cleanup and the hourly ones are one thing
+startup | .memory:ManagerMemory.open | the first cleanup and the hourly ones are one thing
 process(user_input) | .agent:ManagerAgent.process
 path | setting of manager
 context_window_size | setting of manager

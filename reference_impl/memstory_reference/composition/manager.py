@@ -7,7 +7,7 @@ from dataclasses import replace
 from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEXES
 from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, closing_on_failure
 from memstory_reference.composition.vector_stores import open_store
-from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 
@@ -21,12 +21,12 @@ async def open_manager(settings: ManagerSettings, ports: MemoryPorts) -> Manager
     async with closing_on_failure(store.close):
         memory = ManagerMemory(
             settings=settings,
-            store=ports.wrap(store),
+            vectors=ports.wrap(store),
             embedder=ports.embedder,
             clock=ports.clock,
             new_id=ports.new_id,
             chat=ports.chat,
-            tombstones=None if place else Tombstones(settings.folder / FILE),
+            tombstones=NoTombstones() if place else Tombstones(settings.folder / FILE),
             engine=ports.store_name(settings),
         )
     async with closing_on_failure(memory.close):

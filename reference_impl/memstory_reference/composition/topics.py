@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEXES
+from memstory_reference.bus import Bus, InProcessBus
 from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, closing_on_failure
 from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
@@ -15,15 +16,12 @@ from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
 
-if TYPE_CHECKING:
-    from memstory_reference.bus import Bus
-
 S = TypeVar("S", bound=MemoryService)
 
 
 async def open_topics(settings: TopicsSettings, ports: MemoryPorts, bus: Bus | None = None) -> TopicsMemory:
     """Open the topics memory with its agent, on a bus of its own unless one is given."""
-    memory = await _open(settings, ports, partial(TopicsMemory, chat=ports.chat, bus=bus))
+    memory = await _open(settings, ports, partial(TopicsMemory, chat=ports.chat, bus=bus or InProcessBus()))
     async with closing_on_failure(memory.close):
         await memory.open()
     return memory

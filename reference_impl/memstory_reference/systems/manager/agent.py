@@ -136,10 +136,14 @@ class ContextWindow:
 
     def add(self, entry: WindowEntry) -> None:
         """Append an entry; the oldest go, and an answer whose question went goes with it."""
+        self._entries = self.with_entry(entry)
+
+    def with_entry(self, entry: WindowEntry) -> tuple[WindowEntry, ...]:
+        """Return what the window will hold once `entry` is appended."""
         kept = (*self._entries, entry)[-2 * self._turns :] if self._turns else ()
         while kept and (kept[0].role != USER or sum(len(one.content) for one in kept) > self._characters):
             kept = kept[1:]
-        self._entries = kept
+        return kept
 
     @property
     def entries(self) -> Sequence[WindowEntry]:
@@ -147,7 +151,7 @@ class ContextWindow:
         return self._entries
 
     def restore(self, entries: Sequence[WindowEntry]) -> None:
-        """Go back to an earlier state: a turn that failed leaves no question without its answer."""
+        """Hold these entries in place of those it has."""
         self._entries = tuple(entries)
 
     def clear(self) -> None:
@@ -171,7 +175,6 @@ class ManagerAgent:
         self._session = session
         self._tools = ManagerTools(manager, owner, session)
         self._busy = asyncio.Lock()
-        self._latest: WindowEntry | None = None
         self.not_stored = 0
         self._limits = manager.settings.limits
         self.window = ContextWindow(manager.settings.context_window_size, self._limits.max_window_characters)
@@ -194,51 +197,39 @@ class ManagerAgent:
                 raise
 
         async with self._busy:
-            before = self.window.entries
-            self._say(USER, user_input)
-            try:
-                turn, _ = await take_turn(
-                    self._chat,
-                    self._prompt(user_input),
-                    told=user_input,
-                    tools=self._tools,
-                    calls=self._limits.max_tool_calls,
-                    store=store,
-                    is_apart=_forgets,
-                )
-            except BaseException:
-                self.window.restore(before)
-                raise
-            if any(map(_forgets, turn.tool_calls)):
-                self.window.restore([entry for entry in self.window.entries if entry is not self._latest])
-            else:
-                self._say(ASSISTANT, turn.answer)
+            asked = WindowEntry(role=USER, content=user_input, timestamp=self._manager.clock.now())
+            turn, _ = await take_turn(
+                self._chat,
+                self._prompt(asked),
+                told=user_input,
+                tools=self._tools,
+                calls=self._limits.max_tool_calls,
+                store=store,
+                is_apart=_forgets,
+            )
+            if not any(map(_forgets, turn.tool_calls)):
+                self.window.add(asked)
+                answer = WindowEntry(role=ASSISTANT, content=turn.answer, timestamp=self._manager.clock.now())
+                self.window.add(answer)
             return turn
 
     def forget(self, stated: Sequence[str]) -> None:
         """Take turns out of the window that say what was forgotten."""
-        turns = [entry for entry in self.window.entries if entry.role == USER]
-        kept = list[WindowEntry]()
-        for place, entry in enumerate(turns):
-            start = self.window.entries.index(entry)
-            ends = self.window.entries.index(turns[place + 1]) if place + 1 < len(turns) else None
-            turn = self.window.entries[start:ends]
-            if not any(states(one.content, stated) for one in turn) or entry is self._latest:
-                kept += turn
-        self.window.restore(kept)
+        turns = list[list[WindowEntry]]()
+        for entry in self.window.entries:
+            if entry.role == USER:
+                turns.append([])
+            turns[-1].append(entry)
+        kept = (turn for turn in turns if not any(states(one.content, stated) for one in turn))
+        self.window.restore([entry for turn in kept for entry in turn])
 
-    def _prompt(self, user_input: str) -> list[Message]:
-        # The input is the window's last entry where the window has room for it, and stands in the prompt once.
-        past = [entry for entry in self.window.entries if entry is not self._latest]
+    def _prompt(self, asked: WindowEntry) -> list[Message]:
+        # What is asked makes room for itself, and stands in the prompt even if it is longer than the window.
+        past = [entry for entry in self.window.with_entry(asked) if entry is not asked]
         return [
             Message(role="system", content=SYSTEM_PROMPT),
-            *(Message(role=entry.role, content=entry.content) for entry in past),
-            Message(role=USER, content=user_input),
+            *(Message(role=entry.role, content=entry.content) for entry in (*past, asked)),
         ]
-
-    def _say(self, role: str, content: str) -> None:
-        self._latest = WindowEntry(role=role, content=content, timestamp=self._manager.clock.now())
-        self.window.add(self._latest)
 
 
 def _forgets(call: ToolCall) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from memstory.contract.clock import Clock
@@ -81,6 +81,7 @@ class StoredMemory:
         return again if self.is_known else "stored"
 
 
+@dataclass(kw_only=True, eq=False)
 class MemoryManager(SystemMemory):
     """What is remembered; every call names the owner whose memories it concerns."""
 
@@ -96,30 +97,22 @@ class MemoryManager(SystemMemory):
     )
     counted = ("conversation", "fact", "context")
 
-    def __init__(
-        self,
-        *,
-        settings: ManagerSettings,
-        store: VectorStore,
-        embedder: Embedder,
-        clock: Clock,
-        new_id: NewId,
-        tombstones: Tombstones | None = None,
-        engine: str = SQLITE,
-    ) -> None:
-        self.settings = settings
-        self.clock = clock
-        self._tombstones = tombstones or NoTombstones()
-        self._store = store
-        self._embedder = CheckedEmbedder(embedder)
-        self._new_id = new_id
-        self._engine = engine
-        self._deadlines = Deadlines(settings.zone)
+    settings: ManagerSettings
+    vectors: VectorStore
+    embedder: Embedder
+    clock: Clock
+    new_id: NewId
+    tombstones: Tombstones = field(default_factory=NoTombstones)
+    engine: str = SQLITE
+
+    def __post_init__(self) -> None:
+        self.embedder = CheckedEmbedder(self.embedder)
+        self._deadlines = Deadlines(self.settings.zone)
         self._facts = KnownFacts()
 
     @property
     def store_name(self) -> str:
-        return engine_name(self._engine)
+        return engine_name(self.engine)
 
     async def store(
         self,
@@ -173,10 +166,10 @@ class MemoryManager(SystemMemory):
         """
         memories = [self._redact(memory) for memory in memories]
         for memory in memories:
-            self._tombstones.refuse(owner, memory.content)
+            self.tombstones.refuse(owner, memory.content)
         if not memories:
             return []
-        vectors = await self._embedder.embed([one.content for one in memories], Purpose.DOCUMENT)
+        vectors = await self.embedder.embed([one.content for one in memories], Purpose.DOCUMENT)
         async with self._alone(owner):
             index = await self._index(owner)
             await self._learn_facts(index, owner)
@@ -215,7 +208,7 @@ class MemoryManager(SystemMemory):
         conditions = conditions_of(where, memory_type)
         if not checked_query(query, self.settings.limits, may_be_blank=True).strip() or limit == 0:
             return []
-        (vector,) = await self._embedder.embed([query], Purpose.QUERY)
+        (vector,) = await self.embedder.embed([query], Purpose.QUERY)
         index, now = await self._index(owner), self.clock.now()
         found = await nearest_memories(
             index,
@@ -293,8 +286,8 @@ class MemoryManager(SystemMemory):
         old = await self._named(ref, scope)
         if old is None:
             raise _unknown(ref)
-        self._tombstones.refuse(owner, content)
-        (vector,) = await self._embedder.embed([content], Purpose.DOCUMENT)
+        self.tombstones.refuse(owner, content)
+        (vector,) = await self.embedder.embed([content], Purpose.DOCUMENT)
         async with self._alone(owner):
             old = await self._living(owner, old.id)
             if old is None:
@@ -322,7 +315,7 @@ class MemoryManager(SystemMemory):
             if memory is None:
                 return False
             if ref.durable:
-                self._tombstones.bury(scope.user, [memory.content])
+                self.tombstones.bury(scope.user, [memory.content])
             return bool(await (await self._index(scope.user)).delete([memory.id]))
 
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
@@ -340,17 +333,17 @@ class MemoryManager(SystemMemory):
         """Delete what is expired, of every owner; return how many memories that were."""
         now = self.clock.now()
         # Of a shared store nobody hears of every write.
-        due = [one for one in await self.owners() if self._store.is_shared or self._deadlines.is_due(one, now)]
+        due = [one for one in await self.owners() if self.vectors.is_shared or self._deadlines.is_due(one, now)]
         return sum([await self._cleanup(owner, now) for owner in due])
 
     async def close(self) -> None:
         """Release the store; what was acknowledged stays."""
-        self._tombstones.close()
-        await self._store.close()
+        self.tombstones.close()
+        await self.vectors.close()
 
     async def owners(self) -> Sequence[str]:
         """Return who has memories here."""
-        return await self._store.owners(COLLECTION)
+        return await self.vectors.owners(COLLECTION)
 
     async def count(self, owner: str, memory_type: MemoryType | None = None) -> int:
         """Count rows, expired ones that await cleanup too."""
@@ -365,13 +358,13 @@ class MemoryManager(SystemMemory):
             "rows": await self.count(scope.user),
             **{str(kind): await self.count(scope.user, kind) for kind in MemoryType},
             "unreadable": await self.unreadable(scope.user),
-            "embedder": self._embedder.model,
+            "embedder": self.embedder.model,
         }
 
     async def _remember(self, items: Sequence[Item], scope: Scope) -> Sequence[StoredMemory]:
         checked_owner(scope.user)
         now, limits = self.clock.now().astimezone(UTC), self.settings.limits
-        memories = [make_memory(self._with_plain_key(one), scope, now, self._new_id, limits) for one in items]
+        memories = [make_memory(self._with_plain_key(one), scope, now, self.new_id, limits) for one in items]
         return await self.put(scope.user, memories)
 
     async def _named(self, ref: Ref, scope: Scope) -> Memory | None:
@@ -404,7 +397,7 @@ class MemoryManager(SystemMemory):
         async with self._alone(scope.user):
             while rows := await index.list(where, PAGE):
                 if durable:
-                    self._tombstones.bury(scope.user, [record.text for record in rows])
+                    self.tombstones.bury(scope.user, [record.text for record in rows])
                 deleted += len(await index.delete([record.id for record in rows]))
         return deleted
 
@@ -429,7 +422,7 @@ class MemoryManager(SystemMemory):
     @property
     def _expiring(self) -> Sequence[Mapping[str, Primitive] | None]:
         """Which rows a cleanup reads: of its own store all, to know the facts; of a shared one what can expire."""
-        types = (MemoryType.CONVERSATION, MemoryType.CONTEXT) if self._store.is_shared else (None,)
+        types = (MemoryType.CONVERSATION, MemoryType.CONTEXT) if self.vectors.is_shared else (None,)
         return [conditions_of(None, one) for one in types]
 
     async def _readable(
@@ -449,7 +442,7 @@ class MemoryManager(SystemMemory):
 
     async def _learn_facts(self, index: VectorIndex, owner: str) -> None:
         """Learn which facts another process has changed."""
-        if self._store.is_shared:
+        if self.vectors.is_shared:
             rows = await index.list({REWORDED: True})
             self._facts.note(owner, [memory for record in rows if (memory := memory_of(record))])
 
@@ -470,7 +463,7 @@ class MemoryManager(SystemMemory):
             )
         is_taken = memory.id in rows
         if is_taken and memory.memory_type is MemoryType.FACT:
-            return StoredMemory(memory=replace(memory, id=self._new_id()), is_known=False)
+            return StoredMemory(memory=replace(memory, id=self.new_id()), is_known=False)
         return StoredMemory(memory=memory, is_known=is_taken)
 
     def _with_plain_key(self, item: Item) -> Item:
@@ -498,10 +491,10 @@ class MemoryManager(SystemMemory):
 
     def _alone(self, owner: str) -> AbstractAsyncContextManager[None]:
         """Be alone between reading rows and writing what follows from them; never while a text is embedded."""
-        return self._store.alone(checked_owner(owner))
+        return self.vectors.alone(checked_owner(owner))
 
     async def _index(self, owner: str) -> VectorIndex:
-        return await self._store.index(COLLECTION, checked_owner(owner))
+        return await self.vectors.index(COLLECTION, checked_owner(owner))
 
 
 def _types_of(kinds: Iterable[str]) -> Sequence[MemoryType]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import StoryError
 from memstory.contract.models import ChatModel
 from memstory.contract.target import Item, Receipt, Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.ports import Embedder, NewId, VectorStore
-from memstory_reference.setting_rules import SQLITE
 from memstory_reference.storage.recurring import Recurring
-from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.system_memory import Conversations, CurrentSessions
 from memstory_reference.systems.manager.agent import SPECS, ManagerAgent, ManagerTools
 from memstory_reference.systems.manager.manager import MemoryManager
@@ -28,85 +25,53 @@ from memstory_reference.systems.manager.memories import (
     migrate_rows,
     statements,
 )
-from memstory_reference.systems.manager.settings import ManagerSettings
 
 LOG = logging.getLogger(__name__)
 KEPT_EVENTS = 100
 
 
-class Housekeeping:
-    """Runs `cleanup_expired` in the background; `events` are the runs that removed something."""
-
-    def __init__(self, manager: MemoryManager) -> None:
-        self._manager = manager
-        self._recurring = Recurring("memory_cleanup", self.clean_up, manager.clock)
-        self.stop, self.settle = self._recurring.stop, self._recurring.settle
-        self.runs = 0
-        self.events: deque[dict[str, str | int]] = deque(maxlen=KEPT_EVENTS)
-
-    async def start(self) -> None:
-        """Clean up now, and from now on every interval."""
-        await self.clean_up()
-        await self._recurring.start(timedelta(seconds=self._manager.settings.cleanup_interval))
-
-    async def clean_up(self) -> int:
-        """Clean up once and tell of it, if anything was removed."""
-        deleted = await self._manager.cleanup_expired()
-        self.runs += 1
-        if deleted:
-            LOG.info("memory_cleanup deleted=%d", deleted)
-            self.events.append(
-                {"event": "memory_cleanup", "deleted": deleted, "at": self._manager.clock.now().isoformat()}
-            )
-        return deleted
-
-
+@dataclass(kw_only=True, eq=False)
 class ManagerMemory(MemoryManager):
     """What is remembered, with three tools and agents that talk. `open` before anything else."""
 
     operations = MemoryManager.operations | {"chat", "chat.tools", "chat.window", "tool", "tool.schema"}
 
-    def __init__(
-        self,
-        *,
-        settings: ManagerSettings,
-        store: VectorStore,
-        embedder: Embedder,
-        clock: Clock,
-        new_id: NewId,
-        chat: ChatModel,
-        tombstones: Tombstones | None = None,
-        engine: str = SQLITE,
-    ) -> None:
-        super().__init__(
-            settings=settings,
-            store=store,
-            embedder=embedder,
-            clock=clock,
-            new_id=new_id,
-            tombstones=tombstones,
-            engine=engine,
-        )
-        self._chat = chat
+    chat: ChatModel
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._sessions = CurrentSessions(DEFAULT_SESSION)
-        self._housekeeping = Housekeeping(self)
+        self._cleaning = Recurring("memory_cleanup", self.cleanup_expired, self.clock)
+        self.cleanup_runs = 0
+        self.cleanups: deque[dict[str, str | int]] = deque(maxlen=KEPT_EVENTS)
+        """The cleanups that removed something."""
         self._conversations = Conversations(
-            lambda owner, session: ManagerAgent(manager=self, chat=chat, owner=owner, session=session)
+            lambda owner, session: ManagerAgent(manager=self, chat=self.chat, owner=owner, session=session)
         )
 
     async def open(self) -> None:
-        """Clean up, and from now on every interval."""
-        await self._housekeeping.start()
+        """Clean up now, and from now on every interval."""
+        await self.cleanup_expired()
+        await self._cleaning.start(timedelta(seconds=self.settings.cleanup_interval))
 
     async def close(self) -> None:
         """Stop cleaning up and release the store."""
         try:
-            await self._housekeeping.stop()
+            await self._cleaning.stop()
         finally:
             await super().close()
 
+    async def cleanup_expired(self) -> int:
+        """Do so, and tell of it if anything was removed."""
+        deleted = await super().cleanup_expired()
+        self.cleanup_runs += 1
+        if deleted:
+            LOG.info("memory_cleanup deleted=%d", deleted)
+            self.cleanups.append({"event": "memory_cleanup", "deleted": deleted, "at": self.clock.now().isoformat()})
+        return deleted
+
     async def settle(self) -> None:
-        await self._housekeeping.settle()
+        await self._cleaning.settle()
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         self._sessions.note(scope)
@@ -132,7 +97,7 @@ class ManagerMemory(MemoryManager):
         return await ManagerTools(self, scope.user, self._sessions.note(scope)).call(name, args)
 
     async def _job_cleanup(self, _: Scope) -> Tree:
-        return {"deleted": await self._housekeeping.clean_up()}
+        return {"deleted": await self.cleanup_expired()}
 
     async def _job_migrate(self, scope: Scope, *, rows: Tree = None) -> Tree:
         if not isinstance(rows, list | None):
@@ -156,9 +121,9 @@ class ManagerMemory(MemoryManager):
         return {
             **await super()._look_status(scope),
             "not_stored": sum(one.not_stored for one in self._conversations.of_owner(scope.user).values()),
-            "cleanup_runs": self._housekeeping.runs,
-            "cleanups": list(self._housekeeping.events),
-            "chat": self._chat.name,
+            "cleanup_runs": self.cleanup_runs,
+            "cleanups": list(self.cleanups),
+            "chat": self.chat.name,
         }
 
     async def _look_formula(self, _: Scope, **args: Tree) -> Tree:

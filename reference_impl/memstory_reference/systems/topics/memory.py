@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported
 from memstory.contract.models import ChatModel
 from memstory.contract.target import Scope, ToolCall, ToolSchema, Tree, Turn
 from memstory_reference.bus import Bus, InProcessBus
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Embedder, Envelope, NewId, VectorStore
-from memstory_reference.setting_rules import SQLITE
-from memstory_reference.storage.tombstones import Tombstones
+from memstory_reference.ports import Envelope
 from memstory_reference.system_memory import ForgetResult
 from memstory_reference.systems.topics.agent import GeneratorAgent
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.tools import topic_tools
 
 DEFAULT_SESSION = "default"
 
 
+@dataclass(kw_only=True, eq=False)
 class TopicsMemory(MemoryService):
     """The whole of it in this process: what is remembered, its tools, the agent that talks, the one that remembers.
 
@@ -32,36 +29,22 @@ class TopicsMemory(MemoryService):
 
     operations = MemoryService.operations | {"chat", "chat.tools", "chat.window", "tool", "tool.schema", "async_ingest"}
 
-    def __init__(
-        self,
-        *,
-        settings: TopicsSettings,
-        store: VectorStore,
-        embedder: Embedder,
-        clock: Clock,
-        new_id: NewId,
-        chat: ChatModel,
-        tombstones: Tombstones | None = None,
-        engine: str = SQLITE,
-        bus: Bus | None = None,
-    ) -> None:
-        super().__init__(
-            settings=settings,
-            store=store,
-            embedder=embedder,
-            clock=clock,
-            new_id=new_id,
-            tombstones=tombstones,
-            engine=engine,
-        )
-        self.bus: Bus = bus or InProcessBus()
-        self._chat = chat
+    chat: ChatModel
+    bus: Bus = field(default_factory=InProcessBus)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._answered: dict[Scope, str] = {}
         # All tools share the one memory: its turns are what keeps concurrent writes apart.
-        self._tools = topic_tools(self, settings, self.bus)
+        self._tools = topic_tools(self, self.settings, self.bus)
         self._memory_agent = MemoryAgent(self, self.bus)
-        is_kept = self._has_turn if isinstance(self.bus, InProcessBus) else None
-        self._agent = GeneratorAgent(chat=chat, bus=self.bus, new_id=new_id, settings=settings, is_kept=is_kept)
+        self._agent = GeneratorAgent(
+            chat=self.chat,
+            bus=self.bus,
+            new_id=self.new_id,
+            settings=self.settings,
+            is_kept=self._has_turn if isinstance(self.bus, InProcessBus) else None,
+        )
 
     async def open(self) -> None:
         """Start everything; return when every tool is announced."""
@@ -85,7 +68,7 @@ class TopicsMemory(MemoryService):
         await self._memory_agent.settle()
 
     async def say(self, text: str, scope: Scope) -> Turn:
-        query_id, session_id = self._new_id(), scope.session or DEFAULT_SESSION
+        query_id, session_id = self.new_id(), scope.session or DEFAULT_SESSION
         turn = await self._agent.ask(text, owner=scope.user, session_id=session_id, query_id=query_id)
         self._answered[scope] = query_id
         return turn
@@ -135,7 +118,7 @@ class TopicsMemory(MemoryService):
             "messages_refused": self.bus.refusals,
             "handler_failures": self.bus.failures,
             "tools": [one.name for one in await self.tools()],
-            "chat": self._chat.name,
+            "chat": self.chat.name,
         }
 
 

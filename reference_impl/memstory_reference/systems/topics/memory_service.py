@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from hashlib import blake2b
 
@@ -71,6 +71,7 @@ REWARDED = "rewarded"
 _MAX_DAYS = 365_000
 
 
+@dataclass(kw_only=True, eq=False)
 class MemoryService(SystemMemory):
     """What is remembered, shared by all tools and agents; every call names the owner whose memory it concerns.
 
@@ -92,36 +93,28 @@ class MemoryService(SystemMemory):
     )
     counted = ("topics", "episodic")
 
-    def __init__(
-        self,
-        *,
-        settings: TopicsSettings,
-        store: VectorStore,
-        embedder: Embedder,
-        clock: Clock,
-        new_id: NewId,
-        tombstones: Tombstones | None = None,
-        engine: str = SQLITE,
-    ) -> None:
-        self.settings = settings
-        self.embedder = CheckedEmbedder(embedder)
-        self.clock = clock
-        self._store = store
-        self._new_id = new_id
-        self._tombstones = tombstones or NoTombstones()
-        self._engine = engine
+    settings: TopicsSettings
+    store: VectorStore
+    embedder: Embedder
+    clock: Clock
+    new_id: NewId
+    tombstones: Tombstones = field(default_factory=NoTombstones)
+    engine: str = SQLITE
+
+    def __post_init__(self) -> None:
+        self.embedder = CheckedEmbedder(self.embedder)
 
     @property
     def store_name(self) -> str:
-        return engine_name(self._engine)
+        return engine_name(self.engine)
 
     async def close(self) -> None:
         """Release the store."""
-        self._tombstones.close()
-        await self._store.close()
+        self.tombstones.close()
+        await self.store.close()
 
     async def owners(self) -> Sequence[str]:
-        return await self._store.owners(self.settings.collection)
+        return await self.store.owners(self.settings.collection)
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:
         """Store `content` under `topic` in place of what was there; return the entry's id."""
@@ -248,7 +241,7 @@ class MemoryService(SystemMemory):
                 named = await self._named(ref, scope)
                 records = [named] if named else []
             if ref.durable:
-                self._tombstones.bury(scope.user, [record.text for record in records])
+                self.tombstones.bury(scope.user, [record.text for record in records])
             return bool(await index.delete([record.id for record in records]))
 
     async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
@@ -338,7 +331,7 @@ class MemoryService(SystemMemory):
     ) -> Record:
         # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
         attached = {"timestamp_utc": timestamp(self.clock.now()), **self._attach(metadata), "type": EPISODIC}
-        return Record(id=self._new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
+        return Record(id=self.new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
 
     def _content(self, content: object) -> str:
         (text,) = self.settings.admit(checked_memory(content, self.settings.limits))
@@ -429,10 +422,10 @@ class MemoryService(SystemMemory):
         return sorted(rows, key=lambda row: (time_of(row), row.id))
 
     def _turn(self, owner: str) -> AbstractAsyncContextManager[None]:
-        return self._store.alone(checked_owner(owner))
+        return self.store.alone(checked_owner(owner))
 
     async def _index(self, owner: str) -> VectorIndex:
-        return await self._store.index(self.settings.collection, checked_owner(owner))
+        return await self.store.index(self.settings.collection, checked_owner(owner))
 
     async def _record(self, owner: str, entry_id: str) -> Record | None:
         return next(iter(await (await self._index(owner)).get([entry_id])), None)
@@ -441,7 +434,7 @@ class MemoryService(SystemMemory):
         # Of two rows with one id the last stays, whatever a store makes of them in one batch.
         if not (records := [*{record.id: record for record in records}.values()]):
             return
-        self._tombstones.refuse(owner, *(record.text for record in records))
+        self.tombstones.refuse(owner, *(record.text for record in records))
         vectors = await self.embedder.embed([record.text for record in records], Purpose.DOCUMENT)
         index = await self._index(owner)
         await index.upsert([replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)])

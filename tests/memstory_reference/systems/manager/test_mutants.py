@@ -1,18 +1,18 @@
 """Each bug of the source that a story can show is put back, and the story must fail for it."""
 
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 from itertools import count
 
 import pytest
 
+from memstory.contract.models import ChatModelUnavailableError
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.systems.manager import agent, manager, memories
 from memstory_reference.systems.manager import memory as interface
-from memstory_reference.systems.manager.agent import ContextWindow, ManagerTools
+from memstory_reference.systems.manager.agent import ContextWindow, ManagerAgent, ManagerTools, WindowEntry
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories import MemoryType
-from memstory_reference.systems.manager.memory import Housekeeping
 from memstory_reference.targets import system_target
 from memstory_reference.targets.manager import ManagerFactory
 from memstory_reference.text import secret_guard
@@ -83,13 +83,11 @@ def without_ids(plain):
 
 
 def cut_by_messages(plain):
-    def add(self, entry):
-        before = self.entries
-        plain(self, entry)
-        if len(self.entries) < len(before):
-            self.restore([*before[1:], entry])
+    def with_entry(self, entry):
+        kept = plain(self, entry)
+        return (*self.entries[1:], entry) if len(kept) < len(self.entries) else kept
 
-    return add
+    return with_entry
 
 
 def without_turns(plain):
@@ -100,24 +98,35 @@ def without_turns(plain):
     return store
 
 
+def leaving_the_question(plain):
+    async def process(self, user_input):
+        try:
+            return await plain(self, user_input)
+        except ChatModelUnavailableError:
+            self.window.add(WindowEntry(role="user", content=user_input, timestamp=datetime(2026, 5, 1, tzinfo=UTC)))
+            raise
+
+    return process
+
+
 def at_once_and_never_again(_plain):
-    return lambda self: self.clean_up()
+    return lambda self: self.cleanup_expired()
 
 
 def skipped(_plain):
-    async def clean_up(self):
-        self.runs += 1
+    async def cleanup_expired(self):
+        self.cleanup_runs += 1
         return 0
 
-    return clean_up
+    return cleanup_expired
 
 
 def loudly(plain):
-    async def clean_up(self):
-        self.events.append({"event": "memory_cleanup", "deleted": 0})
+    async def cleanup_expired(self):
+        self.cleanups.append({"event": "memory_cleanup", "deleted": 0})
         return await plain(self)
 
-    return clean_up
+    return cleanup_expired
 
 
 def numbered(_plain):
@@ -167,17 +176,29 @@ MUTANTS = [
     ),
     ("M7: a filter is ignored (MF-8)", "'alex' first", (MemoryManager, "search_memories", without_filter)),
     ("M12: found memories have no id (MF-9)", "has no 'id'", (ManagerTools, "call", without_ids)),
-    ("M10: the prompt begins with an answer (MF-10)", "a length that is 11", (ContextWindow, "add", cut_by_messages)),
+    (
+        "M10: the prompt begins with an answer (MF-10)",
+        "a length that is 11",
+        (ContextWindow, "with_entry", cut_by_messages),
+    ),
     (
         "M10b: a window of no turns keeps all (MF-10)",
         "data is",
         (ContextWindow, "add", lambda _: lambda self, entry: self.restore([*self.entries, entry])),
     ),
-    ("M10c: the question stays when the model fails (MF-11)", "a length that is 3", (ContextWindow, "restore", None)),
+    (
+        "M10c: the question stays when the model fails (MF-11)",
+        "a length that is 3",
+        (ManagerAgent, "process", leaving_the_question),
+    ),
     ("M11b: turns are not stored (MF-12)", "no hits", (MemoryManager, "store", without_turns)),
-    ("M3b: no cleanup is scheduled (MF-14)", "'rows' is 1", (Housekeeping, "start", at_once_and_never_again)),
-    ("M3c: no cleanup at the start (M-19)", "'rows' is 2", (Housekeeping, "clean_up", skipped)),
-    ("M3b: every cleanup is told (M-19)", "'cleanups' has a length that is 100", (Housekeeping, "clean_up", loudly)),
+    ("M3b: no cleanup is scheduled (MF-14)", "'rows' is 1", (interface.ManagerMemory, "open", at_once_and_never_again)),
+    ("M3c: no cleanup at the start (M-19)", "'rows' is 2", (interface.ManagerMemory, "cleanup_expired", skipped)),
+    (
+        "M3b: every cleanup is told (M-19)",
+        "'cleanups' has a length that is 100",
+        (interface.ManagerMemory, "cleanup_expired", loudly),
+    ),
     (
         "M9: nothing is copied (MF-15)",
         "'memories' is 0",
