@@ -1,7 +1,7 @@
-"""What every bus does with a message: pack its payload, hand it to handlers, and tie a reply to its request.
+"""What every bus does with a message, and the bus inside one process, with the semantics of NATS.
 
 A payload is a JSON object of bounded size, of which every delivery gets a copy. Each delivery is a task: what a handler
-raises ends nothing but that delivery.
+raises ends nothing but that delivery. A request has one reply or none.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from memstory_reference.ports import Envelope, Handler, NoRespondersError
 
 MAX_PAYLOAD_CHARACTERS = 8 << 20
 """An answer travels with the results of all its tool calls."""
+
+MOST_DELIVERIES = 10_000
+LOGGED_MESSAGES = 1_000
+LOGGED_CHARACTERS = 16_384
 
 _log = logging.getLogger(__name__)
 
@@ -47,15 +51,6 @@ def unpack(packed: str) -> dict[str, Json]:
     """
     payload: dict[str, Json] = json.loads(packed)
     return payload
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BusLimits:
-    """How much a bus takes and remembers."""
-
-    deliveries: int = 10_000
-    logged_messages: int = 1_000
-    logged_characters: int = 16_384
 
 
 Delivery = asyncio.Task[Exception | None]
@@ -89,9 +84,9 @@ class Bus(ABC):
     `refusals`, all else in `failures`. The way that messages take is a subclass's.
     """
 
-    def __init__(self, limits: BusLimits | None = None) -> None:
+    def __init__(self, most_deliveries: int = MOST_DELIVERIES) -> None:
         self.published = self.refusals = self.failures = 0
-        self._limits = limits or BusLimits()
+        self._most_deliveries = most_deliveries
         self._deliveries: set[Delivery] = set()
         self._waiting: dict[tuple[str, str, str], asyncio.Future[Envelope]] = {}
 
@@ -210,16 +205,16 @@ class InProcessBus(Bus):
     A handler that raises is logged and its subscription lives on.
     """
 
-    def __init__(self, limits: BusLimits | None = None) -> None:
-        super().__init__(limits)
+    def __init__(self, most_deliveries: int = MOST_DELIVERIES) -> None:
+        super().__init__(most_deliveries)
         self._subscriptions: list[_InProcessSubscription] = []
         self._by_subject: dict[str, tuple[_Group, ...]] = {}
-        self._log: deque[tuple[int, Envelope, str]] = deque(maxlen=self._limits.logged_messages)
+        self._log: deque[tuple[int, Envelope, str]] = deque(maxlen=LOGGED_MESSAGES)
 
     async def publish(self, envelope: Envelope) -> None:
         groups = self._groups(check_subject(envelope.subject))
         packed = pack(envelope.payload)
-        if len(self._deliveries) + len(groups) > self._limits.deliveries:
+        if len(self._deliveries) + len(groups) > self._most_deliveries:
             raise UnavailableError(f"bus: {len(self._deliveries)} deliveries are under way; nothing more is taken now")
         self.published += 1
         self._log.append((self.published, envelope, packed))
@@ -272,13 +267,13 @@ class InProcessBus(Bus):
             tokens = subject.split(".")
             known = _groups_of([one for one in self._subscriptions if matches(one.pattern, tokens)])
             # Subjects come from outside too: what is remembered of them is bounded.
-            if len(self._by_subject) >= self._limits.logged_messages:
+            if len(self._by_subject) >= LOGGED_MESSAGES:
                 self._by_subject.clear()
             self._by_subject[subject] = known
         return known
 
     def _message(self, number: int, envelope: Envelope, packed: str) -> BusMessage:
-        long = len(packed) > self._limits.logged_characters
+        long = len(packed) > LOGGED_CHARACTERS
         shown = replace(envelope, payload={"characters_of_json": len(packed)} if long else unpack(packed))
         return BusMessage(**asdict(shown), number=number)
 

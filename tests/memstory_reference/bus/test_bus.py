@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.bus import BusLimits, InProcessBus
+from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.bus import MAX_PAYLOAD_CHARACTERS, pack, unpack
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
@@ -51,8 +51,10 @@ def envelope(subject, payload=None):
     return Envelope(subject=subject, payload=payload or {}, publisher="test", owner="ann")
 
 
-async def test_the_log_keeps_the_latest_messages_and_numbers_them():
-    bus = InProcessBus(BusLimits(logged_messages=3, logged_characters=20))
+async def test_the_log_keeps_the_latest_messages_and_numbers_them(monkeypatch):
+    monkeypatch.setattr("memstory_reference.bus.bus.LOGGED_MESSAGES", 3)
+    monkeypatch.setattr("memstory_reference.bus.bus.LOGGED_CHARACTERS", 20)
+    bus = InProcessBus()
     for n in range(5):
         await bus.publish(envelope("a", {"n": n}))
     await bus.publish(envelope("a", {"text": "x" * 30}))
@@ -66,7 +68,7 @@ async def test_the_log_keeps_the_latest_messages_and_numbers_them():
 
 
 async def test_a_flood_of_deliveries_is_refused_before_memory_runs_out():
-    bus, gate = InProcessBus(BusLimits(deliveries=2)), asyncio.Event()
+    bus, gate = InProcessBus(most_deliveries=2), asyncio.Event()
 
     async def blocked(_):
         await gate.wait()

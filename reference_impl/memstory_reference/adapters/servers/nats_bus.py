@@ -24,7 +24,7 @@ from nats.js.api import ConsumerConfig, DiscardPolicy, Header, RetentionPolicy, 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory.contract.values import Json
 from memstory_reference.adapters.servers.nats_connection import START_BY, Connection
-from memstory_reference.bus.bus import Bus, BusLimits, Subscription, pack
+from memstory_reference.bus.bus import MOST_DELIVERIES, Bus, Subscription, pack
 from memstory_reference.bus.subjects import RESPONSES, STREAM, check_pattern, check_queue, check_subject, matches
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
@@ -63,16 +63,16 @@ class _NatsSubscription(Subscription):
 class NatsBus(Bus):
     """A bus for many processes. A handler that raises is logged, and its subscription lives on.
 
-    While `limits.deliveries` are under way nothing more is handed out: the client holds what arrives, then drops it
+    While `most_deliveries` are under way nothing more is handed out: the client holds what arrives, then drops it
     and logs that.
     """
 
-    def __init__(self, connection: Connection, limits: BusLimits | None = None) -> None:
-        super().__init__(limits)
+    def __init__(self, connection: Connection, most_deliveries: int = MOST_DELIVERIES) -> None:
+        super().__init__(most_deliveries)
         self.connection = connection
         self._client: Client = connection.client
         self._stream = NatsStream(connection)
-        self._room = asyncio.Semaphore(self._limits.deliveries)
+        self._room = asyncio.Semaphore(most_deliveries)
         self._subscriptions: list[_NatsSubscription] = []
         self._inbox_subscriptions: list[NatsSubscription] = []
         self._heard: set[str] = set()
@@ -409,7 +409,7 @@ def from_bytes(subject: str, data: bytes) -> Envelope:
     return Envelope(subject=subject, payload=payload, publisher=publisher, owner=owner, request_id=request_id)
 
 
-async def open_nats_bus(address: str, name: str, limits: BusLimits | None = None) -> NatsBus:
+async def open_nats_bus(address: str, name: str, most_deliveries: int = MOST_DELIVERIES) -> NatsBus:
     """Return a bus on the NATS server at `address`; `name` is what the server's monitoring shows.
 
     Raises:
@@ -418,6 +418,6 @@ async def open_nats_bus(address: str, name: str, limits: BusLimits | None = None
     """
     connection = Connection(address, name)
     await connection.open()
-    bus = NatsBus(connection, limits)
+    bus = NatsBus(connection, most_deliveries)
     await bus.start()
     return bus

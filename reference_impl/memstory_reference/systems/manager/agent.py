@@ -1,4 +1,7 @@
-"""The three tools of the memory, for a model and for MCP clients alike (M-13, M-21, MF-9, MF-17; PW-M-TOOLS)."""
+"""The three tools of the memory, for models and MCP clients alike, and the agent that talks with one owner.
+
+See M-13, M-21, MF-9, MF-17 and PW-M-TOOLS.
+"""
 
 from __future__ import annotations
 
@@ -73,13 +76,13 @@ class ManagerTools(LocalTools):
         about: dict[str, Any] = {"session": self._session, "across": True}
         if arguments["query"].strip() == EVERYTHING:
             newest = (await self._manager.memories(self._owner, [memory_type_of(named or "fact")], **about))[::-1]
-            rows = [_row(one) for one in newest[: checked_count(limit or LISTED, "limit")]]
+            rows = [_found_row(one) for one in newest[: checked_count(limit or LISTED, "limit")]]
         else:
             kind = memory_type_of(named) if named else None
             found = await self._manager.search_memories(
                 self._owner, arguments["query"], memory_type=kind, limit=limit, **about
             )
-            rows = [{**_row(one.memory), "score": one.score} for one in found]
+            rows = [{**_found_row(one.memory), "score": one.score} for one in found]
         return rows_within(rows, self._manager.settings.limits.max_result_characters)
 
     async def _store(self, arguments: Mapping[str, Tree]) -> Tree:
@@ -90,12 +93,7 @@ class ManagerTools(LocalTools):
             arguments.get("metadata"),
             session=self._session,
         )
-        return {
-            "id": memory.id,
-            "content": memory.content,
-            "type": memory.memory_type.value,
-            "created_at": memory.created_at.isoformat(),
-        }
+        return _row(memory)
 
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
         memory_id = arguments["memory_id"]
@@ -110,8 +108,11 @@ def _row(memory: Memory) -> dict[str, Tree]:
         "content": memory.content,
         "type": memory.memory_type.value,
         "created_at": memory.created_at.isoformat(),
-        "metadata": dict(memory.metadata),
     }
+
+
+def _found_row(memory: Memory) -> dict[str, Tree]:
+    return {**_row(memory), "metadata": dict(memory.metadata)}
 
 
 USER, ASSISTANT = "user", "assistant"

@@ -1,4 +1,7 @@
-"""A memory of one of three types, by which it expires, and which turns repeat it (M-02 to M-05, MF-2, MF-3)."""
+"""Memories of three types: when they expire, their rows, which are nearest, which are the same, and older rows.
+
+See M-02 to M-05, M-16, MF-2 to MF-4, MF-16, MF-19 and MF-20.
+"""
 
 from __future__ import annotations
 
@@ -278,11 +281,6 @@ def is_reworded(memory: Memory) -> bool:
     return memory.memory_type is MemoryType.FACT and memory.id != fact_id(memory.content)
 
 
-def is_same_fact(one: str, other: str) -> bool:
-    """Say whether two texts are the same fact, white space aside."""
-    return one.split() == other.split()
-
-
 def metadata_of(memory: Memory) -> dict[str, Primitive]:
     """Return all metadata of a memory's row, or raise InputError."""
     own: dict[str, Primitive] = {
@@ -375,22 +373,14 @@ class KnownFacts:
 
 
 def same_fact(memory: Memory, others: Iterable[Memory | None]) -> Memory | None:
-    """Return the one of `others` that says the same fact."""
+    """Return the one of `others` that says the same fact, white space aside."""
     if memory.memory_type is not MemoryType.FACT:
         return None
     facts = (one for one in others if one and one.memory_type is MemoryType.FACT)
-    return next((one for one in facts if is_same_fact(one.content, memory.content)), None)
+    return next((one for one in facts if one.content.split() == memory.content.split()), None)
 
 
 IsWanted = Callable[[Memory], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
-    """What is wanted of the rows looked at; `lowest` is the score that no other row can exceed."""
-
-    wanted: Sequence[SearchResult]
-    lowest: float
 
 
 async def nearest_memories(
@@ -408,14 +398,14 @@ async def nearest_memories(
     If `ahead` is not 0, so many rows are looked at first without `conditions`, which `is_wanted` must then imply.
     """
     if ahead:
-        looked = await _look(index, vector, ahead, None, is_wanted)
-        if len(looked.wanted) >= limit or looked.lowest < floor:
-            return _best(looked.wanted, limit, floor)
+        wanted, lowest = await _look(index, vector, ahead, None, is_wanted)
+        if len(wanted) >= limit or lowest < floor:
+            return _best(wanted, limit, floor)
     fetch = limit
     while True:
-        looked = await _look(index, vector, fetch, conditions, is_wanted)
-        if len(looked.wanted) >= limit or looked.lowest < floor:
-            return _best(looked.wanted, limit, floor)
+        wanted, lowest = await _look(index, vector, fetch, conditions, is_wanted)
+        if len(wanted) >= limit or lowest < floor:
+            return _best(wanted, limit, floor)
         # What is not wanted must take no place: the search goes wider until it has met the limit or the floor.
         fetch *= 2
 
@@ -426,7 +416,8 @@ async def _look(
     fetch: int,
     conditions: Mapping[str, Primitive] | None,
     is_wanted: IsWanted,
-) -> _Look:
+) -> tuple[Sequence[SearchResult], float]:
+    """Return what is wanted of the nearest rows, and the score that no other row can exceed."""
     matches = await index.query(vector, fetch, conditions)
     wanted = [
         SearchResult(memory=memory, score=score_of(match.similarity))
@@ -434,7 +425,7 @@ async def _look(
         if (memory := memory_of(match.record)) and is_wanted(memory)
     ]
     # Where there are no other rows that is below any floor.
-    return _Look(wanted=wanted, lowest=-math.inf if len(matches) < fetch else score_of(matches[-1].similarity))
+    return wanted, -math.inf if len(matches) < fetch else score_of(matches[-1].similarity)
 
 
 def _best(results: Sequence[SearchResult], limit: int, floor: float) -> list[SearchResult]:

@@ -26,7 +26,6 @@ from memstory_reference.adapters.servers.nats_bus import (
     to_bytes,
 )
 from memstory_reference.adapters.servers.nats_connection import START_BY, address_without_password, servers_of
-from memstory_reference.bus import BusLimits
 from memstory_reference.bus.subjects import RESPONSE_FEEDBACK, RESPONSE_GENERATION, RESPONSES, STREAM, WRITER
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, NoRespondersError
@@ -96,7 +95,7 @@ async def test_who_listens_on_everything_and_asks_is_still_told_that_nobody_answ
 
 
 async def test_more_deliveries_than_allowed_wait_and_none_is_lost(shared):
-    bus, gate, begun, done = await open_nats_bus(shared.url, "few", BusLimits(deliveries=2)), asyncio.Event(), [], []
+    bus, gate, begun, done = await open_nats_bus(shared.url, "few", most_deliveries=2), asyncio.Event(), [], []
 
     async def slow(found):
         begun.append(found.payload["n"])
