@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import count
@@ -23,7 +23,7 @@ from nats.js.api import ConsumerConfig, DiscardPolicy, Header, RetentionPolicy, 
 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory.contract.values import Json
-from memstory_reference.adapters.servers.nats_connection import START_BY, Connection
+from memstory_reference.adapters.servers.nats_connection import ANSWER_SECONDS, START_BY, Connection
 from memstory_reference.bus.bus import MOST_DELIVERIES, Bus, Subscription, pack
 from memstory_reference.bus.subjects import RESPONSES, STREAM, check_pattern, check_queue, check_subject, matches
 from memstory_reference.errors import InputError
@@ -35,7 +35,6 @@ NO_RESPONDERS = "503"
 POLL_SECONDS = 0.001
 CAUGHT_UP_SECONDS = 5.0
 MOST_SILENCES = 6
-ANSWER_SECONDS = 5.0
 HOLD_SECONDS = 120.0
 """How long the server waits for an acknowledgement before it gives a message again."""
 
@@ -268,7 +267,7 @@ class NatsStream:
     async def publish(self, envelope: Envelope, data: bytes) -> None:
         """Return when the server has the message on disk; UnavailableError if it is not known to have it."""
         known = {Header.MSG_ID.value: _mark(envelope)} if envelope.request_id else None
-        with self._usable():
+        with self._connection.usable():
             try:
                 await self._jetstream.publish(envelope.subject, data, headers=known)
             except js_errors.NoStreamResponseError as error:
@@ -284,7 +283,7 @@ class NatsStream:
             SetupError: the server has no JetStream, or does not let this user have it.
         """
         await self._make()
-        with self._usable():
+        with self._connection.usable():
             # Made anew: what a process that died had in its hands comes at once, not when the server has waited.
             with contextlib.suppress(js_errors.NotFoundError):
                 await self._jetstream.delete_consumer(STREAM, durable)
@@ -296,7 +295,7 @@ class NatsStream:
     async def is_done(self) -> bool:
         """Say whether everything in the stream is acknowledged."""
         # The stream, not the consumer: that one does not count yet what was stored a moment ago.
-        with self._usable():
+        with self._connection.usable():
             info = await self._jetstream.stream_info(STREAM)
         return not info.state.messages
 
@@ -310,37 +309,23 @@ class NatsStream:
             discard=DiscardPolicy.NEW,
         )
         place = self._connection.place
-        try:
-            await self._jetstream.add_stream(config)
-        except js_errors.ServiceUnavailableError as error:
-            raise SetupError(
-                f"the NATS server at {place} has no JetStream, which keeps turns until the memory has written them. "
-                f"Start it with a folder: {START_BY}"
-            ) from error
-        except errors.TimeoutError as error:
-            raise SetupError(
-                f"the NATS server at {place} does not let this user have the JetStream stream '{STREAM}', or is silent;"
-                " 'memstory-reference serve config' prints a configuration that does"
-            ) from error
-        except js_errors.APIError as error:
-            raise SetupError(
-                f"the NATS server at {place} does not make the stream '{STREAM}': {error.description}"
-            ) from error
-        except errors.Error as error:
-            raise self._connection.loss() from error
-
-    @contextlib.contextmanager
-    def _usable(self) -> Iterator[None]:
-        place = self._connection.place
         with self._connection.usable():
             try:
-                yield
+                await self._jetstream.add_stream(config)
+            except js_errors.ServiceUnavailableError as error:
+                raise SetupError(
+                    f"the NATS server at {place} has no JetStream, which keeps turns until the memory has written "
+                    f"them. Start it with a folder: {START_BY}"
+                ) from error
             except errors.TimeoutError as error:
-                raise UnavailableError(
-                    f"the bus at {place} has not said within {ANSWER_SECONDS:g} seconds that it keeps a message"
+                raise SetupError(
+                    f"the NATS server at {place} does not let this user have the JetStream stream '{STREAM}', or is "
+                    "silent; 'memstory-reference serve config' prints a configuration that does"
                 ) from error
             except js_errors.APIError as error:
-                raise UnavailableError(f"the stream of the bus at {place}: {error.description}") from error
+                raise SetupError(
+                    f"the NATS server at {place} does not make the stream '{STREAM}': {error.description}"
+                ) from error
 
 
 def _identified(envelope: Envelope, message: Msg) -> Envelope:

@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from nats import errors
 from nats.aio.client import Client
+from nats.js import errors as js_errors
 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory_reference.bus.subjects import inbox_of
 from memstory_reference.errors import InputError
 
 CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 5.0
 RETRY_SECONDS = 1
 START_BY = "nats-server -a 127.0.0.1 -js -sd nats-data"
 
@@ -72,6 +74,12 @@ class Connection:
             raise self.loss()
         try:
             yield
+        except errors.TimeoutError as error:
+            raise UnavailableError(
+                f"the bus at {self.place} has not said within {ANSWER_SECONDS:g} seconds that it keeps a message"
+            ) from error
+        except js_errors.APIError as error:
+            raise UnavailableError(f"the stream of the bus at {self.place}: {error.description}") from error
         except (errors.Error, OSError) as error:
             raise self.loss() from error
 

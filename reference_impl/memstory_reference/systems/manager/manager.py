@@ -404,7 +404,9 @@ class MemoryManager(SystemMemory):
     async def _cleanup(self, owner: str, now: datetime) -> int:
         self._deadlines.begin(owner)
         try:
-            index, memories = await self._index(owner), await self._readable(owner, self._expiring)
+            # Of its own store it reads all, to know the facts; of a shared one what can expire.
+            types = (MemoryType.CONVERSATION, MemoryType.CONTEXT) if self.vectors.is_shared else (None,)
+            index, memories = await self._index(owner), [m for one in types for m in await self._readable(owner, one)]
             over = [one.id for one in memories if is_expired(one, now, self.settings.zone)]
             async with self._alone(owner):
                 # A context key may have been written again while the others were read.
@@ -419,24 +421,12 @@ class MemoryManager(SystemMemory):
         self._deadlines.note(owner, [memory for memory in memories if memory.id not in gone])
         return len(gone)
 
-    @property
-    def _expiring(self) -> Sequence[Mapping[str, Primitive] | None]:
-        """Which rows a cleanup reads: of its own store all, to know the facts; of a shared one what can expire."""
-        types = (MemoryType.CONVERSATION, MemoryType.CONTEXT) if self.vectors.is_shared else (None,)
-        return [conditions_of(None, one) for one in types]
-
-    async def _readable(
-        self, owner: str, which: Sequence[Mapping[str, Primitive] | None] = (None,)
-    ) -> Sequence[Memory]:
-        index, memories, lost = await self._index(owner), list[Memory](), 0
-        for where in which:
-            offset = 0
-            while rows := await index.list(where, PAGE, offset):
-                found = [memory for record in rows if (memory := memory_of(record)) is not None]
-                memories += found
-                lost += len(rows) - len(found)
-                offset += len(rows)
-        if lost:
+    async def _readable(self, owner: str, memory_type: MemoryType | None = None) -> Sequence[Memory]:
+        index, memories, offset = await self._index(owner), list[Memory](), 0
+        while rows := await index.list(conditions_of(None, memory_type), PAGE, offset):
+            memories += [memory for record in rows if (memory := memory_of(record)) is not None]
+            offset += len(rows)
+        if lost := offset - len(memories):
             LOG.warning("%d rows are not memories that can be read, and were left alone", lost)
         return memories
 

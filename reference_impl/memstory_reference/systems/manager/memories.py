@@ -467,18 +467,14 @@ TYPE_OF_V1 = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
-    """What happened to the old rows; `skipped` and `warnings` name them by id."""
+def migrate_rows(
+    rows: Iterable[Mapping[str, Tree]], limits: Limits = DEFAULT_LIMITS
+) -> tuple[list[Memory], list[str], list[str]]:
+    """Return old rows `{id, content, type, created_at, metadata}` as memories, and what is to be said of others.
 
-    memories: tuple[Memory, ...]
-    skipped: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
-def migrate_rows(rows: Iterable[Mapping[str, Tree]], limits: Limits = DEFAULT_LIMITS) -> Migration:
-    """Map old rows `{id, content, type, created_at, metadata}`; a row that cannot be read is skipped and named."""
-    memories, skipped, warnings = [], [], []
+    First which were skipped, because they cannot be read, then warnings; both name the rows by id.
+    """
+    memories, skipped, warnings = list[Memory](), list[str](), list[str]()
     for row in rows:
         name = str(row.get("id", "(no id)")) if isinstance(row, Mapping) else f"(no row) {row!r:.40}"
         try:
@@ -489,7 +485,7 @@ def migrate_rows(rows: Iterable[Mapping[str, Tree]], limits: Limits = DEFAULT_LI
         memories.append(memory)
         if memory.memory_type is MemoryType.CONTEXT:
             warnings.append(f"{name}: {row['type']} became context, and ends with the day on which it was made")
-    return Migration(memories=tuple(memories), skipped=tuple(skipped), warnings=tuple(warnings))
+    return memories, skipped, warnings
 
 
 def _migrated_row(row: Mapping[str, Tree], limits: Limits) -> Memory:

@@ -102,13 +102,9 @@ class ManagerMemory(MemoryManager):
     async def _job_migrate(self, scope: Scope, *, rows: Tree = None) -> Tree:
         if not isinstance(rows, list | None):
             raise InputError(f"migrate: rows must be a list of objects, not {type(rows).__name__}")
-        migration = migrate_rows(rows or ())
-        await self.put(scope.user, migration.memories)
-        return {
-            "migrated": len(migration.memories),
-            "skipped": list(migration.skipped),
-            "warnings": list(migration.warnings),
-        }
+        memories, skipped, warnings = migrate_rows(rows or ())
+        await self.put(scope.user, memories)
+        return {"migrated": len(memories), "skipped": skipped, "warnings": warnings}
 
     async def _look_window(self, scope: Scope) -> Tree:
         talk = self._conversations.of_owner(scope.user).get(self._sessions.of(scope) or DEFAULT_SESSION)

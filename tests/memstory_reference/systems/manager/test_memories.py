@@ -377,21 +377,21 @@ def row(**changes):
 
 
 def test_six_types_become_three_two_each():
-    found = migrate_rows([row(id=name, type=name) for name in OLD_TYPES])
-    types = [memory.memory_type for memory in found.memories]
+    memories, skipped, _ = migrate_rows([row(id=name, type=name) for name in OLD_TYPES])
+    types = [memory.memory_type for memory in memories]
     assert types == [memory_type for memory_type in MemoryType for _ in range(2)]
-    assert found.skipped == ()
+    assert skipped == []
 
 
 def test_a_row_keeps_its_id_its_age_and_its_metadata():
-    (memory,) = migrate_rows([row(metadata={"category": "user_profile"})]).memories
+    (memory,), _, _ = migrate_rows([row(metadata={"category": "user_profile"})])
     assert (memory.id, memory.metadata) == ("v1-1", {"category": "user_profile"})
     assert memory.created_at.isoformat() == "2026-05-01T12:00:00+00:00"
 
 
 @pytest.mark.parametrize("name", ["EVENT", "TASK"])
 def test_what_will_end_tonight_is_warned_of(name):
-    (warning,) = migrate_rows([row(type=name)]).warnings
+    _, _, (warning,) = migrate_rows([row(type=name)])
     assert warning == f"v1-1: {name} became context, and ends with the day on which it was made"
 
 
@@ -411,12 +411,11 @@ def test_what_will_end_tonight_is_warned_of(name):
     ],
 )
 def test_a_row_that_cannot_be_read_is_skipped_by_name_and_stops_no_other(changes, said):
-    found = migrate_rows([row(**changes), row(id="v1-2")])
-    assert [memory.id for memory in found.memories] == ["v1-2"]
-    (skipped,) = found.skipped
+    memories, (skipped,), _ = migrate_rows([row(**changes), row(id="v1-2")])
+    assert [memory.id for memory in memories] == ["v1-2"]
     assert said in skipped
 
 
 def test_what_is_no_row_is_skipped():
-    found = migrate_rows(["nonsense", None, row()])
-    assert (len(found.memories), len(found.skipped)) == (1, 2)
+    memories, skipped, _ = migrate_rows(["nonsense", None, row()])
+    assert (len(memories), len(skipped)) == (1, 2)
