@@ -51,7 +51,7 @@ class Drawn:
 def service_over(store: VectorStore, ids: Callable[[], str]) -> MemoryService:
     """Return a memory; every engram is near enough, as in a search that has to rank them all."""
     settings = TopicsSettings.default().merge({"top_k": K, "min_score": -1.0}, "benchmark")
-    return MemoryService(settings=settings, store=store, embedder=Drawn(), clock=SystemClock(), new_id=ids)
+    return MemoryService(settings=settings, vectors=store, embedder=Drawn(), clock=SystemClock(), new_id=ids)
 
 
 def new_ids() -> Callable[[], str]:

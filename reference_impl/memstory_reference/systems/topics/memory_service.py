@@ -94,7 +94,7 @@ class MemoryService(SystemMemory):
     counted = ("topics", "episodic")
 
     settings: TopicsSettings
-    store: VectorStore
+    vectors: VectorStore
     embedder: Embedder
     clock: Clock
     new_id: NewId
@@ -111,10 +111,10 @@ class MemoryService(SystemMemory):
     async def close(self) -> None:
         """Release the store."""
         self.tombstones.close()
-        await self.store.close()
+        await self.vectors.close()
 
     async def owners(self) -> Sequence[str]:
-        return await self.store.owners(self.settings.collection)
+        return await self.vectors.owners(self.settings.collection)
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:
         """Store `content` under `topic` in place of what was there; return the entry's id."""
@@ -422,10 +422,10 @@ class MemoryService(SystemMemory):
         return sorted(rows, key=lambda row: (time_of(row), row.id))
 
     def _turn(self, owner: str) -> AbstractAsyncContextManager[None]:
-        return self.store.alone(checked_owner(owner))
+        return self.vectors.alone(checked_owner(owner))
 
     async def _index(self, owner: str) -> VectorIndex:
-        return await self.store.index(self.settings.collection, checked_owner(owner))
+        return await self.vectors.index(self.settings.collection, checked_owner(owner))
 
     async def _record(self, owner: str, entry_id: str) -> Record | None:
         return next(iter(await (await self._index(owner)).get([entry_id])), None)

@@ -81,7 +81,7 @@ async def running(bus_of):
     """Memory, tools and agent, each under its own name; yield what a person at the terminal has."""
     store = ExactStore(model="fixed-2", dimension=2)
     service = MemoryService(
-        settings=SETTINGS, store=store, embedder=SameVector({"tea": [1, 0]}), clock=SystemClock(), new_id=new_id
+        settings=SETTINGS, vectors=store, embedder=SameVector({"tea": [1, 0]}), clock=SystemClock(), new_id=new_id
     )
     parts = [
         MemoryPart(service, await bus_of("memory"), new_id),

@@ -45,7 +45,7 @@ async def opened(folder):
     bus = await open_nats_bus((folder / "address").read_text(), WRITER)
     store = open_exact_folder(folder / "store", model="fixed-2", dimension=2)
     embedder = OnePlace({"one": [1, 0]})
-    service = MemoryService(settings=SETTINGS, store=store, embedder=embedder, clock=SystemClock(), new_id=random_id)
+    service = MemoryService(settings=SETTINGS, vectors=store, embedder=embedder, clock=SystemClock(), new_id=random_id)
     return bus, store, service
 
 

@@ -45,7 +45,7 @@ def make_system():
         store = ExactStore(model="fixed-2", dimension=2)
         return TopicsMemory(
             settings=settings,
-            store=store,
+            vectors=store,
             embedder=embedder,
             clock=clock,
             new_id=new_id,

@@ -81,7 +81,7 @@ class Stage:
 
     async def memory(self):
         service = MemoryService(
-            settings=SETTINGS, store=self._store, embedder=self.embedder, clock=StillClock(), new_id=self.new_id
+            settings=SETTINGS, vectors=self._store, embedder=self.embedder, clock=StillClock(), new_id=self.new_id
         )
         return await self._started(MemoryPart(service, self.bus, self.new_id))
 
