@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from memstory_reference.setting_rules import CheckedSettings
     from memstory_reference.storage.postgres.place import PostgresPlace
     from memstory_reference.system_memory import SystemMemory
+    from memstory_reference.vector_memory import VectorMemory
 
 
-M = TypeVar("M", bound="SystemMemory")
+M = TypeVar("M", bound="VectorMemory")
 IN_CHROMA: Final = (f"{COLLECTIONS}/chroma.sqlite3",)
 """The file of a folder whose rows are in Chroma."""
 

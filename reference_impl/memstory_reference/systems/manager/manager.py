@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Tree
 from memstory.contract.values import Json
@@ -21,11 +19,8 @@ from memstory_reference.input_checks import (
     checked_query,
     checked_text,
 )
-from memstory_reference.ports import Embedder, NewId, Primitive, Purpose, Record, VectorIndex, VectorStore
-from memstory_reference.setting_rules import SQLITE
-from memstory_reference.storage.checked_embedder import CheckedEmbedder
-from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.system_memory import ForgetResult, SystemMemory, engine_name, read_rows
+from memstory_reference.ports import Primitive, Purpose, Record, VectorIndex
+from memstory_reference.system_memory import ForgetResult, read_rows
 from memstory_reference.systems.manager.memories import (
     CONTEXT_KEY,
     REWORDED,
@@ -55,9 +50,9 @@ from memstory_reference.systems.manager.memories import (
 )
 from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.text.secret_guard import left_out
+from memstory_reference.vector_memory import VectorMemory
 
 LOG = logging.getLogger(__name__)
-COLLECTION = "memories"
 PAGE = 5_000
 MOST_LISTED = 1_000_000
 LIMIT = 5
@@ -82,7 +77,7 @@ class StoredMemory:
 
 
 @dataclass(kw_only=True, eq=False)
-class MemoryManager(SystemMemory):
+class MemoryManager(VectorMemory):
     """What is remembered; every call names the owner whose memories it concerns."""
 
     operations = frozenset(
@@ -98,21 +93,12 @@ class MemoryManager(SystemMemory):
     counted = ("conversation", "fact", "context")
 
     settings: ManagerSettings
-    vectors: VectorStore
-    embedder: Embedder
-    clock: Clock
-    new_id: NewId
-    tombstones: Tombstones = field(default_factory=NoTombstones)
-    engine: str = SQLITE
+    collection = "memories"
 
     def __post_init__(self) -> None:
-        self.embedder = CheckedEmbedder(self.embedder)
+        super().__post_init__()
         self._deadlines = Deadlines(self.settings.zone)
         self._facts = KnownFacts()
-
-    @property
-    def store_name(self) -> str:
-        return engine_name(self.engine)
 
     async def store(
         self,
@@ -336,15 +322,6 @@ class MemoryManager(SystemMemory):
         due = [one for one in await self.owners() if self.vectors.is_shared or self._deadlines.is_due(one, now)]
         return sum([await self._cleanup(owner, now) for owner in due])
 
-    async def close(self) -> None:
-        """Release the store; what was acknowledged stays."""
-        self.tombstones.close()
-        await self.vectors.close()
-
-    async def owners(self) -> Sequence[str]:
-        """Return who has memories here."""
-        return await self.vectors.owners(COLLECTION)
-
     async def count(self, owner: str, memory_type: MemoryType | None = None) -> int:
         """Count rows, expired ones that await cleanup too."""
         return await (await self._index(owner)).count(conditions_of(None, memory_type))
@@ -478,13 +455,6 @@ class MemoryManager(SystemMemory):
             memory.memory_type is MemoryType.CONVERSATION and not across
         )
         return not is_expired(memory, now, self.settings.zone) and not (is_elsewhere and is_theirs)
-
-    def _alone(self, owner: str) -> AbstractAsyncContextManager[None]:
-        """Be alone between reading rows and writing what follows from them; never while a text is embedded."""
-        return self.vectors.alone(checked_owner(owner))
-
-    async def _index(self, owner: str) -> VectorIndex:
-        return await self.vectors.index(COLLECTION, checked_owner(owner))
 
 
 def _types_of(kinds: Iterable[str]) -> Sequence[MemoryType]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Tree
 from memstory.contract.values import Json
@@ -27,11 +26,8 @@ from memstory_reference.input_checks import (
     checked_query,
     checked_text,
 )
-from memstory_reference.ports import Embedder, Match, NewId, Primitive, Purpose, Record, VectorIndex, VectorStore
-from memstory_reference.setting_rules import SQLITE
-from memstory_reference.storage.checked_embedder import CheckedEmbedder
-from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.system_memory import ForgetResult, SystemMemory, engine_name, read_rows
+from memstory_reference.ports import Match, Primitive, Purpose, Record, VectorIndex
+from memstory_reference.system_memory import ForgetResult, read_rows
 from memstory_reference.systems.topics.entries import (
     CANDIDATES,
     EPISODIC,
@@ -62,6 +58,7 @@ from memstory_reference.systems.topics.entries import (
 from memstory_reference.systems.topics.result_texts import NO_MEMORIES, engrams_text, topic_text
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.text.secret_guard import left_out
+from memstory_reference.vector_memory import VectorMemory
 
 KINDS = (TOPIC, EPISODIC)
 MOST_SINCE = 3
@@ -72,11 +69,11 @@ _MAX_DAYS = 365_000
 
 
 @dataclass(kw_only=True, eq=False)
-class MemoryService(SystemMemory):
+class MemoryService(VectorMemory):
     """What is remembered, shared by all tools and agents; every call names the owner whose memory it concerns.
 
     Writes of one owner take turns, so that of two values for a topic the later call's stays, and so that no reward is
-    lost. Callers pass raw text: the embedder's profile adds prefixes.
+    lost.
     """
 
     operations = frozenset(
@@ -94,27 +91,10 @@ class MemoryService(SystemMemory):
     counted = ("topics", "episodic")
 
     settings: TopicsSettings
-    vectors: VectorStore
-    embedder: Embedder
-    clock: Clock
-    new_id: NewId
-    tombstones: Tombstones = field(default_factory=NoTombstones)
-    engine: str = SQLITE
-
-    def __post_init__(self) -> None:
-        self.embedder = CheckedEmbedder(self.embedder)
 
     @property
-    def store_name(self) -> str:
-        return engine_name(self.engine)
-
-    async def close(self) -> None:
-        """Release the store."""
-        self.tombstones.close()
-        await self.vectors.close()
-
-    async def owners(self) -> Sequence[str]:
-        return await self.vectors.owners(self.settings.collection)
+    def collection(self) -> str:
+        return self.settings.collection
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:
         """Store `content` under `topic` in place of what was there; return the entry's id."""
@@ -171,7 +151,7 @@ class MemoryService(SystemMemory):
         records = [self._new_record(item, scope) for item in items]
         topics = [one for one in records if kind_of(one) == TOPIC]
         known = set[str]()
-        async with self._turn(scope.user) if topics else nullcontext():
+        async with self._alone(scope.user) if topics else nullcontext():
             if topics:
                 index = await self._index(scope.user)
                 known = {one.id for one in await index.get(list({one.id for one in topics}))}
@@ -221,7 +201,7 @@ class MemoryService(SystemMemory):
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         """Replace what an entry says, and what callers attached to it if the item has metadata."""
         text, attached = self._content(item.text), self._attach(item.metadata)
-        async with self._turn(scope.user):
+        async with self._alone(scope.user):
             record = await self._named(ref, scope)
             if record is None:
                 raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
@@ -233,7 +213,7 @@ class MemoryService(SystemMemory):
         return Receipt(items=[_receipt(changed, is_known=True)])
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
-        async with self._turn(scope.user):
+        async with self._alone(scope.user):
             index = await self._index(scope.user)
             if ref.id is None and ref.key is None:
                 records = await index.list(check_metadata(_where(scope)) or None)
@@ -248,7 +228,7 @@ class MemoryService(SystemMemory):
         return (await self._find_forgotten(memory_id, scope.user)).gone
 
     async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
-        async with self._turn(scope.user):
+        async with self._alone(scope.user):
             found = await self._find_forgotten(memory_id, scope.user)
             await (await self._index(scope.user)).delete([str(one.id) for one in found.gone])
         return found
@@ -259,7 +239,7 @@ class MemoryService(SystemMemory):
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         """Attach a reward in [-1, 1] to an engram, in place of an earlier one; False if unknown."""
         reward = clamped_reward(value)
-        async with self._turn(scope.user):
+        async with self._alone(scope.user):
             record = await self._named(ref, scope)
             if record is None:
                 return False
@@ -281,7 +261,7 @@ class MemoryService(SystemMemory):
         if days is None:
             raise InputError("purge: no retention_days are set, so nothing is too old; say how many days")
         limit = self.oldest_kept(days)
-        async with self._turn(owner):
+        async with self._alone(owner):
             old = [one.id for one in await self._engrams(owner) if time_of(one) < limit]
             return len(await (await self._index(owner)).delete(old))
 
@@ -383,7 +363,7 @@ class MemoryService(SystemMemory):
         told = [(one, statements_in(one.text)) for one in reversed(engrams)]
         if not any(said for _, said in told):
             return
-        async with self._turn(owner):
+        async with self._alone(owner):
             index = await self._index(owner)
             changed = list[Record]()
             for row in await index.list({"type": TOPIC}):
@@ -420,12 +400,6 @@ class MemoryService(SystemMemory):
         """Return the owner's engrams, oldest first."""
         rows = await (await self._index(owner)).list({**check_metadata(where), "type": EPISODIC})
         return sorted(rows, key=lambda row: (time_of(row), row.id))
-
-    def _turn(self, owner: str) -> AbstractAsyncContextManager[None]:
-        return self.vectors.alone(checked_owner(owner))
-
-    async def _index(self, owner: str) -> VectorIndex:
-        return await self.vectors.index(self.settings.collection, checked_owner(owner))
 
     async def _record(self, owner: str, entry_id: str) -> Record | None:
         return next(iter(await (await self._index(owner)).get([entry_id])), None)
