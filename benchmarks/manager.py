@@ -21,11 +21,11 @@ from statistics import median
 
 import numpy as np
 
+from memstory.contract.target import Item, Scope
 from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memories.rows import NewMemory
+from memstory_reference.systems.manager.memories import MemoryType
 from memstory_reference.systems.manager.settings import ManagerSettings
 
 FEW, MANY = 1_000, 50_000
@@ -67,10 +67,8 @@ async def fill(manager: MemoryManager, owner: str, size: int) -> float:
     kinds = (MemoryType.FACT, MemoryType.CONVERSATION)
     begun = time.perf_counter()
     for start in range(0, size, BATCH):
-        news = [
-            NewMemory(content=f"text {n}", memory_type=kinds[n // CENTRES % 2]) for n in range(start, start + BATCH)
-        ]
-        await manager.store_many(owner, news)
+        items = [Item(text=f"text {n}", kind=kinds[n // CENTRES % 2]) for n in range(start, start + BATCH)]
+        await manager.add(items, Scope(user=owner))
     rate = size / (time.perf_counter() - begun)
     await manager.set_context(owner, "s1", "task", "text 7")
     print(f"stored {size:,} memories of {owner}, {rate:,.0f} a second", file=sys.stderr)
@@ -89,10 +87,10 @@ async def milliseconds(work: Callable[[int], Awaitable[object]]) -> float:
 
 async def looked_up(manager: MemoryManager, owner: str) -> list[float]:
     """Return the median milliseconds of each kind of look-up."""
-    await manager.search(owner, "text 1")
+    await manager.search_memories(owner, "text 1")
     return [
-        await milliseconds(lambda n: manager.search(owner, f"text {10**6 + n}")),
-        await milliseconds(lambda n: manager.search(owner, f"text {10**6 + n}", memory_type=MemoryType.FACT)),
+        await milliseconds(lambda n: manager.search_memories(owner, f"text {10**6 + n}")),
+        await milliseconds(lambda n: manager.search_memories(owner, f"text {10**6 + n}", memory_type=MemoryType.FACT)),
         await milliseconds(lambda _: manager.get_context(owner, "s1", "task")),
     ]
 
@@ -103,7 +101,7 @@ async def measure(folder: Path, few: int, many: int) -> None:
     store = await open_store(folder, embedder)
     manager = MemoryManager(
         settings=replace(ManagerSettings.default(), min_score=0.3),
-        store=store,
+        vectors=store,
         embedder=embedder,
         clock=Noon(),
         new_id=lambda: f"id-{next(numbers)}",

@@ -18,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
+from memstory.contract.target import Item, Scope
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.ports import Purpose, Vectors, VectorStore
-from memstory_reference.systems.topics.memory_service import MemoryService, NewEntry
+from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
 
 OWNERS, TOPICS_EACH, DIMENSION, K = 100, 5, 384, 5
@@ -50,7 +51,7 @@ class Drawn:
 def service_over(store: VectorStore, ids: Callable[[], str]) -> MemoryService:
     """Return a memory; every engram is near enough, as in a search that has to rank them all."""
     settings = TopicsSettings.default().merge({"top_k": K, "min_score": -1.0}, "benchmark")
-    return MemoryService(settings=settings, store=store, embedder=Drawn(), clock=SystemClock(), new_id=ids)
+    return MemoryService(settings=settings, vectors=store, embedder=Drawn(), clock=SystemClock(), new_id=ids)
 
 
 def new_ids() -> Callable[[], str]:
@@ -74,9 +75,9 @@ async def fill(folder: Path, each: int) -> None:
     store = open_exact_folder(folder, model=Drawn.model)
     service = service_over(store, new_ids())
     for number in range(OWNERS):
-        facts = [NewEntry(f"value {at} of {number}", f"user.fact_{at}") for at in range(TOPICS_EACH)]
-        engrams = [NewEntry(engram(at), metadata={"session_id": "s"}) for at in range(each - TOPICS_EACH)]
-        await service.write(owner(number), [*facts, *engrams])
+        facts = [Item(text=f"value {at} of {number}", key=f"user.fact_{at}") for at in range(TOPICS_EACH)]
+        engrams = [Item(text=engram(at), metadata={"session_id": "s"}) for at in range(each - TOPICS_EACH)]
+        await service.add([*facts, *engrams], Scope(user=owner(number)))
     await store.close()
 
 
@@ -119,7 +120,7 @@ async def write_rates(folder: Path) -> tuple[float, float]:
     service = service_over(store, new_ids())
     await service.write_episodic("writer", "first")
     began = time.perf_counter()
-    await service.write("writer", [NewEntry(engram(at)) for at in range(WRITES)])
+    await service.add([Item(text=engram(at)) for at in range(WRITES)], Scope(user="writer"))
     middle = time.perf_counter()
     for at in range(WRITES):
         await service.write_episodic("writer", engram(at))

@@ -9,7 +9,6 @@ from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Scope
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.bus.calls import Caller
 from memstory_reference.systems.topics import process as topics
 
@@ -35,7 +34,6 @@ def talk(bus):
         agent=caller(topics.AGENT, topics.START_AGENT),
         memory=caller(topics.MEMORY, topics.START_MEMORY),
         show_calls=lambda _: None,
-        clock=SystemClock(),
     )
 
 
@@ -101,7 +99,7 @@ async def test_each_of_three_processes_is_killed_and_the_others_recover(processe
     tools.kill()
     _, calls = await say(talk, "What is my favorite color?", "no tools")
     assert {text.partition("'")[0] for text in calls.values()} == {"no tool named "}
-    assert [one.content for one in await talk.service.list_topics("ann")] == [COLORS[1]]
+    assert [one.text for one in await talk.list(Scope(user="ann"), ["topic"])] == [COLORS[1]]
     tools = processes.serve("tools")
     assert COLORS[1] in await recalled(talk)
     assert await saved(talk, 2) in await recalled(talk)
@@ -110,14 +108,14 @@ async def test_each_of_three_processes_is_killed_and_the_others_recover(processe
     # A bus that is busy has not noticed yet.
     with pytest.raises(UnavailableError, match=r"no process serves agent|agent did not answer 'alive'"):
         await say(talk, "Hello?")
-    assert [one.content for one in await talk.service.list_topics("ann")] == [COLORS[2]]
+    assert [one.text for one in await talk.list(Scope(user="ann"), ["topic"])] == [COLORS[2]]
     agent = processes.serve("agent")
     await until_tools(talk)
     assert COLORS[2] in await recalled(talk)
     assert await saved(talk, 3) in await recalled(talk)
 
     await talk.settle()
-    kept = [one.content for one in await talk.service.list_engrams("ann")]
+    kept = [one.text for one in await talk.list(Scope(user="ann"), ["episodic"])]
     for color in COLORS:
         # What the memory had settled is remembered, whoever died afterwards.
         assert sum(f"my favorite color is {color}" in one for one in kept) == 1

@@ -151,15 +151,15 @@ MANAGER = """
 MemoryManager | .manager:MemoryManager
 MemoryManager(context_window_size) | setting of manager
 MemoryManager(persist_path) | setting path of manager | the description's own settings call it `path`
-MemoryType | .memories.memory:MemoryType
-MemoryType.CONVERSATION | .memories.memory:MemoryType.CONVERSATION
-MemoryType.FACT | .memories.memory:MemoryType.FACT
-MemoryType.CONTEXT | .memories.memory:MemoryType.CONTEXT
-Memory(id, content, memory_type, created_at, metadata) | .memories.memory:Memory
-Memory.expires_at | .memories.memory:expires_at | MF-2: the end of a day depends on the zone of the settings
-SearchResult(memory, score) | .memories.memory:SearchResult
+MemoryType | .memories:MemoryType
+MemoryType.CONVERSATION | .memories:MemoryType.CONVERSATION
+MemoryType.FACT | .memories:MemoryType.FACT
+MemoryType.CONTEXT | .memories:MemoryType.CONTEXT
+Memory(id, content, memory_type, created_at, metadata) | .memories:Memory
+Memory.expires_at | .memories:expires_at | MF-2: the end of a day depends on the zone of the settings
+SearchResult(memory, score) | .memories:SearchResult
 store(content, memory_type, metadata) | .manager:MemoryManager.store
-search(query, memory_type, limit, min_score) | .manager:MemoryManager.search
+search(query, memory_type, limit, min_score) | .manager:MemoryManager.search_memories | `search` is what all six have
 forget(memory_id) | .manager:MemoryManager.forget
 cleanup_expired | .manager:MemoryManager.cleanup_expired
 remember_fact(content, metadata) | .manager:MemoryManager.remember_fact
@@ -169,11 +169,11 @@ get_context(key) | .manager:MemoryManager.get_context
 add_to_context_window | .agent:ContextWindow.add | each session has a window of its own
 get_context_window | .agent:ContextWindow.entries | each session has a window of its own
 clear_context_window | .agent:ContextWindow.clear | each session has a window of its own
-search_memories(query, memory_type, limit) | .memory_tools:SEARCH
-store_memory(content, memory_type, metadata) | .memory_tools:STORE
-forget_memory(memory_id) | .memory_tools:FORGET
+search_memories(query, memory_type, limit) | .agent:SEARCH
+store_memory(content, memory_type, metadata) | .agent:STORE
+forget_memory(memory_id) | .agent:FORGET
 ReachyAgentLoop | .agent:ManagerAgent | Reachy is the product of the description, not ours
-startup | .memory:Housekeeping.start | the first cleanup and the hourly ones are one thing
+startup | .memory:ManagerMemory.open | the first cleanup and the hourly ones are one thing
 process(user_input) | .agent:ManagerAgent.process
 path | setting of manager
 context_window_size | setting of manager
@@ -248,7 +248,7 @@ def test_a_name_of_a_description_is_here_and_takes_what_is_described(named):
     kind, _, rest = named.place.partition(" ")
     match kind:
         case "subject":
-            tools = [one.name for pair in ("single", "dual") for one in TopicTools(None, None, pair, "").specs]
+            tools = [one.name for pair in ("single", "dual") for one in TopicTools(None, pair, "").specs]
             subjects = [one for tool in tools for one in (tool_request(tool), tool_result(tool))]
             subjects += [TOOL_SCHEMA, RESPONSE_GENERATION, QUERY_RECEIVED]
             assert named.name in subjects

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory.contract.values import Tree
-from memstory_reference.bus.deliveries import Bus, Subscription
+from memstory_reference.bus.bus import Bus, Subscription
 from memstory_reference.bus.subjects import call_request, call_result
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Envelope, Handler, NewId, NoRespondersError

@@ -17,7 +17,6 @@ from memstory.contract.target import Scope
 from memstory.contract.values import ToolCall, Tree
 from memstory.models.shim import Agent
 from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.calls import Caller
 from memstory_reference.commands.conversation import Conversation, ConversationEnd, Say
@@ -226,7 +225,6 @@ def _topics(address: str, show: Show) -> SystemMemory:
         agent=_caller(address, topics.AGENT, topics.START_AGENT),
         memory=_caller(address, topics.MEMORY, topics.START_MEMORY),
         show_calls=lambda outcomes: show_calls(outcomes, show),
-        clock=SystemClock(),
     )
 
 

@@ -20,7 +20,7 @@ from memstory_reference.commands.options import (
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.systems.layers.records import Layer
-from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memories import MemoryType
 from memstory_reference.systems.observations.observation import KIND, TASK_TYPES
 from memstory_reference.systems.observations.settings import ObservationsSettings
 from memstory_reference.systems.turns.turn import KINDS as TURN_KINDS

@@ -12,7 +12,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.desk import chosen_settings, chosen_settings_of
@@ -132,7 +131,7 @@ async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Par
 @asynccontextmanager
 async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = chosen_settings_of(parsed, TopicsSettings)
-    yield ToolsPart(bus, settings=settings, clock=SystemClock(), new_id=random_id)
+    yield ToolsPart(bus, settings=settings, new_id=random_id)
 
 
 @asynccontextmanager

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.folder_copy import copy_folder
@@ -15,11 +15,12 @@ from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.chat_models import OFFLINE, make_chat, no_embedder, own_embedder
 from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
-from memstory_reference.composition.vector_stores import COLLECTIONS, no_wrap, postgres_place
+from memstory_reference.composition.vector_stores import COLLECTIONS, no_wrap, open_store, postgres_place
 from memstory_reference.errors import InputError, OtherModelError
 from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.ports import BY_RULES, STAND_IN
 from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
+from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from memstory_reference.setting_rules import CheckedSettings
     from memstory_reference.storage.postgres.place import PostgresPlace
     from memstory_reference.system_memory import SystemMemory
+    from memstory_reference.vector_memory import VectorMemory
 
 
+M = TypeVar("M", bound="VectorMemory")
 IN_CHROMA: Final = (f"{COLLECTIONS}/chroma.sqlite3",)
 """The file of a folder whose rows are in Chroma."""
 
@@ -80,6 +83,27 @@ class MemoryPorts:
         """Return what a report calls the store."""
         place = self.place_of(settings)
         return settings.engine if place is None else place.name
+
+
+async def open_on_vectors(settings: Any, ports: MemoryPorts, make: Callable[..., M], server: str | None = None) -> M:
+    """Return what `make` makes on a vector store: of a Chroma `server`, in Postgres, or in the settings' folder.
+
+    Where no setting says how near is near enough, the embedding model does.
+    """
+    place, embedder = ports.place_of(settings), ports.embedder
+    if settings.min_score is None:
+        settings = replace(settings, min_score=embedder.profile.min_score)
+    store = await open_store(settings.folder, embedder, engine=settings.store, server=server, place=place)
+    async with closing_on_failure(store.close):
+        return make(
+            settings=settings,
+            vectors=ports.wrap(store),
+            embedder=embedder,
+            clock=ports.clock,
+            new_id=ports.new_id,
+            tombstones=NoTombstones() if place or server else Tombstones(settings.folder / FILE),
+            engine=ports.store_name(settings),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEXES
-from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, closing_on_failure
-from memstory_reference.composition.vector_stores import open_store
-from memstory_reference.storage.tombstones import FILE, Tombstones
-from memstory_reference.systems.manager.manager import MemoryManager
+from memstory_reference.composition.declaration import (
+    IN_CHROMA,
+    MemoryPorts,
+    MemorySystem,
+    closing_on_failure,
+    open_on_vectors,
+)
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 
 
 async def open_manager(settings: ManagerSettings, ports: MemoryPorts) -> ManagerMemory:
-    """Open the manager memory; where no setting says how near is near enough, the embedding model does."""
-    place = ports.place_of(settings)
-    if settings.min_score is None:
-        settings = replace(settings, min_score=ports.embedder.profile.min_score)
-    store = await open_store(settings.folder, ports.embedder, engine=settings.store, place=place)
-    async with closing_on_failure(store.close):
-        manager = MemoryManager(
-            settings=settings,
-            store=ports.wrap(store),
-            embedder=ports.embedder,
-            clock=ports.clock,
-            new_id=ports.new_id,
-            tombstones=None if place else Tombstones(settings.folder / FILE),
-        )
-    memory = ManagerMemory(manager, chat=ports.chat, clock=ports.clock, engine=ports.store_name(settings))
+    """Open the manager memory."""
+    memory = await open_on_vectors(settings, ports, partial(ManagerMemory, chat=ports.chat))
     async with closing_on_failure(memory.close):
         await memory.open()
     return memory

@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.target import Item, Scope
 from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder
@@ -15,9 +16,8 @@ from memstory_reference.adapters.embedding.prefixes import profile_of
 from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.manager import open_manager
 from memstory_reference.composition.topics import open_topics, open_topics_service
-from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memories import MemoryType
 from memstory_reference.systems.manager.settings import ManagerSettings
-from memstory_reference.systems.topics.memory_service import NewEntry
 from memstory_reference.systems.topics.settings import TopicsSettings
 
 NOMIC, MINILM, UNKNOWN = "nomic-embed-text:v1.5", "all-MiniLM-L6-v2", "unheard-of"
@@ -42,8 +42,8 @@ class Topics:
         system = await open_topics(self._settings, ports)
 
         async def search(texts, query):
-            await system.service.write("ann", [NewEntry(text) for text in texts])
-            return [one.content for one in await system.service.search_episodic("ann", query)]
+            await system.add([Item(text=text) for text in texts], Scope(user="ann"))
+            return [one.text for one in await system.search_episodic("ann", query)]
 
         yield search
         await system.close()
@@ -61,8 +61,8 @@ class Manager:
 
         async def search(texts, query):
             for text in texts:
-                await system.manager.store("ann", text, MemoryType.FACT)
-            return [one.memory.content for one in await system.manager.search("ann", query)]
+                await system.store("ann", text, MemoryType.FACT)
+            return [one.memory.content for one in await system.search_memories("ann", query)]
 
         yield search
         await system.close()
@@ -102,6 +102,6 @@ async def test_the_model_says_how_near_is_near_enough_unless_a_setting_does(memo
 async def test_the_memory_of_several_processes_has_the_floor_of_the_model_too(tmp_path):
     settings, embedder = TopicsSettings.default().merge({"chroma_path": str(tmp_path)}, "test"), vectors_of(MINILM)
     service = await open_topics_service(settings, MemoryPorts(embedder=embedder))
-    await service.write("ann", [NewEntry(text) for text in COSINES])
+    await service.add([Item(text=text) for text in COSINES], Scope(user="ann"))
     assert len(await service.search_episodic("ann", "query")) == 3
     await service.close()

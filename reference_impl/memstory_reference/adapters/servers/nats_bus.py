@@ -1,35 +1,46 @@
 """The bus over a NATS server: what one process publishes reaches the subscribers of all.
 
 Delivery is at most once, as NATS has it: what is published while nobody listens is gone. A request says so at once.
-What a memory is to write is the exception: it is in a stream, and delivered until it is written.
+What a memory is to write is the exception: it is in a stream of JetStream's, and delivered until it is written.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, field
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import count
 
 from nats import errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
+from nats.js import errors as js_errors
+from nats.js.api import ConsumerConfig, DiscardPolicy, Header, RetentionPolicy, StorageType, StreamConfig
 
-from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.servers.nats_connection import Connection
-from memstory_reference.adapters.servers.nats_stream import NatsStream, acknowledge, identified
-from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
-from memstory_reference.bus.deliveries import Bus, BusLimits, Subscription
-from memstory_reference.bus.subjects import RESPONSES, check_pattern, check_queue, check_subject, matches
+from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
+from memstory.contract.values import Json
+from memstory_reference.adapters.servers.nats_connection import ANSWER_SECONDS, START_BY, Connection
+from memstory_reference.bus.bus import MOST_DELIVERIES, Bus, Subscription, pack
+from memstory_reference.bus.subjects import RESPONSES, STREAM, check_pattern, check_queue, check_subject, matches
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
 
 NAME = "replies"
+FORMAT = 1
 NO_RESPONDERS = "503"
 POLL_SECONDS = 0.001
 CAUGHT_UP_SECONDS = 5.0
 MOST_SILENCES = 6
+HOLD_SECONDS = 120.0
+"""How long the server waits for an acknowledgement before it gives a message again."""
+
+MOST_PAUSE_SECONDS = 30
+ATTEMPTS = 5
+"""How often a message is given that breaks its handler; one whose store or model is down is given until it is taken."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -51,16 +62,16 @@ class _NatsSubscription(Subscription):
 class NatsBus(Bus):
     """A bus for many processes. A handler that raises is logged, and its subscription lives on.
 
-    While `limits.deliveries` are under way nothing more is handed out: the client holds what arrives, then drops it
+    While `most_deliveries` are under way nothing more is handed out: the client holds what arrives, then drops it
     and logs that.
     """
 
-    def __init__(self, connection: Connection, limits: BusLimits | None = None) -> None:
-        super().__init__(limits)
+    def __init__(self, connection: Connection, most_deliveries: int = MOST_DELIVERIES) -> None:
+        super().__init__(most_deliveries)
         self.connection = connection
         self._client: Client = connection.client
         self._stream = NatsStream(connection)
-        self._room = asyncio.Semaphore(self._limits.deliveries)
+        self._room = asyncio.Semaphore(most_deliveries)
         self._subscriptions: list[_NatsSubscription] = []
         self._inbox_subscriptions: list[NatsSubscription] = []
         self._heard: set[str] = set()
@@ -207,9 +218,8 @@ class NatsBus(Bus):
             place = message.metadata.sequence.stream
             # What the server did not hear us acknowledge comes again.
             if envelope is not None and place != subscription.latest:
-                told = identified(envelope, message)
-                error = await self._deliver(subscription, told)
-            is_done = await acknowledge(message, error)
+                error = await self._deliver(subscription, _identified(envelope, message))
+            is_done = await _acknowledge(message, error)
             subscription.is_held_up, subscription.latest = not is_done, place if is_done else None
 
         subscription.inner = await self._stream.consume(durable, deliver)
@@ -247,11 +257,144 @@ class NatsBus(Bus):
             return None
 
 
+class NatsStream:
+    """The one stream of this project on a server. A message leaves it once it is acknowledged."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._jetstream = connection.client.jetstream(timeout=ANSWER_SECONDS)
+
+    async def publish(self, envelope: Envelope, data: bytes) -> None:
+        """Return when the server has the message on disk; UnavailableError if it is not known to have it."""
+        known = {Header.MSG_ID.value: _mark(envelope)} if envelope.request_id else None
+        with self._connection.usable():
+            try:
+                await self._jetstream.publish(envelope.subject, data, headers=known)
+            except js_errors.NoStreamResponseError as error:
+                raise UnavailableError(
+                    f"no memory has served on the bus at {self._connection.place} yet. Start one: "
+                    "memstory-reference serve memory"
+                ) from error
+
+    async def consume(self, durable: str, deliver: Callable[[Msg], Awaitable[None]]) -> NatsSubscription:
+        """Have `deliver` called with one message after the other, those first that were given and not acknowledged.
+
+        Raises:
+            SetupError: the server has no JetStream, or does not let this user have it.
+        """
+        await self._make()
+        with self._connection.usable():
+            # Made anew: what a process that died had in its hands comes at once, not when the server has waited.
+            with contextlib.suppress(js_errors.NotFoundError):
+                await self._jetstream.delete_consumer(STREAM, durable)
+            config = ConsumerConfig(name=durable, durable_name=durable, ack_wait=HOLD_SECONDS, max_ack_pending=1)
+            return await self._jetstream.subscribe(
+                RESPONSES, stream=STREAM, durable=durable, cb=deliver, manual_ack=True, config=config
+            )
+
+    async def is_done(self) -> bool:
+        """Say whether everything in the stream is acknowledged."""
+        # The stream, not the consumer: that one does not count yet what was stored a moment ago.
+        with self._connection.usable():
+            info = await self._jetstream.stream_info(STREAM)
+        return not info.state.messages
+
+    async def _make(self) -> None:
+        config = StreamConfig(
+            name=STREAM,
+            subjects=[RESPONSES],
+            retention=RetentionPolicy.WORK_QUEUE,
+            storage=StorageType.FILE,
+            # A full stream takes nothing more, and says so: what was acknowledged is not dropped for what is new.
+            discard=DiscardPolicy.NEW,
+        )
+        place = self._connection.place
+        with self._connection.usable():
+            try:
+                await self._jetstream.add_stream(config)
+            except js_errors.ServiceUnavailableError as error:
+                raise SetupError(
+                    f"the NATS server at {place} has no JetStream, which keeps turns until the memory has written "
+                    f"them. Start it with a folder: {START_BY}"
+                ) from error
+            except errors.TimeoutError as error:
+                raise SetupError(
+                    f"the NATS server at {place} does not let this user have the JetStream stream '{STREAM}', or is "
+                    "silent; 'memstory-reference serve config' prints a configuration that does"
+                ) from error
+            except js_errors.APIError as error:
+                raise SetupError(
+                    f"the NATS server at {place} does not make the stream '{STREAM}': {error.description}"
+                ) from error
+
+
+def _identified(envelope: Envelope, message: Msg) -> Envelope:
+    """Return `envelope` with its own id, or else with one by its place in the stream: the same each time it comes."""
+    if envelope.request_id:
+        return envelope
+    place = message.metadata
+    return replace(envelope, request_id=f"{STREAM} {place.sequence.stream} {place.timestamp.isoformat()}")
+
+
+async def _acknowledge(message: Msg, error: Exception | None) -> bool:
+    """Tell the server what became of a message; return whether it is done with."""
+    attempts = message.metadata.num_delivered
+    is_refused = isinstance(error, MemstoryError) and not isinstance(error, UnavailableError)
+    is_done = error is None or is_refused or (not isinstance(error, UnavailableError) and attempts >= ATTEMPTS)
+    # Where the server is not there to hear it, it gives the message again, and the memory knows that it has it.
+    with contextlib.suppress(errors.Error):
+        if is_done:
+            await message.ack_sync(timeout=ANSWER_SECONDS)
+        else:
+            await message.nak(delay=min(attempts, MOST_PAUSE_SECONDS))
+    return is_done
+
+
+def _mark(envelope: Envelope) -> str:
+    # An owner may hold any letters, a header may not; and the id of one owner's message is not another's.
+    told = json.dumps([envelope.owner, envelope.request_id])
+    return blake2b(told.encode(), digest_size=16).hexdigest()
+
+
 def _is_unheard(message: Msg) -> bool:
     return not message.data and (message.headers or {}).get("Status") == NO_RESPONDERS
 
 
-async def open_nats_bus(address: str, name: str, limits: BusLimits | None = None) -> NatsBus:
+def to_bytes(envelope: Envelope) -> bytes:
+    """Return all of `envelope` but its subject, which the server carries; InputError if it is not a JSON object.
+
+    Nothing stands in headers: an owner may hold any letters.
+    """
+    head = json.dumps(
+        {
+            "format": FORMAT,
+            "publisher": envelope.publisher,
+            "owner": envelope.owner,
+            "request_id": envelope.request_id,
+        }
+    )
+    # Half a surrogate pair is JSON, if no text: it arrives as it was sent, as it does inside one process.
+    return f'{head[:-1]}, "payload": {pack(envelope.payload)}}}'.encode("utf-8", "surrogatepass")
+
+
+def from_bytes(subject: str, data: bytes) -> Envelope:
+    """Return the envelope that arrived on `subject`; InputError if no bus of ours wrote it."""
+    try:
+        message: Json = json.loads(data.decode("utf-8", "surrogatepass"))
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise InputError(f"bus: {len(data)} bytes that are not JSON ({type(error).__name__})") from error
+    if not isinstance(message, dict) or message.get("format") != FORMAT:
+        raise InputError(f"bus: no envelope of format {FORMAT}")
+    publisher, owner, request_id = (message.get(key) for key in ("publisher", "owner", "request_id"))
+    payload = message.get("payload")
+    if not isinstance(publisher, str) or not isinstance(owner, str) or not isinstance(payload, dict):
+        raise InputError("bus: an envelope has 'publisher' and 'owner', both text, and 'payload', an object")
+    if request_id is not None and not isinstance(request_id, str):
+        raise InputError("bus: request_id is text or null")
+    return Envelope(subject=subject, payload=payload, publisher=publisher, owner=owner, request_id=request_id)
+
+
+async def open_nats_bus(address: str, name: str, most_deliveries: int = MOST_DELIVERIES) -> NatsBus:
     """Return a bus on the NATS server at `address`; `name` is what the server's monitoring shows.
 
     Raises:
@@ -260,6 +403,6 @@ async def open_nats_bus(address: str, name: str, limits: BusLimits | None = None
     """
     connection = Connection(address, name)
     await connection.open()
-    bus = NatsBus(connection, limits)
+    bus = NatsBus(connection, most_deliveries)
     await bus.start()
     return bus

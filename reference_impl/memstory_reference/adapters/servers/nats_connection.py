@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
 
 from nats import errors
 from nats.aio.client import Client
+from nats.js import errors as js_errors
 
 from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
-from memstory_reference.adapters.servers.nats_wire import address_without_password, servers_of
 from memstory_reference.bus.subjects import inbox_of
+from memstory_reference.errors import InputError
 
 CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 5.0
 RETRY_SECONDS = 1
 START_BY = "nats-server -a 127.0.0.1 -js -sd nats-data"
 
+_SCHEMES = ("nats://", "tls://", "ws://", "wss://")
+_SECRET = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _log = logging.getLogger(__name__)
 
 
@@ -34,7 +38,6 @@ class Connection:
         self._name = name
         self._last_error: Exception | None = None
         self._failed_attempts = 0
-        self._given_up = asyncio.Event()
         self._told = ""
         self._is_open = False
         self._closing = False
@@ -42,18 +45,27 @@ class Connection:
 
     async def open(self) -> None:
         """Connect; SetupError if no server takes us, with what the last one said."""
-        connecting = asyncio.create_task(self._connect())
-        given_up = asyncio.create_task(self._given_up.wait())
         try:
-            await asyncio.wait((connecting, given_up), timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self.client.connect(
+                    servers=self._servers,
+                    name=self._name,
+                    # A prefix of one's own, so that a server can keep others from what comes to it.
+                    inbox_prefix=inbox_of(self._name),
+                    connect_timeout=int(CONNECT_SECONDS),
+                    reconnect_time_wait=RETRY_SECONDS,
+                    max_reconnect_attempts=-1,
+                    error_cb=self._on_error,
+                    disconnected_cb=self._on_disconnect,
+                    reconnected_cb=self._on_reconnect,
+                    closed_cb=self._on_close,
+                )
+        except (errors.Error, OSError, TimeoutError) as error:
+            raise self._not_reached() from error
         finally:
-            is_there = connecting.done() and not connecting.cancelled() and connecting.exception() is None
-            await _cancelled(connecting, given_up)
-            if not is_there:
+            self._is_open = self.client.is_connected
+            if not self._is_open:
                 await self.close()
-        if not is_there:
-            raise self._not_reached()
-        self._is_open = True
 
     @contextlib.contextmanager
     def usable(self) -> Iterator[None]:
@@ -62,6 +74,12 @@ class Connection:
             raise self.loss()
         try:
             yield
+        except errors.TimeoutError as error:
+            raise UnavailableError(
+                f"the bus at {self.place} has not said within {ANSWER_SECONDS:g} seconds that it keeps a message"
+            ) from error
+        except js_errors.APIError as error:
+            raise UnavailableError(f"the stream of the bus at {self.place}: {error.description}") from error
         except (errors.Error, OSError) as error:
             raise self.loss() from error
 
@@ -77,26 +95,12 @@ class Connection:
             await self.client.close()
         self._closed.set()
 
-    async def _connect(self) -> None:
-        await self.client.connect(
-            servers=self._servers,
-            name=self._name,
-            # A prefix of one's own, so that a server can keep others from what comes to it.
-            inbox_prefix=inbox_of(self._name),
-            connect_timeout=int(CONNECT_SECONDS),
-            reconnect_time_wait=RETRY_SECONDS,
-            max_reconnect_attempts=-1,
-            error_cb=self._on_error,
-            disconnected_cb=self._on_disconnect,
-            reconnected_cb=self._on_reconnect,
-            closed_cb=self._on_close,
-        )
-
     async def _on_error(self, error: Exception) -> None:
         self._last_error = error
         self._failed_attempts += 1
-        if self._failed_attempts >= len(self._servers):
-            self._given_up.set()
+        if not self._is_open and self._failed_attempts >= len(self._servers):
+            # It would go on trying: who starts us is told at once.
+            raise error
         if isinstance(error, errors.SlowConsumerError):
             _log.error("bus: messages on %s were dropped: handlers are slower than they come", error.subject)
         elif self._is_open and str(error) != self._told:
@@ -141,7 +145,27 @@ class Connection:
         )
 
 
-async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+def servers_of(address: str) -> list[str]:
+    """Return the servers that an address names, split at commas; InputError if one is not an address of NATS.
+
+    >>> servers_of("nats://127.0.0.1:4222, tls://ann:secret@bus.example:4222")
+    ['nats://127.0.0.1:4222', 'tls://ann:secret@bus.example:4222']
+    """
+    servers = [one.strip() for one in address.split(",")]
+    for server in servers:
+        if not server.startswith(_SCHEMES) or not server.isprintable() or " " in server:
+            shown = address_without_password(server)
+            raise InputError(
+                f"{shown!r:.80} is not an address of a bus; allowed: nats://HOST:PORT, with TLS "
+                "tls://HOST:PORT, with credentials nats://USER:PASSWORD@HOST:PORT; several with commas between them"
+            )
+    return servers
+
+
+def address_without_password(address: str) -> str:
+    """Return an address as it may be shown.
+
+    >>> address_without_password("nats://ann:secret@127.0.0.1:4222")
+    'nats://…@127.0.0.1:4222'
+    """
+    return _SECRET.sub("…", address)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from memstory.contract.clock import Clock
+from memstory.contract.errors import Refused
+from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Tree
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
@@ -19,40 +19,40 @@ from memstory_reference.input_checks import (
     checked_query,
     checked_text,
 )
-from memstory_reference.ports import Embedder, NewId, Primitive, Purpose, Record, VectorIndex, VectorStore
-from memstory_reference.storage.checked_embedder import CheckedEmbedder
-from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.systems.manager.memories.memory import (
-    Memory,
-    MemoryType,
-    SearchResult,
-    is_expired,
-    repeating_turns,
-)
-from memstory_reference.systems.manager.memories.nearest import nearest_memories, newest_of_each_field_first
-from memstory_reference.systems.manager.memories.rows import (
+from memstory_reference.ports import Primitive, Purpose, Record, VectorIndex
+from memstory_reference.system_memory import ForgetResult, read_rows
+from memstory_reference.systems.manager.memories import (
     CONTEXT_KEY,
     REWORDED,
     SESSION_ID,
     Deadlines,
     KnownFacts,
-    NewMemory,
+    Memory,
+    MemoryType,
+    SearchResult,
     checked_key,
     checked_session,
     conditions_of,
     context_id,
     encode_metadata,
     is_context_entry,
+    is_expired,
     keep_bindings,
     make_memory,
     memory_of,
+    memory_type_of,
+    nearest_memories,
+    newest_of_each_field_first,
     record_of,
+    repeating_turns,
     same_fact,
+    stored_moment,
 )
 from memstory_reference.systems.manager.settings import ManagerSettings
+from memstory_reference.text.secret_guard import left_out
+from memstory_reference.vector_memory import VectorMemory
 
 LOG = logging.getLogger(__name__)
-COLLECTION = "memories"
 PAGE = 5_000
 MOST_LISTED = 1_000_000
 LIMIT = 5
@@ -69,27 +69,35 @@ class StoredMemory:
     memory: Memory
     is_known: bool
 
+    @property
+    def outcome(self) -> str:
+        """`bumped` for a fact that is said again, `updated` for a context key that is written again."""
+        again = "bumped" if self.memory.memory_type is MemoryType.FACT else "updated"
+        return again if self.is_known else "stored"
 
-class MemoryManager:
-    """The memory; every call names the owner whose memories it concerns."""
 
-    def __init__(
-        self,
-        *,
-        settings: ManagerSettings,
-        store: VectorStore,
-        embedder: Embedder,
-        clock: Clock,
-        new_id: NewId,
-        tombstones: Tombstones | None = None,
-    ) -> None:
-        self.settings = settings
-        self.tombstones = tombstones or NoTombstones()
-        self._store = store
-        self._embedder = CheckedEmbedder(embedder)
-        self._clock = clock
-        self._new_id = new_id
-        self._deadlines = Deadlines(settings.zone)
+@dataclass(kw_only=True, eq=False)
+class MemoryManager(VectorMemory):
+    """What is remembered; every call names the owner whose memories it concerns."""
+
+    operations = frozenset(
+        {
+            *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic", "get.key", "get.id", "list", "update"),
+            *("add.metadata", "add.metadata.lists"),
+            *("search", "search.scores", "search.min_score", "search.where"),
+            *("delete", "delete.reports_missing", "delete.scope", "delete.about", "delete.durable", "update.about"),
+            "identifiers.spellings",
+            *("dedup", "expiry", "expiry.read_filter", "scope.session"),
+        }
+    )
+    counted = ("conversation", "fact", "context")
+
+    settings: ManagerSettings
+    collection = "memories"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._deadlines = Deadlines(self.settings.zone)
         self._facts = KnownFacts()
 
     async def store(
@@ -102,20 +110,9 @@ class MemoryManager:
         session: str | None = None,
     ) -> Memory:
         """Store one memory and return it."""
-        new = NewMemory(content=content, memory_type=memory_type, metadata=metadata or {}, session=session)
-        (stored,) = await self.store_many(owner, [new])
+        item = Item(text=content, kind=memory_type_of(memory_type), metadata={} if metadata is None else metadata)
+        (stored,) = await self._remember([item], Scope(user=owner, session=session))
         return stored.memory
-
-    async def store_many(self, owner: str, entries: Sequence[NewMemory]) -> list[StoredMemory]:
-        """Store several memories with one embedding call, all of them or none."""
-        checked_owner(owner)
-        if isinstance(entries, str) or not isinstance(entries, Sequence):
-            raise InputError(f"new memories must be a list, not {type(entries).__name__}")
-        now = self._clock.now().astimezone(UTC)
-        memories = [
-            make_memory(owner, self._with_plain_key(one), now, self._new_id, self.settings.limits) for one in entries
-        ]
-        return await self.put(owner, memories)
 
     async def remember_fact(self, owner: str, content: str, /, **metadata: Json) -> Memory:
         """Store a fact, which stays for good, with `metadata`, in which even `content` is a free key."""
@@ -127,8 +124,7 @@ class MemoryManager:
 
     async def set_context(self, owner: str, session: str, key: str, value: str) -> Memory:
         """Keep `value` under `key` for this session, to the end of the day, in place of an older one."""
-        new = NewMemory(content=value, memory_type=MemoryType.CONTEXT, session=session, key=key)
-        (stored,) = await self.store_many(owner, [new])
+        (stored,) = await self._remember([Item(text=value, key=key)], Scope(user=owner, session=session))
         return stored.memory
 
     async def get_context(self, owner: str, session: str, key: str) -> str | None:
@@ -145,11 +141,11 @@ class MemoryManager:
             rows = await (await self._index(owner)).list(where)
         else:
             rows = await (await self._index(owner)).get([context_id(owner, session, key)])
-        now, entries = self._clock.now(), [memory for record in rows if (memory := memory_of(record))]
+        now, entries = self.clock.now(), [memory for record in rows if (memory := memory_of(record))]
         living = [one for one in entries if is_context_entry(owner, one) and self._is_seen(one, now, session)]
         return max(living, key=lambda one: (one.created_at, one.id), default=None)
 
-    async def put(self, owner: str, memories: Sequence[Memory]) -> list[StoredMemory]:
+    async def put(self, owner: str, memories: Sequence[Memory]) -> Sequence[StoredMemory]:
         """Write memories in place of those of the same ids; a fact never takes the place of a different one.
 
         A fact that is known under whatever id is said again: it keeps its metadata beside what comes with it now.
@@ -159,7 +155,7 @@ class MemoryManager:
             self.tombstones.refuse(owner, memory.content)
         if not memories:
             return []
-        vectors = await self._embedder.embed([one.content for one in memories], Purpose.DOCUMENT)
+        vectors = await self.embedder.embed([one.content for one in memories], Purpose.DOCUMENT)
         async with self._alone(owner):
             index = await self._index(owner)
             await self._learn_facts(index, owner)
@@ -174,7 +170,7 @@ class MemoryManager:
             await self._write(index, owner, list(records.values()))
         return stored
 
-    async def search(
+    async def search_memories(
         self,
         owner: str,
         query: str,
@@ -185,7 +181,7 @@ class MemoryManager:
         where: Mapping[str, Json] | None = None,
         session: str | None = None,
         across: bool = False,
-    ) -> list[SearchResult]:
+    ) -> Sequence[SearchResult]:
         """Return living memories at or above `min_score`, best first; expired ones take no place of the `limit`.
 
         With a `session`, what other sessions said or kept is left out; `across` leaves out only what they kept as
@@ -198,8 +194,8 @@ class MemoryManager:
         conditions = conditions_of(where, memory_type)
         if not checked_query(query, self.settings.limits, may_be_blank=True).strip() or limit == 0:
             return []
-        (vector,) = await self._embedder.embed([query], Purpose.QUERY)
-        index, now = await self._index(owner), self._clock.now()
+        (vector,) = await self.embedder.embed([query], Purpose.QUERY)
+        index, now = await self._index(owner), self.clock.now()
         found = await nearest_memories(
             index,
             vector,
@@ -215,12 +211,6 @@ class MemoryManager:
         )
         return newest_of_each_field_first(found)[:limit]
 
-    async def get(self, owner: str, memory_id: str) -> Memory | None:
-        """Return one living memory."""
-        records = await (await self._index(owner)).get([self._id(memory_id)])
-        memory = memory_of(records[0]) if records else None
-        return memory if memory and self._is_seen(memory, self._clock.now(), None) else None
-
     async def memories(
         self,
         owner: str,
@@ -229,37 +219,67 @@ class MemoryManager:
         session: str | None = None,
         limit: int | None = None,
         across: bool = False,
-    ) -> list[Memory]:
+    ) -> Sequence[Memory]:
         """Return living memories, oldest first; of a `session` as `search` does."""
         checked_session(session)
         limit = None if limit is None else checked_count(limit, "limit", high=MOST_LISTED)
-        now, rows = self._clock.now(), await self._readable(owner)
+        now, rows = self.clock.now(), await self._readable(owner)
         living = [one for one in rows if self._is_seen(one, now, session, across=across)]
         living = [one for one in living if not types or one.memory_type in types]
         return sorted(living, key=lambda memory: (memory.created_at, memory.id))[:limit]
 
-    async def update(
-        self, owner: str, memory_id: str, content: str, metadata: Mapping[str, Json] | None = None
-    ) -> Memory | None:
-        """Replace content (and metadata, if given) of a living memory; None where the owner has none of that id.
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        """Store several memories with one embedding call, all of them or none."""
+        stored = await self._remember(items, scope)
+        return Receipt(items=[_receipt_item(one.memory, one.outcome) for one in stored])
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        await self.put(scope.user, read_rows(rows, _memory_of_row))
+        return ()
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        memory = await self._named(ref, scope)
+        return _hit_of(memory) if memory else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        self._check_query(query)
+        types = _types_of(query.kinds)
+        if len(types) > 1:
+            raise InputError("a search is of one type or of all; name one kind, or none")
+        found = await self.search_memories(
+            scope.user,
+            query.text,
+            memory_type=types[0] if types else None,
+            limit=query.top_k,
+            min_score=query.min_score,
+            where=query.where,
+            session=scope.session,
+        )
+        return [_hit_of(one.memory, one.score) for one in found]
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        found = await self.memories(scope.user, _types_of(kinds), session=scope.session, limit=limit)
+        return [_hit_of(memory) for memory in found]
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        """Replace content (and metadata, if there are any) of a living memory.
 
         A fact that says then what another one says takes that one in.
         """
-        checked_owner(owner)
-        self._id(memory_id)
-        encode_metadata({} if metadata is None else metadata)
-        content, given = self.settings.admit_with(checked_memory(content, self.settings.limits), metadata or {})
-        metadata = None if metadata is None else given
+        owner = scope.user
+        encode_metadata(item.metadata)
+        content, metadata = self.settings.admit_with(checked_memory(item.text, self.settings.limits), item.metadata)
+        old = await self._named(ref, scope)
+        if old is None:
+            raise _unknown(ref)
         self.tombstones.refuse(owner, content)
-        (vector,) = await self._embedder.embed([content], Purpose.DOCUMENT)
+        (vector,) = await self.embedder.embed([content], Purpose.DOCUMENT)
         async with self._alone(owner):
-            old = await self.get(owner, memory_id)
+            old = await self._living(owner, old.id)
             if old is None:
-                return None
+                raise _unknown(ref)
             index = await self._index(owner)
-            new = replace(
-                old, content=content, metadata=old.metadata if metadata is None else keep_bindings(old, metadata)
-            )
+            new = replace(old, content=content, metadata=keep_bindings(old, metadata) if metadata else old.metadata)
             await self._learn_facts(index, owner)
             rows = map(memory_of, await index.get(self._facts.ids(owner, new)))
             twin = same_fact(new, [one for one in rows if one and one.id != new.id])
@@ -267,62 +287,40 @@ class MemoryManager:
                 new = replace(new, metadata={**twin.metadata, **new.metadata})
             await self._write(index, owner, [record_of(new, vector)])
             await index.delete([twin.id] if twin else [])
-            return new
+        return Receipt(items=[_receipt_item(new, "updated")])
 
-    async def forget(self, owner: str, memory_id: str, *, durable: bool = False) -> bool:
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
         """Delete one memory, `durable` for good: nothing that tells it again is stored.
 
-        False where the owner has none of that id, or only one that has expired.
+        False where the owner has none of that name, or only one that has expired.
         """
-        async with self._alone(owner):
-            memory = await self.get(owner, memory_id)
-            if durable and memory:
-                self.tombstones.bury(owner, [memory.content])
-            return bool(await (await self._index(owner)).delete([self._id(memory_id)])) and memory is not None
+        if ref.id is None and ref.key is None:
+            return bool(await self._forget_all(scope, durable=ref.durable))
+        async with self._alone(scope.user):
+            memory = await self._named(ref, scope)
+            if memory is None:
+                return False
+            if ref.durable:
+                self.tombstones.bury(scope.user, [memory.content])
+            return bool(await (await self._index(scope.user)).delete([memory.id]))
 
-    async def with_repeats(self, owner: str, memory_id: str) -> list[Memory]:
-        """Return a living memory and the turns that repeat what it states; none where the owner has none of that id."""
-        memory = await self.get(owner, memory_id)
-        turns = [MemoryType.CONVERSATION]
-        return [memory, *repeating_turns(memory, await self.memories(owner, turns))] if memory else []
+    async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
+        return [_hit_of(one) for one in await self._with_repeats(scope.user, memory_id)]
 
-    async def forget_saying(self, owner: str, memory_id: str) -> list[Memory]:
+    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
+        return ForgetResult(gone=[_hit_of(one) for one in await self.forget_saying(scope.user, memory_id)])
+
+    async def forget_saying(self, owner: str, memory_id: str) -> Sequence[Memory]:
         """Delete one memory and the turns that repeat it, so that no search tells it again; return them."""
-        gone = await self.with_repeats(owner, memory_id)
-        return [one for one in gone if await self.forget(owner, one.id)]
-
-    async def forget_all(self, owner: str, *, session: str | None = None, durable: bool = False) -> int:
-        """Delete everything of an owner, or what one session left; return how many memories there were."""
-        index, deleted = await self._index(owner), 0
-        checked_session(session)
-        where = None if session is None else {SESSION_ID: session}
-        async with self._alone(owner):
-            while rows := await index.list(where, PAGE):
-                if durable:
-                    self.tombstones.bury(owner, [record.text for record in rows])
-                deleted += len(await index.delete([record.id for record in rows]))
-        return deleted
+        whose = Scope(user=owner)
+        return [one for one in await self._with_repeats(owner, memory_id) if await self.delete(Ref(id=one.id), whose)]
 
     async def cleanup_expired(self) -> int:
         """Delete what is expired, of every owner; return how many memories that were."""
-        now = self._clock.now()
+        now = self.clock.now()
         # Of a shared store nobody hears of every write.
-        due = [one for one in await self.owners() if self._store.is_shared or self._deadlines.is_due(one, now)]
+        due = [one for one in await self.owners() if self.vectors.is_shared or self._deadlines.is_due(one, now)]
         return sum([await self._cleanup(owner, now) for owner in due])
-
-    async def close(self) -> None:
-        """Release the store; what was acknowledged stays."""
-        self.tombstones.close()
-        await self._store.close()
-
-    @property
-    def embedder_name(self) -> str:
-        """The model whose vectors are compared."""
-        return self._embedder.model
-
-    async def owners(self) -> Sequence[str]:
-        """Return who has memories here."""
-        return await self._store.owners(COLLECTION)
 
     async def count(self, owner: str, memory_type: MemoryType | None = None) -> int:
         """Count rows, expired ones that await cleanup too."""
@@ -332,10 +330,60 @@ class MemoryManager:
         """Count the owner's rows that are damaged."""
         return await self.count(owner) - len(await self._readable(owner))
 
+    async def _look_status(self, scope: Scope) -> Tree:
+        return {
+            "rows": await self.count(scope.user),
+            **{str(kind): await self.count(scope.user, kind) for kind in MemoryType},
+            "unreadable": await self.unreadable(scope.user),
+            "embedder": self.embedder.model,
+        }
+
+    async def _remember(self, items: Sequence[Item], scope: Scope) -> Sequence[StoredMemory]:
+        checked_owner(scope.user)
+        now, limits = self.clock.now().astimezone(UTC), self.settings.limits
+        memories = [make_memory(self._with_plain_key(one), scope, now, self.new_id, limits) for one in items]
+        return await self.put(scope.user, memories)
+
+    async def _named(self, ref: Ref, scope: Scope) -> Memory | None:
+        """Return the living memory that is meant, by its id or by the key of a context."""
+        if ref.id is not None:
+            memory = await self._living(scope.user, ref.id)
+        elif ref.key is not None:
+            memory = await self.context_entry(scope.user, scope.session, ref.key)
+        else:
+            raise InputError("name one memory, by id or by key")
+        is_meant = ref.kind is None or (memory is not None and memory.memory_type in _types_of([ref.kind]))
+        return memory if is_meant else None
+
+    async def _living(self, owner: str, memory_id: str) -> Memory | None:
+        records = await (await self._index(owner)).get([self._id(memory_id)])
+        memory = memory_of(records[0]) if records else None
+        return memory if memory and self._is_seen(memory, self.clock.now(), None) else None
+
+    async def _with_repeats(self, owner: str, memory_id: str) -> Sequence[Memory]:
+        """Return a living memory and the turns that repeat what it states; none where the owner has none of that id."""
+        memory = await self._living(owner, memory_id)
+        turns = [MemoryType.CONVERSATION]
+        return [memory, *repeating_turns(memory, await self.memories(owner, turns))] if memory else []
+
+    async def _forget_all(self, scope: Scope, *, durable: bool) -> int:
+        """Delete everything of an owner, or what one session left; return how many memories there were."""
+        index, deleted = await self._index(scope.user), 0
+        checked_session(scope.session)
+        where = None if scope.session is None else {SESSION_ID: scope.session}
+        async with self._alone(scope.user):
+            while rows := await index.list(where, PAGE):
+                if durable:
+                    self.tombstones.bury(scope.user, [record.text for record in rows])
+                deleted += len(await index.delete([record.id for record in rows]))
+        return deleted
+
     async def _cleanup(self, owner: str, now: datetime) -> int:
         self._deadlines.begin(owner)
         try:
-            index, memories = await self._index(owner), await self._readable(owner, self._expiring)
+            # Of its own store it reads all, to know the facts; of a shared one what can expire.
+            types = (MemoryType.CONVERSATION, MemoryType.CONTEXT) if self.vectors.is_shared else (None,)
+            index, memories = await self._index(owner), [m for one in types for m in await self._readable(owner, one)]
             over = [one.id for one in memories if is_expired(one, now, self.settings.zone)]
             async with self._alone(owner):
                 # A context key may have been written again while the others were read.
@@ -350,28 +398,18 @@ class MemoryManager:
         self._deadlines.note(owner, [memory for memory in memories if memory.id not in gone])
         return len(gone)
 
-    @property
-    def _expiring(self) -> Sequence[Mapping[str, Primitive] | None]:
-        """Which rows a cleanup reads: of its own store all, to know the facts; of a shared one what can expire."""
-        types = (MemoryType.CONVERSATION, MemoryType.CONTEXT) if self._store.is_shared else (None,)
-        return [conditions_of(None, one) for one in types]
-
-    async def _readable(self, owner: str, which: Sequence[Mapping[str, Primitive] | None] = (None,)) -> list[Memory]:
-        index, memories, lost = await self._index(owner), list[Memory](), 0
-        for where in which:
-            offset = 0
-            while rows := await index.list(where, PAGE, offset):
-                found = [memory for record in rows if (memory := memory_of(record)) is not None]
-                memories += found
-                lost += len(rows) - len(found)
-                offset += len(rows)
-        if lost:
+    async def _readable(self, owner: str, memory_type: MemoryType | None = None) -> Sequence[Memory]:
+        index, memories, offset = await self._index(owner), list[Memory](), 0
+        while rows := await index.list(conditions_of(None, memory_type), PAGE, offset):
+            memories += [memory for record in rows if (memory := memory_of(record)) is not None]
+            offset += len(rows)
+        if lost := offset - len(memories):
             LOG.warning("%d rows are not memories that can be read, and were left alone", lost)
         return memories
 
     async def _learn_facts(self, index: VectorIndex, owner: str) -> None:
         """Learn which facts another process has changed."""
-        if self._store.is_shared:
+        if self.vectors.is_shared:
             rows = await index.list({REWORDED: True})
             self._facts.note(owner, [memory for record in rows if (memory := memory_of(record))])
 
@@ -392,14 +430,14 @@ class MemoryManager:
             )
         is_taken = memory.id in rows
         if is_taken and memory.memory_type is MemoryType.FACT:
-            return StoredMemory(memory=replace(memory, id=self._new_id()), is_known=False)
+            return StoredMemory(memory=replace(memory, id=self.new_id()), is_known=False)
         return StoredMemory(memory=memory, is_known=is_taken)
 
-    def _with_plain_key(self, new: NewMemory) -> NewMemory:
-        """Return a new memory whose key holds no secret of its content; what has other types is refused later."""
-        if not (isinstance(new, NewMemory) and isinstance(new.key, str) and isinstance(new.content, str)):
-            return new
-        return replace(new, key=self.settings.admit_key(new.key, new.content))
+    def _with_plain_key(self, item: Item) -> Item:
+        """Return an item whose key holds no secret of its text; what has other types is refused later."""
+        if not (isinstance(item.key, str) and isinstance(item.text, str)):
+            return item
+        return replace(item, key=self.settings.admit_key(item.key, item.text))
 
     def _redact(self, memory: Memory) -> Memory:
         """Return a memory without its secrets."""
@@ -418,9 +456,53 @@ class MemoryManager:
         )
         return not is_expired(memory, now, self.settings.zone) and not (is_elsewhere and is_theirs)
 
-    def _alone(self, owner: str) -> AbstractAsyncContextManager[None]:
-        """Be alone between reading rows and writing what follows from them; never while a text is embedded."""
-        return self._store.alone(checked_owner(owner))
 
-    async def _index(self, owner: str) -> VectorIndex:
-        return await self._store.index(COLLECTION, checked_owner(owner))
+def _types_of(kinds: Iterable[str]) -> Sequence[MemoryType]:
+    """Return the types that are meant; an unknown one is refused."""
+    return [memory_type_of(kind) for kind in kinds]
+
+
+def _unknown(ref: Ref) -> Refused:
+    return Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
+
+
+def _receipt_item(memory: Memory, outcome: str) -> ReceiptItem:
+    """Return what happened to one item."""
+    return ReceiptItem(
+        id=memory.id,
+        text=memory.content,
+        outcome=outcome,
+        reason=left_out(memory.content),
+        kind=memory.memory_type.value,
+        key=_key_of(memory),
+    )
+
+
+def _hit_of(memory: Memory, score: float | None = None) -> Hit:
+    """Return a memory; one that was looked up or listed has no score."""
+    return Hit(
+        id=memory.id,
+        text=memory.content,
+        score=score,
+        kind=memory.memory_type.value,
+        key=_key_of(memory),
+        created_at=memory.created_at.isoformat(),
+        metadata=memory.metadata,
+    )
+
+
+def _memory_of_row(row: Mapping[str, Tree]) -> Memory:
+    """Return the memory of an exported row, with its id and its moment."""
+    return Memory(
+        id=str(row["id"]),
+        content=str(row["text"]),
+        memory_type=memory_type_of(row["kind"]),
+        created_at=stored_moment(row["created_at"]),
+        metadata=dict(row.get("metadata") or {}),
+    )
+
+
+def _key_of(memory: Memory) -> str | None:
+    """Return the key of a context entry; a fact that carries the same metadata has none."""
+    key: Tree = memory.metadata.get(CONTEXT_KEY)
+    return key if memory.memory_type is MemoryType.CONTEXT else None

@@ -13,10 +13,9 @@ from memstory_reference.bus.subjects import RESPONSE_FEEDBACK, RESPONSE_GENERATI
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 from memstory_reference.storage.recurring import Recurring
-from memstory_reference.systems.topics.engrams import turn_text
+from memstory_reference.systems.topics.entries import is_key, lookup_key, turn_text
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.tools import FORGET_MEMORY, RECALL_TOOLS, SAVING_TOOLS
-from memstory_reference.systems.topics.topic_keys import is_key, lookup_key
 from memstory_reference.text.lines import shorten
 
 NAME = "MemoryAgent"

@@ -3,122 +3,117 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import blake2b
-from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory.contract.clock import Clock
+from memstory.contract.errors import Refused
+from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Tree
 from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
+    checked_choice,
     checked_count,
+    checked_mapping,
     checked_memory,
     checked_number,
     checked_owner,
     checked_query,
     checked_text,
 )
-from memstory_reference.ports import (
-    Embedder,
-    NewId,
-    Primitive,
-    Purpose,
-    Record,
-    VectorIndex,
-    VectorStore,
-)
-from memstory_reference.storage.checked_embedder import CheckedEmbedder
-from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.systems.topics.engrams import (
+from memstory_reference.ports import Match, Primitive, Purpose, Record, VectorIndex
+from memstory_reference.system_memory import ForgetResult, read_rows
+from memstory_reference.systems.topics.entries import (
     CANDIDATES,
+    EPISODIC,
+    RESERVED,
     REWARD_WEIGHT,
-    EngramEntry,
-    FoundEngram,
-    TopicEntry,
-    engram_entry,
-    found_engram,
+    SINCE,
+    TOPIC,
+    TOPICS,
+    all_words,
+    check_metadata,
+    clamped_reward,
+    find_forgotten,
+    found_hit,
+    hit_of,
     is_settled,
+    kind_of,
+    lookup_key,
+    name_of,
     newer_about,
     rank_engrams,
+    since_of,
     statements_in,
-    topic_entry,
+    time_of,
+    timestamp,
+    topic_id,
+    topic_key,
 )
-from memstory_reference.systems.topics.forgetting import TOPICS, ForgottenEntry, find_forgotten
-from memstory_reference.systems.topics.inputs import check_metadata, clamped_reward, timestamp
+from memstory_reference.systems.topics.result_texts import NO_MEMORIES, engrams_text, topic_text
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
+from memstory_reference.text.secret_guard import left_out
+from memstory_reference.vector_memory import VectorMemory
 
-
-class NewEntry(NamedTuple):
-    """A fact under a topic, or an engram with what the caller attaches to it."""
-
-    content: str
-    topic: str | None = None
-    metadata: Mapping[str, Json] | None = None
-
-
-TOPIC: Literal["topic"] = "topic"
-EPISODIC: Literal["episodic"] = "episodic"
-SINCE = "since"
-"""Metadata of a topic: the ids of the newest engrams that spoke of it after it was saved, parted by blanks."""
-
+KINDS = (TOPIC, EPISODIC)
 MOST_SINCE = 3
 REWARDED = "rewarded"
 """Marks engrams with a reward above 0, so that they are found among any number of nearer ones."""
 
+_MAX_DAYS = 365_000
 
-class MemoryService:
-    """One memory, shared by all tools and agents; every call names the owner whose memory it concerns.
+
+@dataclass(kw_only=True, eq=False)
+class MemoryService(VectorMemory):
+    """What is remembered, shared by all tools and agents; every call names the owner whose memory it concerns.
 
     Writes of one owner take turns, so that of two values for a topic the later call's stays, and so that no reward is
-    lost. Callers pass raw text: the embedder's profile adds prefixes.
+    lost.
     """
 
-    def __init__(
-        self,
-        *,
-        settings: TopicsSettings,
-        store: VectorStore,
-        embedder: Embedder,
-        clock: Clock,
-        new_id: NewId,
-        tombstones: Tombstones | None = None,
-    ) -> None:
-        self.settings = settings
-        self._tombstones = tombstones or NoTombstones()
-        self._store = store
-        self.embedder = CheckedEmbedder(embedder)
-        self.clock = clock
-        self._new_id = new_id
+    operations = frozenset(
+        {
+            "add.metadata",
+            *("add", "add.key", "add.key.apart", "add.verbatim", "add.exact"),
+            *("get.key", "get.id", "list", "update", "feedback"),
+            *("delete", "delete.reports_missing", "delete.scope", "delete.about", "delete.durable", "update.about"),
+            "delete.erases",
+            "identifiers.spellings",
+            *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),
+            *("scope.session", "scope.session_all", "rank.reward"),
+        }
+    )
+    counted = ("topics", "episodic")
+
+    settings: TopicsSettings
+
+    @property
+    def collection(self) -> str:
+        return self.settings.collection
 
     async def write_topic(self, owner: str, topic: str, content: str) -> str:
         """Store `content` under `topic` in place of what was there; return the entry's id."""
-        (entry_id,) = await self.write(owner, [NewEntry(content, topic)])
-        return entry_id
+        receipt = await self.add([Item(text=content, key=topic)], Scope(user=owner))
+        return str(receipt.items[0].id)
 
     async def recall_topic(self, owner: str, topic: str) -> str | None:
         """Return what is stored under exactly this topic, or None; nothing is embedded."""
-        entry = await self.topic_entry(owner, topic)
-        return entry.content if entry else None
-
-    async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
-        """Return the entry of exactly this topic, or None; nothing is embedded."""
-        key = lookup_key(self._text(topic, "topic"))
-        if key is None:
-            return None
-        record = await self._record(owner, topic_id(owner, key))
-        return await self._whole(owner, record) if record and record.metadata.get("topic") == key else None
+        found = await self.get(Ref(key=topic), Scope(user=owner))
+        return found.text if found else None
 
     async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
         """Add an engram, never merged with another; return its id."""
-        (entry_id,) = await self.write(owner, [NewEntry(content, metadata=metadata)])
-        return entry_id
+        receipt = await self.add([Item(text=content, metadata=metadata or {})], Scope(user=owner))
+        return str(receipt.items[0].id)
+
+    async def search_episodic(self, owner: str, query: str, top_k: int | None = None) -> Sequence[Hit]:
+        """Return the engrams that are near enough, best first."""
+        return await self.search(Query(text=query, top_k=top_k), Scope(user=owner))
 
     async def write_turn(
         self,
@@ -138,7 +133,7 @@ class MemoryService:
         noted: dict[str, Primitive] = {"is_recall": True} if is_recall else {}
         if topics:
             noted[TOPICS] = " ".join(topics)
-        record = self._engram_record(content, metadata, noted)
+        record = self._engram(content, metadata, noted)
         known = None
         if message_id is not None:
             record = replace(record, id=_engram_id(owner, message_id))
@@ -148,133 +143,117 @@ class MemoryService:
         await self._note_since(owner, [known or record], saved)
         return record.id
 
-    async def write(self, owner: str, entries: Sequence[NewEntry]) -> list[str]:
-        """Store facts and engrams with one embedding call; if one is refused, none is stored. Return their ids.
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        """Store facts and engrams with one embedding call; if one is refused, none is stored.
 
         Of two facts for one topic the last stays.
         """
-        records = [
-            self._engram_record(content, metadata)
-            if topic is None
-            else self._topic_record(owner, topic, content, metadata)
-            for content, topic, metadata in entries
-        ]
-        saved = [str(record.metadata["topic"]) for record in records if record.metadata["type"] == TOPIC]
-        async with self._turn(owner) if saved else nullcontext():
-            await self._embed_and_store(checked_owner(owner), records)
-        await self._note_since(owner, [one for one in records if one.metadata["type"] == EPISODIC], saved)
-        return [record.id for record in records]
+        records = [self._new_record(item, scope) for item in items]
+        topics = [one for one in records if kind_of(one) == TOPIC]
+        known = set[str]()
+        async with self._alone(scope.user) if topics else nullcontext():
+            if topics:
+                index = await self._index(scope.user)
+                known = {one.id for one in await index.get(list({one.id for one in topics}))}
+            await self._embed_and_store(checked_owner(scope.user), records)
+        engrams = [one for one in records if kind_of(one) == EPISODIC]
+        await self._note_since(scope.user, engrams, [*map(name_of, topics)])
+        return Receipt(items=[_receipt(one, is_known=one.id in known) for one in records])
 
-    async def search_episodic(
-        self,
-        owner: str,
-        query: str,
-        top_k: int | None = None,
-        *,
-        min_score: float | None = None,
-        where: Mapping[str, Primitive] | None = None,
-    ) -> list[FoundEngram]:
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        await self.add(read_rows(rows, _item_of_row), Scope(user=scope.user))
+        return ()
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        record = await self._named(ref, scope)
+        return hit_of(record) if record else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         """Return engrams at or above `min_score`, best first; `where` asks for exact values of metadata."""
-        text = checked_query(query, self.settings.limits)
-        wanted = checked_count(self.settings.top_k if top_k is None else top_k, "top_k", 1)
-        threshold = checked_number(self.settings.min_score if min_score is None else min_score, "min_score", -1, 1)
-        index = await self._index(owner)
+        self._check_query(query)
+        if _checked_kinds(query.kinds or [EPISODIC]) != {EPISODIC}:
+            raise InputError("only the kind 'episodic' is found by meaning; look a topic up by its exact key")
+        text = checked_query(query.text, self.settings.limits)
+        wanted = checked_count(self.settings.top_k if query.top_k is None else query.top_k, "top_k", 1)
+        floor = self.settings.min_score if query.min_score is None else query.min_score
+        threshold = checked_number(floor, "min_score", -1, 1)
+        index = await self._index(scope.user)
         (vector,) = await self.embedder.embed([text], Purpose.QUERY)
-        condition = {**check_metadata(where), "type": EPISODIC}
+        condition = {**check_metadata(query.where), **check_metadata(_where(scope)), "type": EPISODIC}
         plain = await self.nearest(index, vector, wanted, condition, threshold)
         praised = await self.nearest(index, vector, wanted, {**condition, REWARDED: True}, threshold)
-        every = {one.id: one for one in (*plain, *praised)}
-        return rank_engrams(list(every.values()), top_k=wanted, min_score=threshold)
+        every = {one.record.id: one for one in (*plain, *praised)}
+        return [*map(found_hit, rank_engrams(list(every.values()), top_k=wanted, min_score=threshold))]
 
-    async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
-        """Return the owner's topics by name, those under `prefix` only."""
-        if not isinstance(prefix, str):
-            raise InputError(f"prefix must be text, not {type(prefix).__name__}")
-        index = await self._index(owner)
-        entries = [topic_entry(record) for record in await index.list({"type": TOPIC})]
-        return sorted((entry for entry in entries if is_under(entry.topic, prefix)), key=lambda entry: entry.topic)
+    async def context(self, query: Query, scope: Scope) -> str:
+        """Return a topic by its exact key where only topics are asked for, else what a search finds."""
+        if query.kinds and _checked_kinds(query.kinds) == {TOPIC}:
+            return await self._topic_context(query.text, scope)
+        return engrams_text(await self.search(query, scope), self.clock.now().date())
 
-    async def list_engrams(self, owner: str, where: Mapping[str, Primitive] | None = None) -> list[EngramEntry]:
-        """Return the owner's engrams, oldest first."""
-        index = await self._index(owner)
-        records = await index.list({**check_metadata(where), "type": EPISODIC})
-        return sorted(map(engram_entry, records), key=lambda entry: (entry.time, entry.id))
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        """Return topics by name, then engrams, oldest first."""
+        wanted, index = _checked_kinds(kinds), await self._index(scope.user)
+        topics = await index.list({"type": TOPIC}) if TOPIC in wanted else []
+        engrams = await self._engrams(scope.user, _where(scope)) if EPISODIC in wanted else []
+        return [*map(hit_of, sorted(topics, key=name_of)), *map(hit_of, engrams)][:limit]
 
-    async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
-        """Return whatever of this owner's has this id and can be read, or None."""
-        record = await self._record(owner, self._text(entry_id, "id"))
-        if record is None:
-            return None
-        if record.metadata.get("type") == TOPIC:
-            return await self._whole(owner, record)
-        return engram_entry(record) if record.metadata else None
-
-    async def rewrite(
-        self, owner: str, entry_id: str, content: str, metadata: Mapping[str, Json] | None = None
-    ) -> bool:
-        """Replace what an entry says, and what callers attached to it if `metadata` is given; False if unknown."""
-        text, attached = self._content(content), self._attach(metadata)
-        async with self._turn(owner):
-            record = await self._record(owner, self._text(entry_id, "id"))
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        """Replace what an entry says, and what callers attached to it if the item has metadata."""
+        text, attached = self._content(item.text), self._attach(item.metadata)
+        async with self._alone(scope.user):
+            record = await self._named(ref, scope)
             if record is None:
-                return False
-            if attached and record.metadata.get("type") == TOPIC:
+                raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
+            if attached and kind_of(record) == TOPIC:
                 raise InputError("a topic takes no metadata; attach it to an engram")
-            known = {key: value for key, value in record.metadata.items() if key != SINCE}
-            await self._embed_and_store(owner, [Record(id=record.id, text=text, metadata={**known, **attached})])
-        return True
+            kept = {key: value for key, value in record.metadata.items() if key != SINCE}
+            changed = Record(id=record.id, text=text, metadata={**kept, **attached})
+            await self._embed_and_store(scope.user, [changed])
+        return Receipt(items=[_receipt(changed, is_known=True)])
 
-    async def reward(self, owner: str, engram_id: str, value: float) -> bool:
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        async with self._alone(scope.user):
+            index = await self._index(scope.user)
+            if ref.id is None and ref.key is None:
+                records = await index.list(check_metadata(_where(scope)) or None)
+            else:
+                named = await self._named(ref, scope)
+                records = [named] if named else []
+            if ref.durable:
+                self.tombstones.bury(scope.user, [record.text for record in records])
+            return bool(await index.delete([record.id for record in records]))
+
+    async def repeats(self, memory_id: str, scope: Scope) -> Sequence[Hit]:
+        return (await self._find_forgotten(memory_id, scope.user)).gone
+
+    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
+        async with self._alone(scope.user):
+            found = await self._find_forgotten(memory_id, scope.user)
+            await (await self._index(scope.user)).delete([str(one.id) for one in found.gone])
+        return found
+
+    def full_text(self, hit: Hit) -> str:
+        return all_words(hit)
+
+    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         """Attach a reward in [-1, 1] to an engram, in place of an earlier one; False if unknown."""
         reward = clamped_reward(value)
-        async with self._turn(owner):
-            record = await self._record(owner, self._text(engram_id, "id"))
+        async with self._alone(scope.user):
+            record = await self._named(ref, scope)
             if record is None:
                 return False
-            if record.metadata.get("type") != EPISODIC:
+            if kind_of(record) == TOPIC:
                 raise InputError("feedback belongs to an engram, never to a topic; name the id of an engram")
-            index = await self._index(owner)
             # A row without a vector keeps the one that it has: rating embeds nothing.
             rated = {**record.metadata, "reward": reward, REWARDED: True if reward > 0 else None}
-            await index.upsert([Record(id=record.id, text=record.text, metadata=rated)])
+            await (await self._index(scope.user)).upsert([Record(id=record.id, text=record.text, metadata=rated)])
         return True
-
-    async def find_repeats(self, owner: str, entry_id: str) -> ForgottenEntry | None:
-        """Return what `forget_repeats` would delete; nothing is."""
-        entry = await self.entry(owner, entry_id)
-        return find_forgotten(entry, await self.list_engrams(owner), await self.list_topics(owner)) if entry else None
-
-    async def forget_repeats(self, owner: str, entry_id: str) -> ForgottenEntry | None:
-        """Delete an entry and every engram that holds what it says; None if unknown."""
-        async with self._turn(owner):
-            found = await self.find_repeats(owner, entry_id)
-            if found is not None:
-                await (await self._index(owner)).delete([one.id for one in found.gone])
-        return found
 
     async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
         """Reward the engram of the turn that answered a query; False if there is none."""
-        turns = await self.list_engrams(owner, {"query_id": self._text(query_id, "query_id")})
-        return bool(turns) and await self.reward(owner, turns[-1].id, value)
-
-    async def forget(self, owner: str, entry_id: str, *, durable: bool = False) -> bool:
-        """Delete an entry of this owner's, `durable` for good: what tells it again is refused. False if unknown."""
-        async with self._turn(owner):
-            record = await self._record(owner, self._text(entry_id, "id"))
-            if durable and record:
-                self._tombstones.bury(owner, [record.text])
-            return bool(await (await self._index(owner)).delete([entry_id]))
-
-    async def forget_all(
-        self, owner: str, where: Mapping[str, Primitive] | None = None, *, durable: bool = False
-    ) -> int:
-        """Delete everything of this owner's that has these values of metadata; return how much it was."""
-        async with self._turn(owner):
-            index = await self._index(owner)
-            records = await index.list(check_metadata(where) or None)
-            if durable:
-                self._tombstones.bury(owner, [record.text for record in records])
-            return len(await index.delete([record.id for record in records]))
+        turns = await self._engrams(owner, {"query_id": self._text(query_id, "query_id")})
+        return bool(turns) and await self.feedback(Ref(id=turns[-1].id), value, Scope(user=owner))
 
     async def purge(self, owner: str, older_than_days: float | None = None) -> int:
         """Delete engrams older than the retention; topics stay. Return how many went."""
@@ -282,50 +261,57 @@ class MemoryService:
         if days is None:
             raise InputError("purge: no retention_days are set, so nothing is too old; say how many days")
         limit = self.oldest_kept(days)
-        async with self._turn(owner):
-            old = [one.id for one in await self.list_engrams(owner) if one.time < limit]
+        async with self._alone(owner):
+            old = [one.id for one in await self._engrams(owner) if time_of(one) < limit]
             return len(await (await self._index(owner)).delete(old))
 
     async def purge_all(self) -> int:
         """Delete every owner's engrams that are older than the retention; return how many went."""
         return sum([await self.purge(owner) for owner in await self.owners()])
 
-    async def close(self) -> None:
-        """Release the store."""
-        self._tombstones.close()
-        await self._store.close()
-
-    async def owners(self) -> Sequence[str]:
-        """Return who has memories here."""
-        return await self._store.owners(self.settings.collection)
-
-    async def unreadable(self, owner: str) -> int:
-        """Count the owner's rows that are damaged: neither topics nor engrams."""
-        return await (await self._index(owner)).count() - sum((await self.counts(owner)).values())
-
-    async def counts(self, owner: str) -> dict[str, int]:
-        """Count the owner's topics and engrams, by the names that a status has for them."""
-        return {"topics": await self.count(owner, TOPIC), "episodic": await self.count(owner, EPISODIC)}
-
-    async def count(self, owner: str, kind: Literal["topic", "episodic"]) -> int:
+    async def count(self, owner: str, kind: str) -> int:
         """Count the owner's topics or engrams."""
         return await (await self._index(owner)).count({"type": kind})
 
-    def _topic_record(self, owner: str, topic: str, content: str, attached: Mapping[str, Json] | None) -> Record:
-        if attached:
-            raise InputError("a topic takes no metadata; attach it to an engram")
-        key = self.settings.admit_key(
-            topic_key(self._text(topic, "topic"), strict=self.settings.strict_topics), content
-        )
-        metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self.clock.now())}
-        return Record(id=topic_id(owner, key), text=self._content(content), metadata=metadata)
+    async def _job_purge(self, scope: Scope, *, older_than_days: Tree = None) -> Tree:
+        return {"deleted": await self.purge(scope.user, older_than_days)}
 
-    def _engram_record(
-        self, content: str, metadata: Mapping[str, Json] | None, noted: Mapping[str, Primitive] | None = None
+    async def _look_feedback(self, scope: Scope) -> Tree:
+        """Return the turns that were rated, with their rewards."""
+        rated = [hit for hit in await self.list(scope, [EPISODIC]) if hit.metadata.get("reward") is not None]
+        return [
+            {"at": hit.created_at, "id": hit.id, "value": hit.metadata["reward"], "text": hit.text} for hit in rated
+        ]
+
+    async def _look_status(self, scope: Scope) -> Tree:
+        """Return counts of this owner's memories; no content."""
+        topics, engrams = await self.count(scope.user, TOPIC), await self.count(scope.user, EPISODIC)
+        return {
+            "topics": topics,
+            "episodic": engrams,
+            "unreadable": await (await self._index(scope.user)).count() - topics - engrams,
+            "embedder": self.embedder.model,
+        }
+
+    def _new_record(self, item: Item, scope: Scope) -> Record:
+        """Return a standing fact for an item with a key, else an engram, of the scope's session unless it names one."""
+        if item.kind is not None and (_checked_kinds([item.kind]) == {TOPIC}) == (item.key is None):
+            raise InputError("a topic has a key, an engram has none")
+        if item.key is None:
+            return self._engram(item.text, {**_where(scope), **checked_mapping(item.metadata, "metadata")})
+        if item.metadata:
+            raise InputError("a topic takes no metadata; attach it to an engram")
+        key = topic_key(self._text(item.key, "topic"), strict=self.settings.strict_topics)
+        key = self.settings.admit_key(key, item.text)
+        metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self.clock.now())}
+        return Record(id=topic_id(scope.user, key), text=self._content(item.text), metadata=metadata)
+
+    def _engram(
+        self, content: str, metadata: Mapping[str, Json], noted: Mapping[str, Primitive] | None = None
     ) -> Record:
         # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
         attached = {"timestamp_utc": timestamp(self.clock.now()), **self._attach(metadata), "type": EPISODIC}
-        return Record(id=self._new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
+        return Record(id=self.new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
 
     def _content(self, content: object) -> str:
         (text,) = self.settings.admit(checked_memory(content, self.settings.limits))
@@ -350,63 +336,114 @@ class MemoryService:
         wanted: int,
         where: Mapping[str, Primitive],
         threshold: float,
-    ) -> list[FoundEngram]:
+    ) -> Sequence[Match]:
         """Return the nearest engrams, as many as it takes for those beyond them not to matter."""
         bonus = REWARD_WEIGHT if REWARDED in where else 0.0
         size, oldest = CANDIDATES * wanted, self.oldest_kept(self.settings.retention_days)
         while True:
-            every = [found_engram(match) for match in await index.query(vector, size, where)]
+            every = await index.query(vector, size, where)
             # What the next purge deletes is not found any more.
-            found = [one for one in every if one.time >= oldest]
-            is_all = len(every) < size or every[-1].score < threshold
+            found = [one for one in every if time_of(one.record) >= oldest]
+            is_all = len(every) < size or every[-1].similarity < threshold
             if is_all or (found and is_settled(found, top_k=wanted, bonus=bonus)):
                 return found
             size *= CANDIDATES
 
-    async def _whole(self, owner: str, record: Record) -> TopicEntry:
+    async def _topic_context(self, topic: str, scope: Scope) -> str:
         """Return a topic with what was said of it since it was saved."""
-        since = await (await self._index(owner)).get(str(record.metadata.get(SINCE, "")).split())
+        record = await self._named(Ref(key=topic), scope)
+        if record is None:
+            return NO_MEMORIES
+        since = await (await self._index(scope.user)).get(since_of(record))
         oldest = self.oldest_kept(self.settings.retention_days)
-        return replace(topic_entry(record), since=[one for one in map(engram_entry, since) if one.time >= oldest])
+        return topic_text(hit_of(record), [hit_of(one) for one in since if time_of(one) >= oldest])
 
     async def _note_since(self, owner: str, engrams: Sequence[Record], saved: Sequence[str]) -> None:
         """Note with each topic, but those that were `saved` just now, which of the new engrams speak of it."""
         told = [(one, statements_in(one.text)) for one in reversed(engrams)]
         if not any(said for _, said in told):
             return
-        async with self._turn(owner):
+        async with self._alone(owner):
             index = await self._index(owner)
             changed = list[Record]()
             for row in await index.list({"type": TOPIC}):
-                since = str(row.metadata.get(SINCE, "")).split()
-                about = [] if str(row.metadata["topic"]) in saved else newer_about(row, told)
+                since = since_of(row)
+                about = [] if name_of(row) in saved else newer_about(row, told)
                 newer = [one for one in about if one not in since]
                 if newer:
                     noted = {**row.metadata, SINCE: " ".join([*newer, *since][:MOST_SINCE])}
                     changed.append(replace(row, metadata=noted))
             await index.upsert(changed)
 
-    def _turn(self, owner: str) -> AbstractAsyncContextManager[None]:
-        return self._store.alone(checked_owner(owner))
+    async def _find_forgotten(self, memory_id: str, owner: str) -> ForgetResult:
+        """Return an entry with every engram that holds what it says; nothing where it is unknown."""
+        entry = await self._named(Ref(id=memory_id), Scope(user=owner))
+        if entry is None:
+            return ForgetResult(gone=())
+        topics = await (await self._index(owner)).list({"type": TOPIC})
+        return find_forgotten(entry, await self._engrams(owner), sorted(topics, key=name_of))
 
-    async def _index(self, owner: str) -> VectorIndex:
-        return await self._store.index(self.settings.collection, checked_owner(owner))
+    async def _named(self, ref: Ref, scope: Scope) -> Record | None:
+        """Return the row of an id, or of exactly this topic, if it can be read; nothing is embedded."""
+        record = None
+        if ref.id is not None:
+            record = await self._record(scope.user, self._text(ref.id, "id"))
+        elif ref.key is None:
+            raise InputError("name one memory, by id or by key")
+        elif key := lookup_key(self._text(ref.key, "topic")):
+            record = await self._record(scope.user, topic_id(scope.user, key))
+            record = record if record and record.metadata.get("topic") == key else None
+        kinds = _checked_kinds([ref.kind] if ref.kind else [])
+        return record if record and record.metadata and kind_of(record) in kinds else None
+
+    async def _engrams(self, owner: str, where: Mapping[str, Json] | None = None) -> Sequence[Record]:
+        """Return the owner's engrams, oldest first."""
+        rows = await (await self._index(owner)).list({**check_metadata(where), "type": EPISODIC})
+        return sorted(rows, key=lambda row: (time_of(row), row.id))
 
     async def _record(self, owner: str, entry_id: str) -> Record | None:
         return next(iter(await (await self._index(owner)).get([entry_id])), None)
 
     async def _embed_and_store(self, owner: str, records: Sequence[Record]) -> None:
         # Of two rows with one id the last stays, whatever a store makes of them in one batch.
-        if not (records := list({record.id: record for record in records}.values())):
+        if not (records := [*{record.id: record for record in records}.values()]):
             return
-        self._tombstones.refuse(owner, *(record.text for record in records))
+        self.tombstones.refuse(owner, *(record.text for record in records))
         vectors = await self.embedder.embed([record.text for record in records], Purpose.DOCUMENT)
         index = await self._index(owner)
         await index.upsert([replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)])
 
 
+def _receipt(record: Record, *, is_known: bool) -> ReceiptItem:
+    """Return what happened to an item; a topic that was known has a new value."""
+    return ReceiptItem(
+        id=record.id,
+        text=record.text,
+        outcome="updated" if is_known else "stored",
+        reason=left_out(record.text),
+        kind=kind_of(record),
+        key=hit_of(record).key,
+    )
+
+
+def _item_of_row(row: Mapping[str, Tree]) -> Item:
+    """Return the fact or the engram of an exported row; ids and ratings are new."""
+    if row.get("key") is not None:
+        return Item(text=row["text"], key=str(row["key"]))
+    attached = {name: value for name, value in (row.get("metadata") or {}).items() if name not in RESERVED}
+    moment = {} if row.get("created_at") is None else {"timestamp_utc": row["created_at"]}
+    return Item(text=row["text"], metadata={**attached, **moment})
+
+
+def _checked_kinds(kinds: Iterable[str]) -> frozenset[str]:
+    """Return the kinds that are meant, all for none; an unknown one is refused."""
+    return frozenset(checked_choice(kind, "kind", KINDS) for kind in kinds) or frozenset(KINDS)
+
+
+def _where(scope: Scope) -> dict[str, Tree]:
+    """Return the filter of a scope: one session's engrams, where the scope names a session."""
+    return {"session_id": scope.session} if scope.session else {}
+
+
 def _engram_id(owner: str, message_id: str) -> str:
     return blake2b(json.dumps([owner, message_id]).encode(), digest_size=16).hexdigest()
-
-
-_MAX_DAYS = 365_000

@@ -5,54 +5,45 @@ Each part is here as its process has it, and the memory and the conversation as 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
-from typing import cast
+from typing import Any, TypeVar, get_type_hints
 
-from memstory.contract.clock import Clock
-from memstory.contract.codec import decode, encode
+from memstory.contract.codec import Misfit, decode, encode
 from memstory.contract.models import ChatModel
-from memstory.contract.target import Scope, ToolCall, Tree, Turn
+from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Request, Scope, ToolCall, Tree, Turn
 from memstory_reference.bus import Bus
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId
+from memstory_reference.system_memory import ForgetResult, SystemMemory
 from memstory_reference.systems.topics.agent import GeneratorAgent
-from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
-from memstory_reference.systems.topics.forgetting import ForgottenEntry
-from memstory_reference.systems.topics.memory import DEFAULT_SESSION, StoredTopics
+from memstory_reference.systems.topics.entries import all_words
+from memstory_reference.systems.topics.memory import DEFAULT_SESSION, latest_answer
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.tools import topic_tools
 
+R = TypeVar("R")
+
 MEMORY = "memory"
 START_MEMORY = "memstory-reference serve memory"
 
-_CALLED = (
-    *("write_topic", "topic_entry", "write_episodic", "search_episodic", "list_topics", "list_engrams"),
-    *("entry", "forget", "forget_repeats", "reward", "rate_turn"),
-)
-"""The methods of the service that other processes may call."""
-
-_OWN = {"self", "owner", "durable"}
-"""What no caller says by an argument: the owner is the envelope's, and only the memory itself forgets for good."""
-
-_KIND = "$kind"
-"""Names the class of what travels; no metadata has such a key."""
-
-_KINDS = {one.__name__: one for one in (EngramEntry, FoundEngram, TopicEntry, ForgottenEntry)}
+_CALLED = ("add", "get", "search", "list", "context", "delete", "feedback", "forget", "rate_turn")
+"""The operations of the memory that other processes may call."""
 
 
 class MemoryPart:
     """The one process that has the store: it answers calls, and turns every response into an engram."""
 
-    def __init__(self, service: MemoryService, bus: Bus, new_id: NewId) -> None:
-        self._service = service
+    def __init__(self, memory: MemoryService, bus: Bus, new_id: NewId) -> None:
+        self._memory = memory
         self._bus = bus
-        self._agent = MemoryAgent(service, bus)
-        self._server = CallServer(MEMORY, self._acts(), bus, store="", new_id=new_id)
+        self._agent = MemoryAgent(memory, bus)
+        acts = {**{name: self._act(name) for name in _CALLED}, "status": self._status, "settle": self._settle}
+        self._server = CallServer(MEMORY, acts, bus, store="", new_id=new_id)
         self._caller = Caller(bus=bus, part=MEMORY, new_id=new_id, name=MEMORY, start_by=START_MEMORY)
 
     async def start(self) -> None:
@@ -69,72 +60,98 @@ class MemoryPart:
     async def come_back(self) -> None:
         """Do nothing: a server that is there again knows what we listen to."""
 
-    def _acts(self) -> dict[str, Act]:
-        called = {name: self._act(getattr(self._service, name)) for name in _CALLED}
-        return {**called, "status": self._status, "settle": self._settle}
-
-    def _act(self, method: Callable[..., Awaitable[object]]) -> Act:
-        parameters = signature(method)
+    def _act(self, name: str) -> Act:
+        method, hints = getattr(self._memory, name), _hints(name)
 
         async def act(args: Mapping[str, Tree], owner: str) -> Tree:
-            taken = parameters.parameters.keys() - _OWN
+            whose = {"owner": owner} if "owner" in hints else {"scope": _scope(args, owner)}
             try:
-                call = parameters.bind(owner, **{name: value for name, value in args.items() if name in taken})
-            except TypeError as error:
-                raise InputError(f"{method.__name__}: {error}") from error
-            return _sent(await method(*call.args, **call.kwargs))
+                given = {key: decode(hints[key], value) for key, value in args.items() if key in hints.keys() - _WHOSE}
+                call = signature(method).bind(**given, **whose)
+            except (Misfit, TypeError) as error:
+                raise InputError(f"{name}: {error}") from error
+            if isinstance(ref := given.get("ref"), Ref):
+                call.arguments["ref"] = _one_memory(ref)
+            return encode(await method(*call.args, **call.kwargs))
 
         return act
 
     async def _status(self, _: Mapping[str, Tree], owner: str) -> Tree:
-        return {**await self._service.counts(owner), **self._agent.counts()}
+        return {**await self._memory.inspect("status", {}, Scope(user=owner)), **self._agent.counts()}
 
     async def _settle(self, _: Mapping[str, Tree], __: str) -> Tree:
         await self._bus.settle()
         return None
 
 
-class RemoteMemory:
-    """The service in another process: those of its methods that other processes may call."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Tree]]:
-        if name not in _CALLED:
-            raise AttributeError(name)
-        parameters = signature(getattr(MemoryService, name))
-
-        async def call(*args: Tree, **named: Tree) -> Tree:
-            given = parameters.bind(self, *args, **named).arguments
-            told = {key: value for key, value in given.items() if key not in _OWN}
-            return _received(await self._caller.call(name, given["owner"], **told))
-
-        return call
+_WHOSE = {"owner", "scope", "return"}
+"""What no caller says by an argument: the owner is the envelope's."""
 
 
-def remote_service(caller: Caller) -> MemoryService:
-    """Return the service as tools and people call it over the bus."""
-    return cast("MemoryService", RemoteMemory(caller))
+def _hints(name: str) -> Mapping[str, Any]:
+    return get_type_hints(getattr(MemoryService, name))
 
 
-def _sent(found: object) -> Tree:
-    """Return as JSON what the service has returned."""
-    if isinstance(found, list):
-        return [_sent(one) for one in found]
-    if type(found) not in _KINDS.values():
-        return found
-    told = {one.name: _sent(getattr(found, one.name)) for one in fields(found)}  # type: ignore[arg-type]
-    return {_KIND: type(found).__name__, **told}
+def _scope(args: Mapping[str, Tree], owner: str) -> Scope:
+    session = args.get("session")
+    if not isinstance(session, str | None):
+        raise InputError("memory: 'session' is text")
+    return Scope(user=owner, session=session)
 
 
-def _received(sent: Tree) -> Tree:
-    """Return what `_sent` was given."""
-    if isinstance(sent, list):
-        return [_received(one) for one in sent]
-    if not isinstance(sent, dict) or _KIND not in sent:
-        return sent
-    return _KINDS[sent[_KIND]](**{name: _received(value) for name, value in sent.items() if name != _KIND})
+def _one_memory(ref: Ref) -> Ref:
+    """Return what names one memory: only the memory itself forgets for good, and nobody all of it from afar."""
+    if ref.id is None and ref.key is None:
+        raise InputError("name one memory, by id or by key")
+    return replace(ref, durable=False)
+
+
+class RemoteMemory(SystemMemory):
+    """The memory in another process: those of its operations that other processes may call."""
+
+    operations = frozenset({"list", "search", "get.key", "delete.about"})
+    counted = MemoryService.counted
+    store_name = "the processes on the bus"
+
+    def __init__(self, memory: Caller) -> None:
+        self._memory = memory
+
+    async def close(self) -> None:
+        """Do nothing: each call has its own connection."""
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        return await self._ask(Request.of(MemoryService.add, items, scope))
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        return await self._ask(Request.of(MemoryService.get, ref, scope))
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return await self._ask(Request.of(MemoryService.search, query, scope))
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        return await self._ask(Request.of(MemoryService.list, scope, kinds, limit))
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        return await self._ask(Request.of(MemoryService.context, query, scope))
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        return await self._ask(Request.of(MemoryService.delete, ref, scope))
+
+    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
+        return await self._ask(Request.of(MemoryService.feedback, ref, value, scope))
+
+    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
+        return await self._ask(Request.of(MemoryService.forget, memory_id, scope))
+
+    def full_text(self, hit: Hit) -> str:
+        return all_words(hit)
+
+    async def _ask(self, request: Request[R]) -> R:
+        scope: Scope = request.args["scope"]
+        told = {name: encode(value) for name, value in request.args.items() if name not in _WHOSE}
+        found = await self._memory.call(request.op, scope.user, session=scope.session, **told)
+        answer: R = decode(_hints(request.op)["return"], found)
+        return answer
 
 
 TOOLS = "tools"
@@ -145,7 +162,7 @@ OF_THE_TIME = 0.8
 class ToolsPart:
     """Serves the tools; several processes may, and one of them answers each call."""
 
-    def __init__(self, bus: Bus, *, settings: TopicsSettings, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, bus: Bus, *, settings: TopicsSettings, new_id: NewId) -> None:
         caller = Caller(
             bus=bus,
             part=MEMORY,
@@ -154,7 +171,7 @@ class ToolsPart:
             start_by=START_MEMORY,
             timeout_seconds=OF_THE_TIME * settings.tool_timeout_seconds,
         )
-        server = topic_tools(remote_service(caller), clock, settings, bus)
+        server = topic_tools(RemoteMemory(caller), settings, bus)
         # Who asked for the tools while the bus was away was not heard.
         self.start, self.stop, self.come_back = server.start, server.stop, server.announce
 
@@ -206,25 +223,19 @@ class AgentPart:
         return None
 
 
-class RemoteTopicsMemory(StoredTopics):
+class RemoteTopicsMemory(RemoteMemory):
     """The topics memory in other processes, as far as a conversation needs it.
 
     `show_calls` gets the tool calls before the answer is returned.
     """
 
-    operations = frozenset({"chat", "list", "search", "get.key", "delete.about"})
-    store_name = "the processes on the bus"
+    operations = RemoteMemory.operations | {"chat"}
 
-    def __init__(
-        self, *, agent: Caller, memory: Caller, show_calls: Callable[[Sequence[ToolCall]], None], clock: Clock
-    ) -> None:
-        super().__init__(remote_service(memory), clock)
+    def __init__(self, *, agent: Caller, memory: Caller, show_calls: Callable[[Sequence[ToolCall]], None]) -> None:
+        super().__init__(memory)
         self._agent = agent
-        self._memory = memory
         self._show_calls = show_calls
-
-    async def close(self) -> None:
-        """Do nothing: each call has its own connection."""
+        self._answered: dict[Scope, str] = {}
 
     async def say(self, text: str, scope: Scope) -> Turn:
         query_id, session_id = self._agent.new_id(), scope.session or DEFAULT_SESSION
@@ -241,9 +252,17 @@ class RemoteTopicsMemory(StoredTopics):
         if await self._memory.alive() is not None:
             await self._memory.call("settle", "")
 
-    async def _forget_talks(self, owner: str) -> None:
+    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
+        await self.settle()  # the turn that told it may be on its way into the memory
+        found = await super().forget(memory_id, scope)
         if await self._agent.alive() is not None:
-            await self._agent.call("forget", owner)
+            await self._agent.call("forget", scope.user)
+        return found
+
+    async def _job_rate(self, scope: Scope, *, value: float) -> Tree:
+        """Rate the latest answer of a session; False if its turn is not remembered."""
+        query_id = latest_answer(self._answered, scope)
+        return await self._memory.call("rate_turn", scope.user, query_id=query_id, value=value)
 
     async def _look_status(self, scope: Scope) -> Tree:
         """Return what agent and memory say of themselves; who is not there is left out."""

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from datetime import date
 
-from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, is_empty, user_words
-from memstory_reference.systems.topics.forgetting import ForgottenEntry
+from memstory.contract.values import Hit
+from memstory_reference.system_memory import ForgetResult
+from memstory_reference.systems.topics.entries import TOPIC, is_empty, user_words
 from memstory_reference.text.lines import as_data
 
 NO_MEMORIES = "No memories found."
@@ -20,30 +21,32 @@ LIST_CHARACTERS = 12_000
 """Of a list of everything: what is older is counted, not shown."""
 
 
-def topic_text(entry: TopicEntry) -> str:
-    r"""Return a standing fact, and what was said of it since it was saved.
+def topic_text(topic: Hit, since: Sequence[Hit] = ()) -> str:
+    r"""Return a standing fact, and what was said of it since it was saved, newest first.
 
-    >>> topic_text(TopicEntry(id="1", topic="user.language_preference", content="Elixir", timestamp_utc=""))
+    >>> topic_text(Hit(id="1", key="user.language_preference", text="Elixir"))
     '[Memory: user.language_preference] Elixir'
     """
-    later = [f"- {_day(one)} {_clip(user_words(one.content))}" for one in entry.since]
-    return "\n".join([f"[Memory: {entry.topic}] {as_data(entry.content)}", *([SAID_SINCE] if later else []), *later])
+    later = [f"- {_day(one)} {_clip(user_words(one.text))}" for one in since]
+    return "\n".join([f"[Memory: {topic.key}] {as_data(topic.text)}", *([SAID_SINCE] if later else []), *later])
 
 
-def engrams_text(found: Sequence[FoundEngram], today: date) -> str:
+def engrams_text(found: Sequence[Hit], today: date) -> str:
     """Return engrams as a numbered list under the date of the recall; NO_MEMORIES for none."""
     if not found:
         return NO_MEMORIES
-    items = [f"{number}. {_item(engram)}" for number, engram in enumerate(found, start=1)]
+    items = [
+        f"{number}. (relevance: {one.score or 0:.2f}) {_day(one)} {_clip(one.text, SHOWN_CHARACTERS)}"
+        for number, one in enumerate(found, start=1)
+    ]
     return "\n".join([f"[Memory recall — {today.isoformat()}]", *items])
 
 
-def memories_text(topics: Sequence[TopicEntry], engrams: Sequence[EngramEntry]) -> str:
+def memories_text(hits: Sequence[Hit]) -> str:
     """Return everything as JSON: topics by name, then engrams, newest first, as many as fit; NO_MEMORIES for none."""
-    every = [{"id": one.id, "topic": one.topic, "text": _clip(one.content)} for one in topics]
-    every += [
-        {"id": one.id, "date": _day(one), "text": _clip(one.content)} for one in reversed(engrams) if not is_empty(one)
-    ]
+    every = [{"id": one.id, "topic": one.key, "text": _clip(one.text)} for one in hits if one.kind == TOPIC]
+    told = [one for one in hits if one.kind != TOPIC and not is_empty(one)]
+    every += [{"id": one.id, "date": _day(one), "text": _clip(one.text)} for one in reversed(told)]
     room, shown = LIST_CHARACTERS, list[str]()
     for one in every:
         line = json.dumps(one, ensure_ascii=False)
@@ -56,31 +59,19 @@ def memories_text(topics: Sequence[TopicEntry], engrams: Sequence[EngramEntry]) 
     return f'{{"memories": [\n{lines}\n]{more}}}' if every else NO_MEMORIES
 
 
-def forgotten_text(found: ForgottenEntry) -> str:
+def forgotten_text(found: ForgetResult) -> str:
     """Return what was forgotten, and what still mentions it."""
-    named = [one.topic for one in (found.entry, *found.topics) if isinstance(one, TopicEntry)]
-    what = ", ".join(named if isinstance(found.entry, TopicEntry) else ["1 memory", *named])
-    more = f", and {past_turns(len(found.engrams))} that said it" if found.engrams else ""
+    entry, *others = found.gone
+    keys = [str(one.key) for one in found.gone if one.kind == TOPIC]
+    what = ", ".join(keys if entry.kind == TOPIC else ["1 memory", *keys])
+    turns = sum(one.kind != TOPIC for one in others)
+    more = f", and the {turns} past turn{'' if turns == 1 else 's'} that said it" if turns else ""
     text = f"Memory forgotten: {what}{more}."
     if not found.mentions:
         return text
-    shown = [f"- id {one.id}: {_clip(one.content)}" for one in found.mentions[:MENTIONED]]
+    shown = [f"- id {one.id}: {_clip(one.text)}" for one in found.mentions[:MENTIONED]]
     head = f"{len(found.mentions)} other turns mention it; ask the user whether to forget them too, by id:"
     return "\n".join([text, head, *shown])
-
-
-def past_turns(number: int) -> str:
-    """Return a number of turns in words.
-
-    >>> past_turns(1), past_turns(2)
-    ('the 1 past turn', 'the 2 past turns')
-    """
-    return f"the {number} past turn{'' if number == 1 else 's'}"
-
-
-def _item(engram: FoundEngram) -> str:
-    content = _clip(engram.content, SHOWN_CHARACTERS)
-    return f"(relevance: {engram.score:.2f}) {_day(engram)} {content}"
 
 
 def _clip(text: str, at_most: int = LISTED_CHARACTERS) -> str:
@@ -88,5 +79,5 @@ def _clip(text: str, at_most: int = LISTED_CHARACTERS) -> str:
     return content if len(content) <= at_most else f"{content[: at_most - 1]}…"
 
 
-def _day(engram: EngramEntry) -> str:
-    return engram.time[:10] or "undated"
+def _day(engram: Hit) -> str:
+    return (engram.created_at or "")[:10] or "undated"

@@ -8,23 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from memstory.contract.clock import Clock
-from memstory.contract.values import Tree
+from memstory.contract.target import Item, Query, ReceiptItem, Ref, Scope, Tree
 from memstory_reference.bus import Bus
 from memstory_reference.errors import InputError
+from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.topics.bus_tools import ToolServer
-from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
-from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.result_texts import (
-    NO_MEMORIES,
-    engrams_text,
-    forgotten_text,
-    memories_text,
-    topic_text,
-)
+from memstory_reference.systems.topics.entries import TOPIC
+from memstory_reference.systems.topics.result_texts import forgotten_text, memories_text
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.systems.topics.topic_keys import topic_key
-from memstory_reference.text.secret_guard import left_out
 from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
@@ -136,15 +127,15 @@ ALIASES: Mapping[Toolset, Mapping[str, str]] = {
 
 
 class TopicTools(LocalTools):
-    """The tools of one owner in one session; neither is ever an argument. The schema made sure of types."""
+    """The tools of one owner in one session; neither is ever an argument. The schema made sure of types.
 
-    def __init__(
-        self, memory: MemoryService, clock: Clock, toolset: Toolset, owner: str, session: str | None = None
-    ) -> None:
+    Only what is noted belongs to the session: all else is of the owner.
+    """
+
+    def __init__(self, memory: SystemMemory, toolset: Toolset, owner: str, session: str | None = None) -> None:
         self._memory = memory
-        self._clock = clock
-        self._owner = owner
-        self._session = session
+        self._scope = Scope(user=owner)
+        self._session = Scope(user=owner, session=session)
         super().__init__(
             *(
                 ((MEMORY_RECALL, self._recall), (MEMORY_SAVE, self._save_topic))
@@ -162,25 +153,18 @@ class TopicTools(LocalTools):
         )
 
     async def _save_topic(self, args: Mapping[str, Tree]) -> str:
-        entry_id = await self._memory.write_topic(self._owner, args["topic"], args["content"])
-        stored = await self._memory.entry(self._owner, entry_id)
-        if isinstance(stored, TopicEntry):
-            return _without(f"Memory saved: {stored.topic}", stored)
-        # It was forgotten since: the memory has taken the topic, and what is left to do is to name it.
-        return f"Memory saved: {topic_key(args['topic'], strict=False)}"
+        receipt = await self._memory.add([Item(text=args["content"], key=args["topic"])], self._scope)
+        return _confirmation(f"Memory saved: {receipt.items[0].key}", receipt.items[0])
 
     async def _recall_topic(self, args: Mapping[str, Tree]) -> str:
-        entry = await self._memory.topic_entry(self._owner, args["topic"])
-        return topic_text(entry) if entry else NO_MEMORIES
+        return await self._memory.context(Query(text=args["topic"], kinds=[TOPIC]), self._scope)
 
     async def _save_memory(self, args: Mapping[str, Tree]) -> str:
-        session = {"session_id": self._session} if self._session else {}
-        entry_id = await self._memory.write_episodic(self._owner, args["content"], {**session, "source": "agent"})
-        return _without("Memory saved.", await self._memory.entry(self._owner, entry_id))
+        receipt = await self._memory.add([Item(text=args["content"], metadata={"source": "agent"})], self._session)
+        return _confirmation("Memory saved.", receipt.items[0])
 
     async def _search(self, args: Mapping[str, Tree]) -> str:
-        found = await self._memory.search_episodic(self._owner, args["query"])
-        return engrams_text(found, self._clock.now().date())
+        return await self._memory.context(Query(text=args["query"]), self._scope)
 
     async def _recall(self, args: Mapping[str, Tree]) -> str:
         # Models fill in both arguments, one of them blank: only what says something chooses the mode.
@@ -191,36 +175,34 @@ class TopicTools(LocalTools):
         raise InputError("memory_recall: give 'topic' for an exact lookup or 'query' for a search by meaning")
 
     async def _list(self, _: Mapping[str, Tree]) -> str:
-        topics = await self._memory.list_topics(self._owner)
-        return memories_text(topics, await self._memory.list_engrams(self._owner))
+        return memories_text(await self._memory.list(self._scope))
 
     async def _forget(self, args: Mapping[str, Tree]) -> str:
         topic, entry_id = (str(args.get(name, "")).strip() for name in ("topic", "id"))
         if not topic and not entry_id:
             raise InputError("forget_memory: give 'topic' for a standing fact or 'id' for any memory")
-        entry = await self._memory.topic_entry(self._owner, topic) if topic else None
-        found = await self._memory.forget_repeats(self._owner, entry.id if entry else entry_id or topic)
-        if found is None:
+        entry = await self._memory.get(Ref(key=topic), self._scope) if topic else None
+        found = await self._memory.forget(str(entry.id) if entry else entry_id or topic, self._scope)
+        if not found.gone:
             raise InputError(f"no memory has the topic or id {topic or entry_id!r:.80}; list_memories shows them")
         return forgotten_text(found)
 
     async def _rate(self, args: Mapping[str, Tree]) -> str:
-        if not await self._memory.reward(self._owner, args["id"], args["value"]):
+        if not await self._memory.feedback(Ref(id=args["id"]), args["value"], self._scope):
             raise InputError(f"no memory has the id {args['id']!r:.80}; list_memories shows them")
         return "Memory rated."
 
 
-def topic_tools(memory: MemoryService, clock: Clock, settings: TopicsSettings, bus: Bus) -> ToolServer:
+def topic_tools(memory: SystemMemory, settings: TopicsSettings, bus: Bus) -> ToolServer:
     """Return what serves the tools of the settings' toolset on a bus."""
     return ToolServer(
-        lambda owner, session: TopicTools(memory, clock, settings.toolset, owner, session),
+        lambda owner, session: TopicTools(memory, settings.toolset, owner, session),
         bus,
         aliases=ALIASES[settings.toolset],
         result_characters=settings.max_result_characters,
     )
 
 
-def _without(confirmation: str, stored: EngramEntry | TopicEntry | None) -> str:
+def _confirmation(text: str, stored: ReceiptItem) -> str:
     """Return a confirmation with what was left out of what is stored, if a secret was."""
-    missing = left_out(stored.content) if stored else None
-    return f"{confirmation} ({missing})" if missing else confirmation
+    return f"{text} ({stored.reason})" if stored.reason else text

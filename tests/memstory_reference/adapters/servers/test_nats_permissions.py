@@ -11,7 +11,7 @@ from nats import errors
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory.contract.models import Reply, ToolRequest
-from memstory.contract.target import Scope
+from memstory.contract.target import Item, Ref, Scope
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
@@ -25,9 +25,9 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.process import (
     AgentPart,
     MemoryPart,
+    RemoteMemory,
     RemoteTopicsMemory,
     ToolsPart,
-    remote_service,
 )
 from memstory_reference.systems.topics.settings import TopicsSettings
 
@@ -81,11 +81,11 @@ async def running(bus_of):
     """Memory, tools and agent, each under its own name; yield what a person at the terminal has."""
     store = ExactStore(model="fixed-2", dimension=2)
     service = MemoryService(
-        settings=SETTINGS, store=store, embedder=SameVector({"tea": [1, 0]}), clock=SystemClock(), new_id=new_id
+        settings=SETTINGS, vectors=store, embedder=SameVector({"tea": [1, 0]}), clock=SystemClock(), new_id=new_id
     )
     parts = [
         MemoryPart(service, await bus_of("memory"), new_id),
-        ToolsPart(await bus_of("tools"), settings=SETTINGS, clock=SystemClock(), new_id=new_id),
+        ToolsPart(await bus_of("tools"), settings=SETTINGS, new_id=new_id),
         AgentPart(await bus_of("agent"), chat=SavingChat(), new_id=new_id, settings=SETTINGS),
     ]
     for part in parts:
@@ -95,9 +95,7 @@ async def running(bus_of):
     def caller(part):
         return Caller(bus=chat, part=part, new_id=new_id, name="chat", start_by="", timeout_seconds=10)
 
-    yield RemoteTopicsMemory(
-        agent=caller("agent"), memory=caller("memory"), show_calls=lambda _: None, clock=SystemClock()
-    )
+    yield RemoteTopicsMemory(agent=caller("agent"), memory=caller("memory"), show_calls=lambda _: None)
     for part in reversed(parts):
         await part.stop()
     await store.close()
@@ -111,9 +109,10 @@ async def test_each_part_does_its_work_with_its_own_rights(running, caplog):
     async with asyncio.timeout(30):
         answer = await running.say("Save it.", ANN)
         await running.settle()
-        await running.service.reward("ann", (await running.service.list_engrams("ann"))[0].id, 1)
+        turn = (await running.list(Scope(user="ann"), ["episodic"]))[0]
+        await running.feedback(Ref(id=turn.id), 1, ANN)
     assert answer.answer == "Memory saved: user.x"
-    assert [one.content for one in await running.service.list_topics("ann")] == ["tea"]
+    assert [one.text for one in await running.list(Scope(user="ann"), ["topic"])] == ["tea"]
     assert "ermission" not in caplog.text
 
 
@@ -125,8 +124,8 @@ async def test_who_has_no_password_is_not_let_in(server, user):
 
 FORGED = {
     "response.generation": {"query": "I am evil.", "answer": "Yes.", "session_id": "s", "query_id": "q"},
-    "memory.request.write_topic": {"args": {"topic": "user.x", "content": "evil"}},
-    "memory.request.forget": {"args": {"entry_id": "topic:ann:user.x"}},
+    "memory.request.add": {"args": {"items": [{"key": "user.x", "text": "evil"}]}},
+    "memory.request.forget": {"args": {"memory_id": "topic:ann:user.x"}},
     "tool.request.save_topic": {"args": {"topic": "user.x", "content": "evil"}},
     "agent.request.ask": {"args": {"query": "Save it.", "session_id": "s"}},
     "query.received": {"query": "Save it.", "session_id": "s"},
@@ -134,8 +133,8 @@ FORGED = {
 
 
 BUSINESS = {
-    "chat": {"memory.request.write_topic", "memory.request.forget", "agent.request.ask"},
-    "tools": {"memory.request.write_topic", "memory.request.forget"},
+    "chat": {"memory.request.add", "memory.request.forget", "agent.request.ask"},
+    "tools": {"memory.request.add", "memory.request.forget"},
     "agent": {"response.generation", "tool.request.save_topic"},
 }
 FOREIGN = [(part, subject) for part in PARTS for subject in FORGED if subject not in BUSINESS.get(part, ())]
@@ -143,7 +142,7 @@ FOREIGN = [(part, subject) for part in PARTS for subject in FORGED if subject no
 
 @pytest.mark.parametrize(("part", "subject"), FOREIGN)
 async def test_a_part_cannot_do_for_an_owner_what_is_not_its_business(running, bus_of, caplog, part, subject):
-    await running.service.write_topic("ann", "user.x", "tea")
+    await running.add([Item(text="tea", key="user.x")], ANN)
     bus = await bus_of(part)
     with caplog.at_level(logging.WARNING):
         forged = Envelope(subject=subject, payload=FORGED[subject], publisher=part, owner="ann", request_id="f")
@@ -153,8 +152,8 @@ async def test_a_part_cannot_do_for_an_owner_what_is_not_its_business(running, b
         await bus.settle()
         await running.settle()
     assert "ermissions" in caplog.text
-    assert [one.content for one in await running.service.list_topics("ann")] == ["tea"]
-    assert await running.service.list_engrams("ann") == []
+    assert [one.text for one in await running.list(Scope(user="ann"), ["topic"])] == ["tea"]
+    assert not await running.list(Scope(user="ann"), ["episodic"])
 
 
 @pytest.mark.parametrize("pattern", [">", "_INBOX.>", "_INBOX.memory.>", "response.*"])
@@ -175,21 +174,21 @@ async def test_nobody_but_the_memory_hears_what_is_given_to_it_or_takes_it_away(
         await running.settle()
     await spy.settle()
     assert heard == []
-    assert len(await running.service.list_engrams("ann")) == 1
+    assert len(await running.list(Scope(user="ann"), ["episodic"])) == 1
 
 
 async def test_nobody_but_the_memory_hears_what_is_asked_of_it(running, bus_of):
     heard = []
     spy = await bus_of("layers")
     with pytest.raises((UnavailableError, TimeoutError)):
-        await remote_service(
+        await RemoteMemory(
             Caller(bus=spy, part="memory", new_id=new_id, name="spy", start_by="", timeout_seconds=0.5)
-        ).list_topics("ann")
+        ).list(Scope(user="ann"), ["topic"])
 
     async def hear(envelope):
         heard.append(envelope)
 
     await spy.subscribe(">", hear, name="spy")
-    await running.service.write_topic("ann", "user.x", "tea")
+    await running.add([Item(text="tea", key="user.x")], ANN)
     await spy.settle()
     assert heard == []

@@ -8,9 +8,10 @@ from itertools import count
 import numpy as np
 import pytest
 
+from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.ports import EmbedderUnavailableError
-from memstory_reference.systems.manager.manager import MemoryManager
+from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 
 DIMENSION = 64
@@ -50,7 +51,7 @@ class MovableClock:
 class World:
     """A manager and all that it needs."""
 
-    manager: MemoryManager
+    manager: ManagerMemory
     store: ExactStore
     clock: MovableClock
     embedder: WordEmbedder
@@ -66,10 +67,11 @@ def make_world():
     def make(clock=None, store=None, **settings):
         embedder, clock, numbers = WordEmbedder(), clock or MovableClock(), count(1)
         store = store or ExactStore(model=embedder.model, dimension=DIMENSION)
-        manager = MemoryManager(
+        manager = ManagerMemory(
             settings=replace(ManagerSettings.default(), **{"min_score": 0.3, **settings}),
-            store=store,
+            vectors=store,
             embedder=embedder,
+            chat=ScriptedChat([]),
             clock=clock,
             new_id=lambda: f"id-{next(numbers):04d}",
         )

@@ -3,24 +3,26 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memstory.contract.errors import Refused
+from memstory.contract.target import Item, Ref, Scope
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import Record
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memories.rows import NewMemory
+from memstory_reference.systems.manager.memories import MemoryType
 
+ANN = Scope(user="ann")
 CONVERSATION, FACT, CONTEXT = MemoryType.CONVERSATION, MemoryType.FACT, MemoryType.CONTEXT
 DAY = timedelta(days=1)
 
 
 async def texts(manager, query="bees", owner="ann", **options):
-    return [one.memory.content for one in await manager.search(owner, query, **options)]
+    return [one.memory.content for one in await manager.search_memories(owner, query, **options)]
 
 
 async def test_a_stored_memory_is_found_with_its_metadata_and_nothing_of_the_memorys_own(manager, clock):
     stored = await manager.store("ann", "bees are insects", FACT, {"field": "bees"})
-    (found,) = await manager.search("ann", "bees are insects")
+    (found,) = await manager.search_memories("ann", "bees are insects")
     assert found.memory == stored
     assert found.memory.metadata == {"field": "bees"}
     assert found.memory.created_at == clock.now()
@@ -46,7 +48,7 @@ async def test_of_equal_scores_the_newer_memory_comes_first(manager, clock):
     for day in range(3):
         await manager.store("ann", "bees", CONVERSATION, {"day": day})
         clock.moment += DAY
-    assert [one.memory.metadata["day"] for one in await manager.search("ann", "bees")] == [2, 1, 0]
+    assert [one.memory.metadata["day"] for one in await manager.search_memories("ann", "bees")] == [2, 1, 0]
 
 
 async def test_another_sessions_talk_is_left_out_of_a_search_in_a_session_but_facts_are_not(manager):
@@ -82,7 +84,7 @@ async def test_a_blank_query_finds_nothing_and_embeds_nothing(manager, world):
 )
 async def test_a_search_that_makes_no_sense_is_refused_in_words(manager, options, said):
     with pytest.raises(InputError, match=said):
-        await manager.search("ann", **{"query": "bees", **options})
+        await manager.search_memories("ann", **{"query": "bees", **options})
 
 
 @pytest.mark.parametrize(
@@ -95,23 +97,22 @@ async def test_content_that_cannot_be_kept_is_refused_before_anything_is_embedde
 
 
 async def test_a_batch_is_embedded_at_once(manager, world):
-    await manager.store_many("ann", [NewMemory(content=f"bee {number}") for number in range(20)])
+    await manager.add([Item(text=f"bee {number}") for number in range(20)], ANN)
     assert (world.embedder.calls, await manager.count("ann")) == (1, 20)
 
 
 async def test_the_same_fact_is_stored_once_with_its_newest_metadata(manager, clock):
     first = await manager.store("ann", "bees are insects", FACT, {"heard": 1})
     clock.moment += DAY
-    (again,) = await manager.store_many("ann", [NewMemory(content=" bees  are insects", metadata={"heard": 2})])
-    assert again.is_known
-    assert again.memory.id == first.id
+    (again,) = (await manager.add([Item(text=" bees  are insects", metadata={"heard": 2})], ANN)).items
+    assert (again.id, again.outcome) == (first.id, "bumped")
     (only,) = await manager.memories("ann")
     assert (only.metadata, only.created_at) == ({"heard": 2}, clock.now())
 
 
 async def test_a_fact_that_was_corrected_is_not_overwritten_by_the_old_one(manager):
     first = await manager.store("ann", "bees are birds", FACT)
-    await manager.update("ann", first.id, "bees are insects")
+    await manager.update(Ref(id=first.id), Item(text="bees are insects"), ANN)
     second = await manager.store("ann", "bees are birds", FACT)
     assert second.id != first.id
     assert {one.content for one in await manager.memories("ann")} == {"bees are birds", "bees are insects"}
@@ -125,27 +126,31 @@ async def test_what_is_said_twice_in_a_conversation_stays_twice(manager):
 
 async def test_forget_tells_the_known_from_the_unknown(manager):
     memory = await manager.store("ann", "bees", FACT)
-    assert [await manager.forget("ann", one) for one in (memory.id, memory.id, "unknown", "")] == [True, *[False] * 3]
+    found = [await manager.delete(Ref(id=one), ANN) for one in (memory.id, memory.id, "unknown", "")]
+    assert found == [True, *[False] * 3]
 
 
-async def test_what_has_expired_is_unknown_to_forget_and_gone_afterwards(manager, clock):
+async def test_what_has_expired_is_unknown_to_forget_and_goes_with_the_next_cleanup(manager, clock):
     memory = await manager.store("ann", "bees", CONTEXT)
     clock.moment += DAY
-    assert not await manager.forget("ann", memory.id)
-    assert await manager.count("ann") == 0
+    assert not await manager.delete(Ref(id=memory.id), ANN)
+    assert (await manager.cleanup_expired(), await manager.count("ann")) == (1, 0)
 
 
 async def test_an_update_keeps_type_age_and_what_binds_a_context_to_its_key(manager, clock):
     entry = await manager.set_context("ann", "s1", "task", "write")
     clock.moment += timedelta(hours=1)
-    new = await manager.update("ann", entry.id, "review", {"why": "done", "context_key": "other"})
+    changed = Item(text="review", metadata={"why": "done", "context_key": "other"})
+    await manager.update(Ref(id=entry.id), changed, ANN)
+    new = await manager.context_entry("ann", "s1", "task")
     assert (new.memory_type, new.created_at) == (CONTEXT, entry.created_at)
     assert new.metadata == {"why": "done", "context_key": "task", "session_id": "s1"}
     assert await manager.get_context("ann", "s1", "task") == "review"
 
 
 async def test_an_update_of_what_is_not_there_changes_nothing(manager):
-    assert await manager.update("ann", "unknown", "bees") is None
+    with pytest.raises(Refused, match="nothing is remembered under 'unknown'"):
+        await manager.update(Ref(id="unknown"), Item(text="bees"), ANN)
     assert await manager.count("ann") == 0
 
 
@@ -266,7 +271,7 @@ async def test_rows_that_are_no_memories_are_left_alone_and_reported(manager, wo
     (vector,) = await world.embedder.embed(["bees"], "document")
     await index.upsert([Record(id="odd", text="bees", metadata={"type": "fact", "created_at": ""}, vector=vector)])
     assert await texts(manager) == ["bees"]
-    assert await manager.get("ann", "odd") is None
+    assert await manager.get(Ref(id="odd"), ANN) is None
     assert await manager.cleanup_expired() == 0
     assert (await manager.unreadable("ann"), await manager.count("ann")) == (1, 2)
     assert "1 rows are not memories" in caplog.text
@@ -288,10 +293,11 @@ async def test_forget_all_removes_one_session_or_everything_of_one_owner(manager
         await manager.store(owner, "here", CONVERSATION, session="s1")
         await manager.store(owner, "there", CONVERSATION, session="s2")
         await manager.store(owner, "fact", FACT, session="s1")
-    assert await manager.forget_all("ann", session="s1") == 1
-    assert await manager.forget_all("ann") == 2
-    assert await manager.forget_all("ann") == 0
-    assert await manager.count("bob") == 3
+    assert await manager.delete(Ref(), Scope(user="ann", session="s1"))
+    assert await manager.count("ann") == 2
+    assert await manager.delete(Ref(), ANN)
+    assert not await manager.delete(Ref(), ANN)
+    assert (await manager.count("ann"), await manager.count("bob")) == (0, 3)
 
 
 async def test_concurrent_writes_lose_nothing_and_a_key_keeps_one_row(manager):

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from memstory.contract.models import Reply, ToolRequest
+from memstory.contract.target import Item, Ref, Scope
 from memstory_reference.errors import InputError
-from memstory_reference.systems.manager.agent import ManagerAgent
-from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
-from memstory_reference.systems.manager.memories.rows import NewMemory
-from memstory_reference.systems.manager.memory_tools import ManagerTools
+from memstory_reference.systems.manager.agent import ManagerAgent, ManagerTools
+from memstory_reference.systems.manager.memories import Memory, MemoryType
 
+ANN = Scope(user="ann")
 FACT, CONVERSATION = MemoryType.FACT, MemoryType.CONVERSATION
 LONE = "half \ud800"
 CARD = "My card is 4111 1111 1111 1111"
@@ -21,9 +21,9 @@ async def test_a_name_that_is_no_session_is_refused_and_never_the_shared_one(man
     calls = (
         lambda: manager.store("ann", "bees", CONVERSATION, session=session),
         lambda: manager.store("ann", "bees", FACT, session=session),
-        lambda: manager.search("ann", "bees", session=session),
+        lambda: manager.search_memories("ann", "bees", session=session),
         lambda: manager.memories("ann", session=session),
-        lambda: manager.forget_all("ann", session=session),
+        lambda: manager.delete(Ref(), Scope(user="ann", session=session)),
         lambda: manager.set_context("ann", session, "k", "v"),
         lambda: manager.get_context("ann", session, "k"),
     )
@@ -35,18 +35,20 @@ async def test_a_name_that_is_no_session_is_refused_and_never_the_shared_one(man
 async def test_arguments_of_a_wrong_kind_are_refused(manager):
     kept = await manager.store("ann", "bees", FACT)
     calls = (
-        *(lambda one=one: manager.get("ann", one) for one in (5, None, LONE)),
-        *(lambda one=one: manager.forget("ann", one) for one in (5, None, LONE)),
-        *(lambda one=one: manager.update("ann", one, "bees") for one in (5, None, LONE)),
-        *(lambda one=one: manager.update("ann", kept.id, "bees", one) for one in (0, "", [], False)),
-        *(lambda one=one: manager.search("ann", one) for one in (5, None, LONE, "a" * 20_000)),
-        *(lambda one=one: manager.search("ann", "bees", limit=one) for one in ("3", 1.5, 10**19, -1)),
-        *(lambda one=one: manager.search("ann", "bees", where=one) for one in (["a"], "a", {1: 2})),
+        *(lambda one=one: manager.get(Ref(id=one), ANN) for one in (5, None, LONE)),
+        *(lambda one=one: manager.delete(Ref(id=one), ANN) for one in (5, LONE)),
+        *(lambda one=one: manager.update(Ref(id=one), Item(text="bees"), ANN) for one in (5, None, LONE)),
+        *(
+            lambda one=one: manager.update(Ref(id=kept.id), Item(text="bees", metadata=one), ANN)
+            for one in (0, "", [], False)
+        ),
+        *(lambda one=one: manager.search_memories("ann", one) for one in (5, None, LONE, "a" * 20_000)),
+        *(lambda one=one: manager.search_memories("ann", "bees", limit=one) for one in ("3", 1.5, 10**19, -1)),
+        *(lambda one=one: manager.search_memories("ann", "bees", where=one) for one in (["a"], "a", {1: 2})),
         *(lambda one=one: manager.store("ann", "bees", FACT, one) for one in (["a"], "a", {1: 2})),
         *(lambda one=one: manager.store("ann", "bees", FACT, {one: 1}) for one in (LONE, "")),
         lambda: manager.store("ann", "bees", FACT, {"a": LONE}),
         lambda: manager.store("ann", "bees", FACT, {"a": [LONE]}),
-        *(lambda one=one: manager.store_many("ann", one) for one in ("bees", [None], 5)),
         *(lambda one=one: manager.memories("ann", limit=one) for one in ("x", -1, 1.5)),
     )
     for call in calls:
@@ -63,10 +65,10 @@ async def test_a_secret_is_refused_on_every_way_in_where_they_are(make_world, cl
         lambda: manager.store("ann", CARD, CONVERSATION),
         lambda: manager.store("ann", "bees", FACT, {"note": CARD}),
         lambda: manager.store("ann", "bees", FACT, {"notes": {"deep": [CARD]}}),
-        lambda: manager.store_many("ann", [NewMemory(content="fine"), NewMemory(content=CARD)]),
+        lambda: manager.add([Item(text="fine"), Item(text=CARD)], ANN),
         lambda: manager.set_context("ann", "s1", "card", CARD),
-        lambda: manager.update("ann", kept.id, CARD),
-        lambda: manager.update("ann", kept.id, "bees", {"note": CARD}),
+        lambda: manager.update(Ref(id=kept.id), Item(text=CARD), ANN),
+        lambda: manager.update(Ref(id=kept.id), Item(text="bees", metadata={"note": CARD}), ANN),
         lambda: manager.put("ann", [Memory(id="v1", content=CARD, memory_type=FACT, created_at=clock.now())]),
     )
     for call in calls:
@@ -97,7 +99,7 @@ class Talker:
 
 
 def loop_of(world, model):
-    return ManagerAgent(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
+    return ManagerAgent(manager=world.manager, chat=model, owner="ann", session="s1")
 
 
 async def test_a_turn_that_tells_a_secret_is_answered_and_not_stored_where_it_is_refused(make_world):
@@ -137,7 +139,7 @@ async def test_one_reply_makes_a_bounded_number_of_tool_calls(make_world):
 async def test_what_a_search_tells_a_model_is_bounded(make_world, count, size):
     world = make_world()
     filling = ("bees " + "x" * size)[:size]
-    await world.manager.store_many("ann", [NewMemory(content=f"bees {n} {filling}"[:100_000]) for n in range(count)])
+    await world.manager.add([Item(text=f"bees {n} {filling}"[:100_000]) for n in range(count)], ANN)
     outcome = await ManagerTools(world.manager, "ann").call("search_memories", {"query": "bees", "limit": 1000})
     assert len(outcome.text) <= 16_000
     assert outcome.result[0]["content"].startswith("bees")

@@ -93,7 +93,7 @@ def make_memory(vectors):
 
         service = MemoryService(
             settings=TopicsSettings.default().merge({"min_score": 0.3, **config}, "test"),
-            store=store,
+            vectors=store,
             embedder=embedder,
             clock=clock,
             new_id=new_id,

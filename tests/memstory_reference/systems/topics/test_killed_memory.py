@@ -10,12 +10,12 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.target import Scope
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
-from memstory_reference.adapters.servers.nats_bus import open_nats_bus
-from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
+from memstory_reference.adapters.servers.nats_bus import from_bytes, open_nats_bus, to_bytes
 from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.bus.subjects import RESPONSE_GENERATION, STREAM, WRITER
 from memstory_reference.ports import Envelope
@@ -45,7 +45,7 @@ async def opened(folder):
     bus = await open_nats_bus((folder / "address").read_text(), WRITER)
     store = open_exact_folder(folder / "store", model="fixed-2", dimension=2)
     embedder = OnePlace({"one": [1, 0]})
-    service = MemoryService(settings=SETTINGS, store=store, embedder=embedder, clock=SystemClock(), new_id=random_id)
+    service = MemoryService(settings=SETTINGS, vectors=store, embedder=embedder, clock=SystemClock(), new_id=random_id)
     return bus, store, service
 
 
@@ -70,7 +70,8 @@ async def caught(bus, service):
     stream = (await jetstream.stream_info(STREAM)).state
     held = await jetstream.get_msg(STREAM, seq=stream.first_seq)
     turn = from_bytes(RESPONSE_GENERATION, held.data)
-    is_written = await service.list_engrams(turn.owner, {"query_id": turn.request_id})
+    told = await service.list(Scope(user=turn.owner), ["episodic"])
+    is_written = any(one.metadata["query_id"] == turn.request_id for one in told)
     return "written, not acknowledged" if is_written else "received, not written"
 
 
@@ -83,7 +84,7 @@ async def verify(folder, done):
     await agent.start()
     await bus.settle()
     for owner, acknowledged in done.items():
-        found = sorted(int(one.metadata["query_id"][1:]) for one in await service.list_engrams(owner))
+        found = sorted(int(one.metadata["query_id"][1:]) for one in await service.list(Scope(user=owner), ["episodic"]))
         assert found == list(range(len(found))), (owner, "lost or twice", found)
         assert len(found) - acknowledged in (0, 1), (owner, acknowledged, len(found))
     await agent.stop()

@@ -16,7 +16,6 @@ from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.memory import TopicsMemory
-from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
 
 PRIVATE = "Plimquart"
@@ -44,8 +43,14 @@ def make_system():
 
         settings = TopicsSettings.default().merge({"min_score": embedder.profile.min_score, **changes}, "test")
         store = ExactStore(model="fixed-2", dimension=2)
-        service = MemoryService(settings=settings, store=store, embedder=embedder, clock=clock, new_id=new_id)
-        return TopicsMemory(service, chat=chat or ScriptedChat(RULES), new_id=new_id)
+        return TopicsMemory(
+            settings=settings,
+            vectors=store,
+            embedder=embedder,
+            clock=clock,
+            new_id=new_id,
+            chat=chat or ScriptedChat(RULES),
+        )
 
     return make
 
@@ -69,11 +74,10 @@ async def test_closing_finishes_the_engram_of_the_last_answer_and_releases_the_s
     system = make_system()
     await system.open()
     await system.say("query", ANN)
-    engrams = system.service.list_engrams
     await system.close()
     assert system.bus.failures == 0
     with pytest.raises(UnavailableError, match="closed"):
-        await engrams("ann")
+        await system.list(ANN)
 
 
 async def test_a_system_that_is_closed_has_no_tools_and_hears_nothing(make_system):
@@ -133,7 +137,7 @@ async def test_where_the_model_fails_the_error_begins_with_whether_what_was_said
     with pytest.raises(ChatModelUnavailableError, match=f"^{re.escape(beginning)}"):
         await system.say(said, ANN)
     await system.settle()
-    assert [one.content for one in await system.service.list_engrams("ann")] == kept
+    assert [one.text for one in await system.list(Scope(user="ann"), ["episodic"])] == kept
     await system.close()
 
 
@@ -143,11 +147,11 @@ async def test_where_the_model_fails_after_it_forgot_something_the_turn_is_not_k
     forget = ToolRequest(name="forget_memory", arguments={"topic": "user.x"})
     system = make_system(FailingChat(forget))
     await system.open()
-    await system.service.write_topic("ann", "user.x", PRIVATE)
+    await system.write_topic("ann", "user.x", PRIVATE)
     with pytest.raises(ChatModelUnavailableError, match=r"^the model is down"):
         await system.say("Forget my x, Plimquart.", ANN)
     await system.settle()
-    assert await system.service.list_engrams("ann") == await system.service.list_topics("ann") == []
+    assert await system.list(Scope(user="ann"), ["episodic"]) == await system.list(Scope(user="ann"), ["topic"]) == []
     await system.close()
 
 
@@ -159,7 +163,7 @@ async def test_two_questions_over_the_bus_at_once_do_not_wait_for_each_other_whe
         await system.bus.publish(Envelope(subject="query.received", payload=payload, publisher="Critic", owner="ann"))
     async with asyncio.timeout(20):
         await system.settle()
-    assert (len(await system.service.list_engrams("ann")), system.bus.refusals) == (2, 2)
+    assert (len(await system.list(Scope(user="ann"), ["episodic"])), system.bus.refusals) == (2, 2)
     await system.close()
 
 
@@ -195,7 +199,7 @@ async def _publish_anything(system, subject, payload, owner, request_id):
     assert system.bus.failures == 0
     answers = [one for one in system.bus.log(last) if one.publisher != "fuzz"]
     assert all(PRIVATE not in str(one.payload) and one.owner == owner for one in answers)
-    assert await system.service.recall_topic("bob", "user.name") == PRIVATE
+    assert await system.recall_topic("bob", "user.name") == PRIVATE
     await system.close()
 
 

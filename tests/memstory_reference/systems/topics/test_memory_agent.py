@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memstory.contract.target import Scope
 from memstory_reference.bus import InProcessBus
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
@@ -39,8 +40,8 @@ def heard(memory):
 async def test_a_response_becomes_one_engram_of_question_and_answer(heard, memory):
     _, _, respond = await heard()
     await respond(RESPONSE)
-    (engram,) = await memory.service.list_engrams("ann")
-    assert engram.content == "Q: What is the capital of France?\nA: Paris."
+    (engram,) = await memory.service.list(Scope(user="ann"), ["episodic"])
+    assert engram.text == "Q: What is the capital of France?\nA: Paris."
     assert engram.metadata == {
         "type": "episodic",
         "session_id": "s1",
@@ -67,7 +68,7 @@ async def test_what_lacks_a_question_or_an_answer_is_counted_and_not_kept(heard,
     await respond(payload)
     assert agent.counts()[count] == 1
     assert agent.counts()["ingested"] == 0
-    assert await memory.service.list_engrams("ann") == []
+    assert await memory.service.list(Scope(user="ann"), ["episodic"]) == []
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ async def test_what_lacks_a_question_or_an_answer_is_counted_and_not_kept(heard,
 async def test_an_answer_that_looked_something_up_is_marked_as_a_recall(heard, memory, tools, is_recall):
     _, _, respond = await heard()
     await respond({**RESPONSE, "tool_calls": [{"name": name} for name in tools]})
-    (engram,) = await memory.service.list_engrams("ann")
+    (engram,) = await memory.service.list(Scope(user="ann"), ["episodic"])
     assert engram.metadata.get("is_recall", False) is is_recall
 
 
@@ -97,7 +98,7 @@ async def test_a_turn_with_a_secret_becomes_no_engram_and_is_counted(heard, make
     memory = make_memory(secrets="refuse")
     agent, _, respond = await heard(memory.service)
     await respond(payload)
-    assert await memory.service.list_engrams("ann") == []
+    assert await memory.service.list(Scope(user="ann"), ["episodic"]) == []
     assert (agent.counts()["skipped_secret"], agent.counts()["ingested"]) == (1, 0)
     assert memory.embedder.data()["calls"] == 0
     assert "it holds the" in caplog.text
@@ -111,7 +112,7 @@ async def test_a_pin_is_the_operators_choice(heard, make_memory, vectors, keep_p
     chosen = make_memory(keep_pins=keep_pins)
     _, _, respond = await heard(chosen.service)
     await respond({**RESPONSE, "query": "My PIN is 4711."})
-    assert [one.content for one in await chosen.service.list_engrams("ann")] == [
+    assert [one.text for one in await chosen.service.list(Scope(user="ann"), ["episodic"])] == [
         kept or told.replace("4711", "[left out: a PIN]")
     ]
 
@@ -119,7 +120,7 @@ async def test_a_pin_is_the_operators_choice(heard, make_memory, vectors, keep_p
 async def test_the_agent_hears_responses_alone_and_publishes_nothing(heard, memory):
     _, bus, respond = await heard()
     await respond(RESPONSE, subject="query.received")
-    assert await memory.service.list_engrams("ann") == []
+    assert await memory.service.list(Scope(user="ann"), ["episodic"]) == []
     await respond(RESPONSE)
     assert [one.publisher for one in bus.log()] == ["GeneratorAgent", "GeneratorAgent"]
 
@@ -155,7 +156,7 @@ async def test_after_stop_the_agent_hears_nothing(heard, memory):
     agent, _, respond = await heard()
     await agent.stop()
     await respond(RESPONSE)
-    assert await memory.service.list_engrams("ann") == []
+    assert await memory.service.list(Scope(user="ann"), ["episodic"]) == []
 
 
 JSON = st.recursive(

@@ -2,8 +2,10 @@ import asyncio
 
 import pytest
 
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory_reference.errors import InputError
-from memstory_reference.systems.topics.memory_service import NewEntry
+
+ANN = Scope(user="ann")
 
 
 async def test_a_topic_is_recalled_exactly_as_it_was_written(memory):
@@ -16,7 +18,7 @@ async def test_an_engram_is_found_with_a_score_above_the_threshold(memory):
     # L-27
     engram = await memory.service.write_episodic("ann", "near", {})
     (found,) = await memory.service.search_episodic("ann", "query")
-    assert (found.id, found.content, found.score) == (engram, "near", pytest.approx(0.9))
+    assert (found.id, found.text, found.score) == (engram, "near", pytest.approx(0.9))
 
 
 async def test_topics_and_engrams_of_the_same_words_are_each_found_on_their_own_path(memory):
@@ -65,7 +67,7 @@ async def test_the_embedder_gets_prefixes_and_the_store_gets_raw_text(memory):
         "search_document: near",
         "search_query: query",
     ]
-    assert [one.content for one in await memory.service.list_engrams("ann")] == ["near"]
+    assert [one.text for one in await memory.service.list(ANN, ["episodic"])] == ["near"]
 
 
 async def test_the_same_words_twice_are_two_engrams(memory):
@@ -75,15 +77,15 @@ async def test_the_same_words_twice_are_two_engrams(memory):
 
 
 async def test_several_engrams_cost_one_embedding_call(memory):
-    entries = [NewEntry("near", metadata={"n": 1}), NewEntry("middle", metadata={"n": 2})]
-    ids = await memory.service.write("ann", entries)
+    items = [Item(text="near", metadata={"n": 1}), Item(text="middle", metadata={"n": 2})]
+    ids = [one.id for one in (await memory.service.add(items, ANN)).items]
     assert memory.embedder.data()["calls"] == 1
-    assert [one.id for one in await memory.service.list_engrams("ann")] == ids
+    assert [one.id for one in await memory.service.list(ANN, ["episodic"])] == ids
 
 
 async def test_of_two_facts_for_one_topic_in_a_batch_the_last_stays(memory):
-    ids = await memory.service.write("ann", [NewEntry(text, "user.language") for text in ("Elixir", "Rust")])
-    assert len(set(ids)) == 1
+    receipt = await memory.service.add([Item(text=text, key="user.language") for text in ("Elixir", "Rust")], ANN)
+    assert len({one.id for one in receipt.items}) == 1
     assert await memory.service.recall_topic("ann", "user.language") == "Rust"
 
 
@@ -91,7 +93,7 @@ async def test_hits_are_at_or_above_the_threshold_and_come_best_first(memory):
     for content in ("below", "middle", "threshold", "near", "opposite"):
         await memory.service.write_episodic("ann", content, {})
     found = await memory.service.search_episodic("ann", "query")
-    assert [one.content for one in found] == ["near", "middle", "threshold"]
+    assert [one.text for one in found] == ["near", "middle", "threshold"]
     assert [one.score for one in found] == pytest.approx([0.9, 0.6, 0.3], abs=1e-6)
 
 
@@ -107,8 +109,8 @@ async def test_the_configuration_decides_how_many_hits_and_how_near(make_memory)
     await strict.service.write_episodic("ann", "near", {})
     await strict.service.write_episodic("ann", "query", {})
     await strict.service.write_episodic("ann", "query", {})
-    assert [one.content for one in await strict.service.search_episodic("ann", "query")] == ["query"]
-    found = await strict.service.search_episodic("ann", "query", 5, min_score=-1)
+    assert [one.text for one in await strict.service.search_episodic("ann", "query")] == ["query"]
+    found = await strict.service.search(Query(text="query", top_k=5, min_score=-1), ANN)
     assert len(found) == 3
 
 
@@ -118,7 +120,7 @@ async def test_a_rewarded_engram_rises_from_beyond_top_k(make_memory, vectors):
     for _ in range(3):
         await memory.service.write_episodic("ann", "slightly nearer", {})
     praised = await memory.service.write_episodic("ann", "Elixir", {})
-    assert await memory.service.reward("ann", praised, 1)
+    assert await memory.service.feedback(Ref(id=praised), 1, ANN)
     (best,) = await memory.service.search_episodic("ann", "query", 1)
     assert (best.id, best.score) == (praised, pytest.approx(0.8))
 
@@ -126,8 +128,8 @@ async def test_a_rewarded_engram_rises_from_beyond_top_k(make_memory, vectors):
 async def test_a_reward_embeds_nothing_keeps_the_vector_and_makes_no_topic(memory):
     engram = await memory.service.write_episodic("ann", "near", {"session_id": "s1"})
     memory.switch.mode = "down"
-    assert await memory.service.reward("ann", engram, 5)
-    assert await memory.service.reward("ann", engram, -0.5)
+    assert await memory.service.feedback(Ref(id=engram), 5, ANN)
+    assert await memory.service.feedback(Ref(id=engram), -0.5, ANN)
     memory.switch.mode = "ok"
     (found,) = await memory.service.search_episodic("ann", "query")
     assert found.score == pytest.approx(0.9)
@@ -138,8 +140,8 @@ async def test_a_reward_embeds_nothing_keeps_the_vector_and_makes_no_topic(memor
 async def test_a_topic_takes_no_reward_and_an_unknown_id_is_reported(memory):
     topic = await memory.service.write_topic("ann", "user.name", "Elixir")
     with pytest.raises(InputError, match="never to a topic"):
-        await memory.service.reward("ann", topic, 1)
-    assert await memory.service.reward("ann", "unknown", 1) is False
+        await memory.service.feedback(Ref(id=topic), 1, ANN)
+    assert await memory.service.feedback(Ref(id="unknown"), 1, ANN) is False
 
 
 async def test_metadata_of_a_caller_cannot_make_a_topic_of_an_engram(memory):
@@ -149,32 +151,31 @@ async def test_metadata_of_a_caller_cannot_make_a_topic_of_an_engram(memory):
     assert await memory.service.recall_topic("ann", "user.name") is None
 
 
-async def test_topics_are_listed_by_name_and_by_prefix(memory):
+async def test_topics_are_listed_by_name(memory):
     for topic in ("user.name", "project.stack.db", "user.language", "project.stack.web"):
         await memory.service.write_topic("ann", topic, "Elixir")
-    listed = [one.topic for one in await memory.service.list_topics("ann")]
+    listed = [one.key for one in await memory.service.list(ANN, ["topic"])]
     assert listed == ["project.stack.db", "project.stack.web", "user.language", "user.name"]
-    assert [one.topic for one in await memory.service.list_topics("ann", "user")] == ["user.language", "user.name"]
 
 
 async def test_a_forgotten_topic_and_engram_are_gone_and_a_second_time_unknown(memory):
     await memory.service.write_topic("ann", "user.name", "Elixir")
     engram = await memory.service.write_episodic("ann", "near", {})
-    topic = await memory.service.topic_entry("ann", "User.Name")
-    assert await memory.service.forget("ann", topic.id)
-    assert await memory.service.forget("ann", engram)
-    assert not await memory.service.forget("ann", topic.id)
-    assert await memory.service.topic_entry("ann", "user.name") is None
-    assert not await memory.service.forget("ann", engram)
+    topic = await memory.service.get(Ref(key="User.Name"), ANN)
+    assert await memory.service.delete(Ref(id=topic.id), ANN)
+    assert await memory.service.delete(Ref(id=engram), ANN)
+    assert not await memory.service.delete(Ref(id=topic.id), ANN)
+    assert await memory.service.get(Ref(key="user.name"), ANN) is None
+    assert not await memory.service.delete(Ref(id=engram), ANN)
     assert await memory.service.search_episodic("ann", "query") == []
 
 
 async def test_a_rewritten_engram_is_found_by_its_new_words_and_keeps_its_session(memory):
     engram = await memory.service.write_episodic("ann", "Eve", {"session_id": "s1"})
     assert await memory.service.search_episodic("ann", "query") == []
-    assert await memory.service.rewrite("ann", engram, "near", {"note": "corrected"})
+    assert await memory.service.update(Ref(id=engram), Item(text="near", metadata={"note": "corrected"}), ANN)
     (found,) = await memory.service.search_episodic("ann", "query")
-    assert (found.id, found.content) == (engram, "near")
+    assert (found.id, found.text) == (engram, "near")
     assert (found.metadata["session_id"], found.metadata["note"]) == ("s1", "corrected")
 
 
@@ -182,14 +183,14 @@ async def test_sessions_are_one_memory_unless_one_is_asked_for(memory):
     await memory.service.write_episodic("ann", "near", {"session_id": "s1"})
     await memory.service.write_episodic("ann", "middle", {"session_id": "s2"})
     assert len(await memory.service.search_episodic("ann", "query")) == 2
-    found = await memory.service.search_episodic("ann", "query", where={"session_id": "s2"})
-    assert [one.content for one in found] == ["middle"]
+    found = await memory.service.search(Query(text="query", where={"session_id": "s2"}), ANN)
+    assert [one.text for one in found] == ["middle"]
 
 
 @pytest.mark.parametrize("where", [{"session_id": {"$ne": ""}}, {"type": "topic"}, {"$or": "x"}])
 async def test_a_filter_holds_plain_values_of_plain_keys(memory, where):
     with pytest.raises(InputError):
-        await memory.service.search_episodic("ann", "query", where=where)
+        await memory.service.search(Query(text="query", where=where), ANN)
 
 
 async def test_the_purge_takes_engrams_older_than_the_retention_and_no_topic(make_memory):
@@ -201,7 +202,7 @@ async def test_the_purge_takes_engrams_older_than_the_retention_and_no_topic(mak
     memory.clock.advance(microseconds=1)
     await memory.service.write_episodic("ann", "middle", {})
     assert await memory.service.purge("ann") == 1
-    assert [one.content for one in await memory.service.search_episodic("ann", "query")] == ["middle"]
+    assert [one.text for one in await memory.service.search_episodic("ann", "query")] == ["middle"]
     assert await memory.service.recall_topic("ann", "user.name") == "Elixir"
 
 
@@ -248,8 +249,8 @@ async def test_engrams_are_listed_oldest_first_with_the_time_of_their_writing(me
     memory.clock.advance(days=1)
     await memory.service.write_episodic("ann", "middle", {})
     await memory.service.write_episodic("ann", "Eve", {"timestamp_utc": "2026-05-29T00:00:00Z"})
-    listed = await memory.service.list_engrams("ann")
-    assert [(one.content, one.metadata["timestamp_utc"][:10]) for one in listed] == [
+    listed = await memory.service.list(ANN, ["episodic"])
+    assert [(one.text, one.metadata["timestamp_utc"][:10]) for one in listed] == [
         ("Eve", "2026-05-29"),
         ("near", "2026-05-30"),
         ("middle", "2026-05-31"),
@@ -271,8 +272,8 @@ TOLD = "my password is hunter22"
         lambda service, _: service.write_topic("ann", "user.pin", TOLD),
         lambda service, _: service.write_episodic("ann", TOLD),
         lambda service, _: service.write_episodic("ann", "near", {"note": TOLD}),
-        lambda service, known: service.rewrite("ann", known, TOLD),
-        lambda service, known: service.rewrite("ann", known, "near", {"note": TOLD}),
+        lambda service, known: service.update(Ref(id=known), Item(text=TOLD), ANN),
+        lambda service, known: service.update(Ref(id=known), Item(text="near", metadata={"note": TOLD}), ANN),
     ],
 )
 async def test_a_secret_is_refused_on_every_way_in(make_memory, write):  # SEC-12
@@ -280,16 +281,16 @@ async def test_a_secret_is_refused_on_every_way_in(make_memory, write):  # SEC-1
     known = await memory.service.write_episodic("ann", "near")
     with pytest.raises(InputError, match="it holds a password"):
         await write(memory.service, known)
-    assert [one.content for one in await memory.service.list_engrams("ann")] == ["near"]
-    assert await memory.service.list_topics("ann") == []
+    assert [one.text for one in await memory.service.list(ANN, ["episodic"])] == ["near"]
+    assert await memory.service.list(ANN, ["topic"]) == []
 
 
 async def test_a_secret_is_left_out_of_a_topic_and_of_its_key(make_memory, vectors):  # SEC-12
     vectors["my password is [left out: a password]"] = [1.0, 0.0]
     memory = make_memory(secrets="redact")
     await memory.service.write_topic("ann", "user.login_hunter22x9q", "my password is hunter22-X9q")
-    (entry,) = await memory.service.list_topics("ann")
-    assert (entry.topic, entry.content) == ("user.login_secret", "my password is [left out: a password]")
+    (entry,) = await memory.service.list(ANN, ["topic"])
+    assert (entry.key, entry.text) == ("user.login_secret", "my password is [left out: a password]")
 
 
 @pytest.mark.parametrize(
@@ -297,14 +298,14 @@ async def test_a_secret_is_left_out_of_a_topic_and_of_its_key(make_memory, vecto
     [
         lambda service: service.write_episodic("ann", "near", ["x"]),
         lambda service: service.write_episodic("ann", "near", {"timestamp_utc": "9999-12-31T23:59:59-12:00"}),
-        lambda service: service.search_episodic("ann", "query", where="x"),
+        lambda service: service.search(Query(text="query", where="x"), ANN),
         lambda service: service.search_episodic("ann", "query", 10**19),
         lambda service: service.search_episodic("ann", "x" * 10_001),
         lambda service: service.search_episodic(" ", "query"),
         lambda service: service.write_topic(5, "user.name", "near"),
-        lambda service: service.forget("ann", "\ud800"),
+        lambda service: service.delete(Ref(id="\ud800"), ANN),
         lambda service: service.purge("ann", "x"),
-        lambda service: service.reward("ann", "x", 10**400),
+        lambda service: service.feedback(Ref(id="x"), 10**400, ANN),
     ],
 )
 async def test_whatever_cannot_be_taken_is_refused_with_one_kind_of_error(memory, call):
@@ -318,13 +319,14 @@ async def test_what_is_past_the_retention_is_not_found_even_before_the_purge(mak
     memory.clock.advance(days=30)
     await memory.service.write_episodic("ann", "middle", {})
     memory.clock.advance(days=1)
-    assert [one.content for one in await memory.service.search_episodic("ann", "query")] == ["middle"]
+    assert [one.text for one in await memory.service.search_episodic("ann", "query")] == ["middle"]
     assert await memory.service.purge_all() == 1
 
 
 async def said_since(memory, topic):
-    entry = await memory.service.topic_entry("ann", topic)
-    return [one.content for one in entry.since]
+    """Return what the tool that recalls a topic shows beside it, without the day."""
+    shown = await memory.service.context(Query(text=topic, kinds=["topic"]), ANN)
+    return [line.split(" ", 2)[2] for line in shown.splitlines()[2:]]
 
 
 async def test_what_is_said_of_a_topic_after_it_was_saved_comes_with_it_newest_first(make_memory, vectors):
@@ -338,7 +340,8 @@ async def test_what_is_said_of_a_topic_after_it_was_saved_comes_with_it_newest_f
         await memory.service.write_episodic("ann", content)
     await memory.service.write_episodic("bob", "I have a manager.")
     assert await said_since(memory, "user.manager_name") == said[:0:-1]
-    await memory.service.forget("ann", (await memory.service.list_engrams("ann"))[-1].id)
+    newest = (await memory.service.list(ANN, ["episodic"]))[-1]
+    await memory.service.delete(Ref(id=newest.id), ANN)
     assert await said_since(memory, "user.manager_name") == said[2:0:-1]
     await memory.service.write_topic("ann", "user.manager_name", "Bo")
     turn = {"is_recall": False, "topics": ["user.manager_name"]}
@@ -359,7 +362,7 @@ async def test_a_rewritten_topic_and_an_older_engram_leave_nothing_said_since(ma
     memory.clock.advance(days=2)
     assert await said_since(memory, "user.manager") == []
     memory.clock.advance(days=-2)
-    await memory.service.rewrite("ann", entry_id, "Bo")
+    await memory.service.update(Ref(id=entry_id), Item(text="Bo"), ANN)
     assert await said_since(memory, "user.manager") == []
 
 
@@ -368,5 +371,5 @@ async def test_forgetting_a_topic_names_what_was_said_of_it_since_and_keeps_it(m
     memory = make_memory()
     entry_id = await memory.service.write_topic("ann", "user.manager", "Anna")
     later = await memory.service.write_episodic("ann", "My manager is Bo.")
-    gone = await memory.service.forget_repeats("ann", entry_id)
-    assert (gone.engrams, [one.id for one in gone.mentions]) == ([], [later])
+    gone = await memory.service.forget(entry_id, ANN)
+    assert ([one.id for one in gone.gone], [one.id for one in gone.mentions]) == ([entry_id], [later])

@@ -5,17 +5,18 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.target import Query, Ref, Scope
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.vectors.vector_rows import CheckedIndex
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.bus import InProcessBus
 from memstory_reference.composition import topics as composition
 from memstory_reference.ports import Purpose
-from memstory_reference.systems.topics import engrams, memory_agent, memory_service, result_texts
+from memstory_reference.system_memory import ForgetResult
+from memstory_reference.systems.topics import entries, memory_agent, memory_service, result_texts
 from memstory_reference.systems.topics import tools as topic_tools
 from memstory_reference.systems.topics.agent import GeneratorAgent
-from memstory_reference.systems.topics.engrams import effective_score
-from memstory_reference.systems.topics.forgetting import ForgottenEntry
+from memstory_reference.systems.topics.entries import effective_score, hit_of
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
@@ -27,19 +28,19 @@ pytestmark = pytest.mark.usefixtures("minilm_weights")
 
 
 def with_the_likeliest(plain):
-    async def topic_entry(self, owner, topic):
-        near = [one for one in await self.list_topics(owner) if one.topic.startswith(topic)]
-        return await plain(self, owner, topic) or next(iter(near), None)
+    async def get(self, ref, scope):
+        near = [one for one in await self.list(scope, ["topic"]) if one.key.startswith(ref.key)]
+        return await plain(self, ref, scope) or next(iter(near), None)
 
-    return topic_entry
+    return get
 
 
 def by_meaning_first(plain):
-    async def topic_entry(self, owner, topic):
-        await self.search_episodic(owner, topic)
-        return await plain(self, owner, topic)
+    async def get(self, ref, scope):
+        await self.search(Query(text=ref.key), scope)
+        return await plain(self, ref, scope)
 
-    return topic_entry
+    return get
 
 
 def without_topic_beside_a_query(plain):
@@ -63,22 +64,23 @@ def of_the_plain_alone(plain):
 
 
 def for_anybody(plain):
-    async def forget_repeats(self, owner, entry_id):
-        return await plain(self, entry_id.split(":")[1] if ":" in entry_id else owner, entry_id)
+    async def forget(self, memory_id, scope):
+        return await plain(self, memory_id, Scope(user=memory_id.split(":")[1]) if ":" in memory_id else scope)
 
-    return forget_repeats
+    return forget
 
 
 def only_once(plain):
-    async def write_topic(self, owner, topic, content):
-        entry = await self.topic_entry(owner, topic)
-        return entry.id if entry else await plain(self, owner, topic, content)
+    async def add(self, items, scope):
+        (item,) = items
+        known = await self.get(Ref(key=item.key), scope) if item.key else None
+        return await plain(self, [replace(item, text=known.text)] if known else items, scope)
 
-    return write_topic
+    return add
 
 
 def under_another_name(plain):
-    return lambda self, owner, topic, content: plain(self, owner, f"{topic}_2", content)
+    return lambda self, items, scope: plain(self, [replace(one, key=f"{one.key}_2") for one in items], scope)
 
 
 def of_payloads(change):
@@ -109,7 +111,7 @@ def with_one_id(plain):
 def not_before_it_is_embedded(plain):
     async def say(self, text, scope):
         answer = await plain(self, text, scope)
-        await self.service.write_episodic(scope.user, answer.answer)
+        await self.write_episodic(scope.user, answer.answer)
         return answer
 
     return say
@@ -136,20 +138,20 @@ def emptied(plain):
 
 FACTORY = TopicsFactory
 MUTANTS = [
-    ("L1: a topic is found by its beginning", "hits are 1", (MemoryService, "topic_entry", with_the_likeliest)),
+    ("L1: a topic is found by its beginning", "hits are 1", (MemoryService, "get", with_the_likeliest)),
     (
         "L2: any word is a topic",
         "does not contain 'user.'",
         (memory_service, "topic_key", lambda plain: lambda topic, **_: plain(topic, strict=False)),
     ),
     ("L2b: another row for each writing of a topic", "'id' is", (memory_service, "topic_id", with_new_rows)),
-    ("L3: looking up a topic embeds it", "'calls' is", (MemoryService, "topic_entry", by_meaning_first)),
+    ("L3: looking up a topic embeds it", "'calls' is", (MemoryService, "get", by_meaning_first)),
     ("L4: a query beats the topic", "result is", (local_tools, "check_arguments", without_topic_beside_a_query)),
     ("L5: nothing found is told in other words", "result is 'None.'", (result_texts, "NO_MEMORIES", "None.")),
     (
         "L5: a topic is saved under another name",
         "result is 'Memory saved: user.name_2'",
-        (MemoryService, "write_topic", under_another_name),
+        (MemoryService, "add", under_another_name),
     ),
     (
         "L6: topics are found by meaning",
@@ -164,12 +166,12 @@ MUTANTS = [
     (
         "L8c: the operator is not asked about secrets",
         "4111",
-        (composition, "MemoryService", by_another_setting(secrets="redact")),
+        (composition, "TopicsMemory", by_another_setting(secrets="redact")),
     ),
     (
         "L9: distances are taken for scores",
         "hits lack 'near'",
-        (memory_service, "rank_engrams", found(lambda one: replace(one, score=1 - one.score))),
+        (memory_service, "rank_engrams", found(lambda one: replace(one, similarity=1 - one.similarity))),
     ),
     (
         "L9: nothing is too far",
@@ -188,19 +190,19 @@ MUTANTS = [
     ),
     ("L11: an engram takes several lines", "result is", (lines, "one_line", lambda _: lambda text: text)),
     ("L12: the answer waits for its engram", "unavailable", (TopicsMemory, "say", not_before_it_is_embedded)),
-    ("L13: rewards do not count", "hits have", (engrams, "REWARD_WEIGHT", 0.0)),
+    ("L13: rewards do not count", "hits have", (entries, "REWARD_WEIGHT", 0.0)),
     (
         "L13: a reward changes the cosine",
         "scores that is",
-        (memory_service, "rank_engrams", found(lambda one: replace(one, score=effective_score(one)))),
+        (memory_service, "rank_engrams", found(lambda one: replace(one, similarity=effective_score(one)))),
     ),
     (
         "L13b: a reward counts among the nearest alone",
         "do not have 'praised' first",
         (MemoryService, "nearest", of_the_plain_alone),
     ),
-    ("L14b: a recall's own engram comes first", "scores that is", (engrams, "is_empty", False)),
-    ("L14c: questions stand before what was told", "hits", (engrams, "is_empty", False)),
+    ("L14b: a recall's own engram comes first", "scores that is", (entries, "is_empty", False)),
+    ("L14c: questions stand before what was told", "hits", (entries, "is_empty", False)),
     ("L14b: no recall is known as one", "scores that is", (memory_agent, "RECALL_TOOLS", frozenset())),
     (
         "L17: only the topic is forgotten",
@@ -208,7 +210,7 @@ MUTANTS = [
         (
             memory_service,
             "find_forgotten",
-            lambda _: lambda entry, *_: ForgottenEntry(entry=entry, engrams=(), mentions=()),
+            lambda _: lambda entry, *_: ForgetResult(gone=[hit_of(entry)]),
         ),
     ),
     (
@@ -222,11 +224,11 @@ MUTANTS = [
         "but must not",
         (memory_agent, "FORGET_MEMORY", lambda plain: replace(plain, name="no_tool")),
     ),
-    ("L17c: a memory is forgotten whoever asks", "was not refused", (MemoryService, "forget_repeats", for_anybody)),
+    ("L17c: a memory is forgotten whoever asks", "was not refused", (MemoryService, "forget", for_anybody)),
     ("L23: a rating over the bus is not heard", "hits do not have 'praised' first", (MemoryService, "rate_turn", True)),
     ("L24: what is past its time is found until it is purged", "hits count 2", (MemoryService, "oldest_kept", "")),
     ("L24: nothing is ever purged", "hits count 3", (MemoryService, "purge_all", 0)),
-    ("L25: nothing that was said later counts", "'Bert'", (engrams, "speaks_of", False)),
+    ("L25: nothing that was said later counts", "'Bert'", (entries, "speaks_of", False)),
     (
         "L15: a tool does not say what it is for",
         "'description'",
@@ -239,7 +241,7 @@ MUTANTS = [
     ),
     ("L16: callers share an id", "result is", (InProcessBus, "request", with_one_id)),
     ("S5b: no answer becomes an engram", "'Canberra'", (MemoryAgent, "start", None)),
-    ("S5: the dual search finds nothing", "'Canberra'", (MemoryService, "search_episodic", [])),
+    ("S5: the dual search finds nothing", "'Canberra'", (MemoryService, "search", [])),
     ("S5e: the memory ends with the process", "'Plimquart'", (ExactStore, "close", emptied)),
     (
         "S6: a tool has another name",
@@ -247,7 +249,7 @@ MUTANTS = [
         (topic_tools, "MEMORY_SAVE", lambda plain: replace(plain, name="store_fact")),
     ),
     ("S6c: a preference ends with the process", "'Elixir'", (ExactStore, "close", emptied)),
-    ("S6d: what was saved first stays", "'Rust'", (MemoryService, "write_topic", only_once)),
+    ("S6d: what was saved first stays", "'Rust'", (MemoryService, "add", only_once)),
     ("X1: remembered text forges a line", "matches", (result_texts, "as_data", lambda _: lambda text: text)),
     (
         "X2: nobody checks arguments",

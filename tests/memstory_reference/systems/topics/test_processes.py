@@ -7,7 +7,7 @@ import pytest
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
-from memstory.contract.target import Scope
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.bus import InProcessBus
@@ -21,6 +21,7 @@ from memstory_reference.systems.topics.settings import TopicsSettings
 
 SETTINGS = TopicsSettings.default().merge({"min_score": 0.3, "tool_timeout_seconds": 5}, "test")
 ANN = Scope(user="ann", session="s")
+ANYWHERE = Scope(user="ann")
 SAVE = {"tool": "save_topic", "args": {"topic": "User.X", "content": "tea"}}
 
 
@@ -70,7 +71,6 @@ class Stage:
             agent=self.caller(topics.AGENT),
             memory=self.caller(topics.MEMORY),
             show_calls=self.shown.extend,
-            clock=StillClock(),
         )
 
     def new_id(self):
@@ -81,12 +81,12 @@ class Stage:
 
     async def memory(self):
         service = MemoryService(
-            settings=SETTINGS, store=self._store, embedder=self.embedder, clock=StillClock(), new_id=self.new_id
+            settings=SETTINGS, vectors=self._store, embedder=self.embedder, clock=StillClock(), new_id=self.new_id
         )
         return await self._started(MemoryPart(service, self.bus, self.new_id))
 
     async def tools(self):
-        return await self._started(ToolsPart(self.bus, settings=SETTINGS, clock=StillClock(), new_id=self.new_id))
+        return await self._started(ToolsPart(self.bus, settings=SETTINGS, new_id=self.new_id))
 
     async def agent(self):
         return await self._started(AgentPart(self.bus, chat=SayingChat(), new_id=self.new_id, settings=SETTINGS))
@@ -113,45 +113,53 @@ async def test_in_whatever_order_the_parts_start_a_turn_is_answered_and_remember
     assert (answer.answer, answer.notes) == ("Memory saved: user.x", ())
     assert [(one.name, one.result) for one in stage.shown] == [("save_topic", "Memory saved: user.x")]
     await stage.talk.settle()
-    memory = stage.talk.service
-    assert [(one.topic, one.content) for one in await memory.list_topics("ann")] == [("user.x", "tea")]
-    (engram,) = await memory.list_engrams("ann")
-    assert engram.content == "Q: save it\nA: Memory saved: user.x"
+    memory = stage.talk
+    assert [(one.key, one.text) for one in await memory.list(ANYWHERE, ["topic"])] == [("user.x", "tea")]
+    (engram,) = await memory.list(ANYWHERE, ["episodic"])
+    assert engram.text == "Q: save it\nA: Memory saved: user.x"
     status = await stage.talk.inspect("status", {}, ANN)
     assert (status["topics"], status["episodic"], status["chat"], len(status["tools"])) == (1, 1, SayingChat.name, 7)
 
 
 async def test_the_memory_from_afar_is_the_memory(stage):
     await stage.memory()
-    memory = stage.talk.service
-    identifier = await memory.write_topic("ann", "user.x", "tea")
-    assert await memory.topic_entry("ann", "user.x") == await memory.entry("ann", identifier)
-    assert await memory.topic_entry("bob", "user.x") is None
-    later = await memory.entry("ann", await memory.write_episodic("ann", "My x is coffee now."))
-    assert (await memory.topic_entry("ann", "user.x")).since == [later]
-    assert await memory.forget("ann", later.id)
-    noted = await memory.write_episodic("ann", "tea", {"session_id": "s"})
-    (found,) = await memory.search_episodic("ann", "tea", 3)
-    assert (found.id, found.score) == (noted, 1.0)
-    assert (await memory.entry("ann", noted)).metadata["session_id"] == "s"
-    assert await memory.search_episodic("bob", "tea") == []
-    assert [await memory.forget("bob", noted), await memory.forget("ann", noted)] == [False, True]
-    assert await memory.list_engrams("ann") == []
-    assert await memory.entry("ann", noted) is None
+    memory, bob = stage.talk, Scope(user="bob")
+    (stored,) = (await memory.add([Item(text="tea", key="user.x")], ANN)).items
+    assert (stored.key, stored.outcome) == ("user.x", "stored")
+    topic = await memory.get(Ref(key="user.x"), ANN)
+    assert topic == await memory.get(Ref(id=stored.id), ANN)
+    assert await memory.get(Ref(key="user.x"), bob) is None
+    (later,) = (await memory.add([Item(text="My x is coffee now.")], ANN)).items
+    assert "My x is coffee now." in await memory.context(Query(text="user.x", kinds=["topic"]), ANN)
+    assert await memory.delete(Ref(id=later.id), ANN)
+    (noted,) = (await memory.add([Item(text="tea", metadata={"n": 1})], ANN)).items
+    (found,) = await memory.search(Query(text="tea", top_k=3), ANYWHERE)
+    assert (found.id, found.score, found.metadata["session_id"], found.metadata["n"]) == (noted.id, 1.0, "s", 1)
+    assert await memory.feedback(Ref(id=noted.id), 1, ANN)
+    assert not await memory.search(Query(text="tea"), bob)
+    assert [await memory.delete(Ref(id=noted.id), who) for who in (bob, ANN)] == [False, True]
+    assert not await memory.list(ANYWHERE, ["episodic"])
+    assert await memory.get(Ref(id=noted.id), ANN) is None
+    assert [one.id for one in (await memory.forget(stored.id, ANN)).gone] == [stored.id]
 
 
 @pytest.mark.parametrize(
     ("act", "args"),
     [
-        ("write_topic", {"topic": "feedback.x", "content": "a"}),
-        ("write_topic", {"topic": {"$ne": ""}, "content": "a"}),
-        ("write_episodic", {"content": "a", "metadata": {"type": "topic"}}),
-        ("write_episodic", {"content": "a", "metadata": ["type"]}),
-        ("search_episodic", {"query": "a", "top_k": {"$gt": 0}}),
-        ("search_episodic", {}),
-        ("entry", {"id": 7}),
-        ("forget", {"id": None}),
-        ("list_topics", {"prefix": 1}),
+        ("add", {"items": [{"text": "a", "key": "feedback.x"}]}),
+        ("add", {"items": [{"text": "a", "key": {"$ne": ""}}]}),
+        ("add", {"items": [{"text": "a", "metadata": {"type": "topic"}}]}),
+        ("add", {"items": [{"text": "a", "metadata": ["type"]}]}),
+        ("add", {"items": [{"text": "a", "owner": "bob"}]}),
+        ("add", {"items": "a", "session": 1}),
+        ("search", {"query": {"text": "a", "top_k": {"$gt": 0}}}),
+        ("search", {}),
+        ("get", {"ref": {"id": 7}}),
+        ("delete", {"ref": {}}),
+        ("delete", {"ref": {"durable": True}}),
+        ("feedback", {"ref": {"id": "x"}, "value": "much"}),
+        ("forget", {"memory_id": None}),
+        ("list", {"kinds": 1}),
     ],
 )
 async def test_what_the_memory_does_not_take_it_refuses_from_afar_too(stage, act, args):
@@ -161,14 +169,22 @@ async def test_what_the_memory_does_not_take_it_refuses_from_afar_too(stage, act
         await stage.caller("memory").call(act, "ann", **args)
 
 
+async def test_nobody_forgets_for_good_from_afar(stage):
+    await stage.memory()
+    (stored,) = (await stage.talk.add([Item(text="tea")], ANN)).items
+    assert await stage.talk.delete(Ref(id=stored.id, durable=True), ANN)
+    assert (await stage.talk.add([Item(text="tea")], ANN)).items[0].outcome == "stored"
+
+
 async def test_an_owner_is_taken_from_the_envelope_alone(stage):
     # SEC-6
     await stage.memory()
-    await stage.talk.service.write_topic("ann", "user.x", "tea")
+    await stage.talk.add([Item(text="tea", key="user.x")], ANN)
     for owner in ("", " ", "a\nb"):
         with pytest.raises(InputError, match="owner"):
-            await stage.caller("memory").call("list_topics", owner, prefix="")
-    assert await stage.talk.service.list_topics("bob") == []
+            await stage.caller("memory").call("list", owner)
+    told = await stage.caller("memory").call("list", "bob", scope={"user": "ann"})
+    assert told == []
 
 
 async def test_without_the_memory_tools_and_agent_answer_and_say_what_is_missing(stage):
@@ -221,7 +237,7 @@ async def test_where_the_agents_model_fails_the_error_begins_with_that_what_was_
     with pytest.raises(UnavailableError, match=r"^What you said is kept\. the model is down"):
         await stage.say("I like tea.")
     await stage.talk.settle()
-    assert [one.content for one in await stage.talk.service.list_engrams("ann")] == [
+    assert [one.text for one in await stage.talk.list(ANYWHERE, ["episodic"])] == [
         "Q: I like tea.\nA: (No answer came.)"
     ]
 

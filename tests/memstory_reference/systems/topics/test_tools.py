@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from memstory.contract.target import Scope
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
 from memstory_reference.ports import Envelope
@@ -17,7 +18,7 @@ ASKED_FOR = ["list_memories", "forget_memory", "rate_memory"]
 
 
 def served(memory, bus, toolset):
-    return topic_tools(memory.service, memory.clock, replace(memory.service.settings, toolset=toolset), bus)
+    return topic_tools(memory.service, replace(memory.service.settings, toolset=toolset), bus)
 
 
 @pytest.fixture
@@ -99,9 +100,9 @@ async def test_a_note_is_found_by_search_with_the_day_it_was_made(serve, memory)
     assert (await call("search_memory", {"query": "query"})).result == (
         "[Memory recall — 2026-05-31]\n1. (relevance: 0.90) 2026-05-30 near"
     )
-    (note,) = await memory.service.list_engrams("ann")
+    (note,) = await memory.service.list(Scope(user="ann"), ["episodic"])
     assert (note.metadata["session_id"], note.metadata["source"]) == ("s1", "agent")
-    assert await memory.service.list_topics("ann") == []
+    assert await memory.service.list(Scope(user="ann"), ["topic"]) == []
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ async def test_the_prose_names_are_aliases_in_the_dual_set_alone(serve, memory):
     single = await serve("single")
     assert (await single("save_memory", {"content": "near"})).result == "Memory saved."
     assert "no tool" in (await single("recall_memory", {"topic": "user.name"})).error
-    assert [one.content for one in await memory.service.list_engrams("ann")] == ["near"]
+    assert [one.text for one in await memory.service.list(Scope(user="ann"), ["episodic"])] == ["near"]
 
 
 async def test_a_tool_says_so_while_the_embedder_is_down_but_recalls_topics(serve, memory):

@@ -1,14 +1,17 @@
 import asyncio
 import json
+from datetime import UTC, datetime
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
 from memstory.models.conversation import NO_ANSWER, ROUNDS
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.systems.manager.agent import ManagerAgent
-from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.agent import SPECS, ContextWindow, ManagerAgent, ManagerTools, WindowEntry
+from memstory_reference.systems.manager.memories import MemoryType
 
 
 class Model:
@@ -38,7 +41,7 @@ def make_loop(make_world):
     def make(*replies, **config):
         world = make_world(**config)
         model = Model(*replies)
-        loop = ManagerAgent(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
+        loop = ManagerAgent(manager=world.manager, chat=model, owner="ann", session="s1")
         return loop, model, world
 
     return make
@@ -180,4 +183,143 @@ async def test_a_short_fact_takes_along_no_turn_that_merely_holds_its_words(make
     await loop.process("Vienna and Graz are towns")
     fact = await world.manager.store("ann", "Graz", MemoryType.FACT)
     assert await world.manager.forget_saying("ann", fact.id) == [fact]
-    assert await world.manager.forget_saying("bob", fact.id) == []
+    assert not await world.manager.forget_saying("bob", fact.id)
+
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def entry(role, content):
+    return WindowEntry(role=role, content=content, timestamp=NOON)
+
+
+def filled(turns, size=5):
+    window = ContextWindow(size)
+    for number in range(1, turns + 1):
+        window.add(entry("user", f"u{number}"))
+        window.add(entry("assistant", f"a{number}"))
+    return window
+
+
+def contents(window):
+    return [one.content for one in window.entries]
+
+
+def test_six_turns_leave_the_last_five():
+    assert contents(filled(6)) == ["u2", "a2", "u3", "a3", "u4", "a4", "u5", "a5", "u6", "a6"]
+
+
+def test_in_the_middle_of_the_sixth_turn_no_answer_comes_first():
+    window = filled(5)
+    window.add(entry("user", "u6"))
+    assert contents(window) == ["u2", "a2", "u3", "a3", "u4", "a4", "u5", "a5", "u6"]
+
+
+def test_a_window_of_no_turns_keeps_nothing():
+    assert contents(filled(3, size=0)) == []
+
+
+def test_a_cleared_window_is_empty():
+    window = filled(3)
+    window.clear()
+    assert contents(window) == []
+
+
+def test_what_was_handed_out_does_not_change_with_the_window():
+    window = filled(1)
+    before = window.entries
+    window.add(entry("user", "u2"))
+    assert [one.content for one in before] == ["u1", "a1"]
+
+
+@given(st.integers(0, 6), st.lists(st.sampled_from(["user", "assistant"]), max_size=40))
+def test_a_window_never_holds_too_much_and_always_begins_with_the_user(size, roles):
+    window = ContextWindow(size)
+    for number, role in enumerate(roles):
+        window.add(entry(role, str(number)))
+        assert len(window.entries) <= 2 * size
+        assert not window.entries or window.entries[0].role == "user"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+NAMES = [name for spec in SPECS for name in spec.parameters["properties"]]
+
+
+@pytest.fixture
+def tools(manager):
+    return ManagerTools(manager, "ann", "s1")
+
+
+def test_there_are_three_tools_and_each_parameter_is_explained():
+    assert [spec.name for spec in SPECS] == ["search_memories", "store_memory", "forget_memory"]
+    for spec in SPECS:
+        for schema in spec.parameters["properties"].values():
+            assert schema["description"]
+
+
+async def test_what_was_stored_is_found_with_an_id_by_which_it_is_forgotten(tools):
+    stored = (await tools.call("store_memory", {"content": "bees are insects", "metadata": {"a": [1]}})).result
+    assert set(stored) == {"id", "content", "type", "created_at"}
+    (found,) = (await tools.call("search_memories", {"query": "bees are insects"})).result
+    assert set(found) == {"id", "content", "type", "score", "created_at", "metadata"}
+    assert (found["id"], found["type"], found["metadata"]) == (stored["id"], "fact", {"a": [1]})
+    forgotten = [(await tools.call("forget_memory", {"memory_id": found["id"]})).result for _ in range(2)]
+    assert forgotten == [{"success": True, "id": found["id"]}, {"success": False, "id": found["id"]}]
+
+
+async def test_arguments_that_a_model_leaves_blank_are_as_if_left_out(tools):
+    stored = await tools.call("store_memory", {"content": "bees", "memory_type": "", "metadata": None})
+    found = await tools.call("search_memories", {"query": "bees", "memory_type": "", "limit": None})
+    assert (stored.result["type"], len(found.result)) == ("fact", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("store_memory", {"content": "x", "memory_type": "dream"}, "allowed: conversation, fact, context"),
+        ("store_memory", {"content": " "}, "content is blank"),
+        ("store_memory", {}, "content is missing"),
+        ("store_memory", {"content": "x", "metadata": "none"}, "metadata must be object"),
+        ("store_memory", {"content": "x", "metadata": {"created_at": "2001"}}, "'created_at' is reserved"),
+        ("search_memories", {"query": {"$ne": ""}}, "query must be string"),
+        ("search_memories", {"query": "x", "where": {}}, "'where' is not an argument"),
+        ("search_memories", {"query": "x", "limit": -1}, "limit -1"),
+        ("search_memories", {"query": "x", "limit": True}, "limit must be integer"),
+        ("forget_memory", {"memory_id": ["a", "b"]}, "memory_id must be string"),
+        ("forget_memory", "all", "must be an object"),
+        ("get_user_profile", {}, "there is no tool named 'get_user_profile'"),
+    ],
+)
+async def test_a_wrong_call_is_answered_in_words(tools, name, arguments, said):
+    called = await tools.call(name, arguments)
+    assert called.result is None
+    assert said in called.error
+
+
+async def test_no_tool_reaches_another_owners_memories(tools, manager):
+    theirs = await manager.store("bob", "bees are insects", MemoryType.FACT)
+    assert (await tools.call("search_memories", {"query": "bees are insects"})).result == []
+    assert (await tools.call("forget_memory", {"memory_id": theirs.id})).result["success"] is False
+    assert await manager.memories("bob") == [theirs]
+
+
+async def test_a_memory_that_is_down_says_so(tools, world):
+    world.embedder.is_down = True
+    assert (await tools.call("search_memories", {"query": "bees"})).error.startswith("Memory unavailable: ")
+
+
+async def test_a_context_that_a_tool_stores_belongs_to_its_session(tools, manager):
+    await tools.call("store_memory", {"content": "bees", "memory_type": "context"})
+    (stored,) = await manager.memories("ann")
+    assert stored.metadata == {"session_id": "s1"}
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(name=st.sampled_from(SPECS), arguments=st.dictionaries(st.sampled_from([*NAMES, "where", "owner"]), JSON))
+async def test_whatever_a_model_makes_up_the_answer_is_a_result_or_words(tools, name, arguments):
+    called = await tools.call(name.name, arguments)
+    assert (called.result is None) != (called.error is None)
