@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +15,6 @@ DIGITS = 6
 
 SLACK = 1e-5
 """More than float32 can be wrong by in the product of two unit vectors of a few thousand numbers."""
-
-HELD_ROWS = 100_000
-"""Rows of all owners that a store holds in memory: 150 MB of vectors at 384 numbers."""
-
-HELD_OWNERS = 1_000
-"""Owners of whom a store holds something in memory, be it that they have nothing: anybody may be asked about."""
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 _FIRST_CAPACITY = 16
 _LENGTH_SLACK = 1e-3
@@ -113,41 +103,6 @@ class VectorMatrix:
         if count:
             rows[:count], moments[:count] = self._rows[:count], self._moments[:count]
         self._rows, self._moments = rows, moments
-
-
-class HeldRows(Generic[K, V]):
-    """What a store holds in memory of the owners that were asked last; `rows_in` counts the rows of a value.
-
-    >>> held = HeldRows[str, range](len)
-    >>> for owner, rows in [("ann", 60_000), ("bob", 30_000), ("eve", 40_000)]:
-    ...     _ = held.keep(owner, range(rows))
-    >>> held.get("ann"), held.get("bob")
-    (None, range(0, 30000))
-    """
-
-    def __init__(self, rows_in: Callable[[V], int]) -> None:
-        self._rows_in = rows_in
-        self._held: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        """Return what is held under a key, which is now the one asked last."""
-        if key not in self._held:
-            return None
-        self._held.move_to_end(key)
-        return self._held[key]
-
-    def keep(self, key: K, value: V) -> V:
-        """Hold a value; those asked longest ago go until `HELD_ROWS` and `HELD_OWNERS` are kept to; this one stays."""
-        self._held[key] = value
-        self._held.move_to_end(key)
-        rows = sum(map(self._rows_in, self._held.values()))
-        while len(self._held) > 1 and (rows > HELD_ROWS or len(self._held) > HELD_OWNERS):
-            rows -= self._rows_in(self._held.popitem(last=False)[1])
-        return value
-
-    def drop(self, key: K) -> V | None:
-        """Hold it no more; return what was held."""
-        return self._held.pop(key, None)
 
 
 def normalized_or_none(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:

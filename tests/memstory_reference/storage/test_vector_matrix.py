@@ -4,8 +4,6 @@ from hypothesis import strategies as st
 
 from memstory_reference.storage.vector_matrix import (
     DIGITS,
-    HELD_OWNERS,
-    HeldRows,
     VectorMatrix,
     cosines,
     normalized_or_none,
@@ -69,10 +67,3 @@ def test_equal_rows_get_equal_scores_wherever_they_are():
     row = unit(np.random.default_rng(1).standard_normal(384))
     scores = cosines(np.array([row] * 37), unit(np.random.default_rng(2).standard_normal(384)))
     assert len(set(scores)) == 1
-
-
-def test_owners_without_rows_leave_memory_too():
-    held = HeldRows[int, list](len)
-    for owner in range(HELD_OWNERS + 1):
-        held.keep(owner, [])
-    assert (held.get(0), held.get(1), held.get(HELD_OWNERS)) == (None, [], [])

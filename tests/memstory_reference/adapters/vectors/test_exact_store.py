@@ -13,7 +13,7 @@ from memstory_reference.adapters.vectors.exact_store import (
     is_sound,
     open_exact_file,
 )
-from memstory_reference.storage import vector_matrix
+from memstory_reference.storage import held_rows
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.reindexing import reindex
 
@@ -35,13 +35,13 @@ def _delete_then_fail(database, sql, parameters=()):
 
 
 async def test_longest_unused_owner_leaves_memory_and_is_found_again(rows_of, spread, monkeypatch):
-    monkeypatch.setattr(vector_matrix, "HELD_ROWS", 50)
+    monkeypatch.setattr(held_rows, "HELD_ROWS", 50)
     store = ExactStore(model="fixed")
     for owner in ("ana", "bob", "cid"):
         index = await store.index("memory", owner)
         await index.upsert(rows_of(spread(20)))
         await index.query(spread(1)[0], 1)
-    assert [one for one in ("ana", "bob", "cid") if store.held.get(("memory", one)) is not None] == ["bob", "cid"]
+    assert [one for one in ("ana", "bob", "cid") if ("memory", one) in store.held._held] == ["bob", "cid"]
     again = await store.index("memory", "ana")
     assert (await again.query(spread(20)[5], 1))[0].record.id == "r0005"
     await store.close()
@@ -97,7 +97,7 @@ async def test_names_that_were_only_asked_for_leave_nothing_behind(rows_of, spre
         assert (await ghost.query(spread(1)[0], 1), await ghost.count(), await ghost.delete(["r0000"])) == ([], 0, [])
     ana = await store.index("memory", "ana")
     assert len(await ana.query(spread(4)[0], 9)) == 4
-    assert [one for one in ("ana", "bob") if store.held.get(("memory", one)) is not None] == ["ana"]
+    assert [one for one in ("ana", "bob") if ("memory", one) in store.held._held] == ["ana"]
     await store.close()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +42,6 @@ class Index:
     stale: set[int] = field(default_factory=set)
     unfilled: list[Sequence[int]] = field(default_factory=list)
     unreadable: set[int] = field(default_factory=set)
-    lock: RLock = field(default_factory=RLock)
 
     def __len__(self) -> int:
         return self.columns.turns

@@ -7,11 +7,10 @@ counts the owner's version on: a process that holds an earlier one reads what wa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import TypeVar
 
 from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
-from memstory_reference.storage.vector_matrix import HeldRows
+from memstory_reference.storage.held_rows import HeldRows
 from memstory_reference.systems.turns.stores.owner_pool import Index
 from memstory_reference.systems.turns.stores.owner_store import HIGHEST, OwnerTurns, checked_last
 from memstory_reference.systems.turns.stores.tables_store import SHARED
@@ -23,9 +22,6 @@ _BEGIN = (
     "INSERT INTO owners (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET version = owners.version + 1 "
     "RETURNING number, last, version"
 )
-_TORN = -1
-"""The version of what was read in part; who waited for it reads all for itself."""
-
 _COUNT = "UPDATE owners SET last = last + ?, turns = turns + ? WHERE number = ?"
 
 
@@ -89,8 +85,7 @@ class TurnsSchema(TurnsStore):
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
-        self._held = HeldRows[int, Index](len)
-        self._lock = Lock()
+        self._held = HeldRows[int, Index](Index)
 
     async def read(self, owner: str, ask: Callable[[OwnerTurns], T], if_unknown: T) -> T:
         async with self._database.lend() as database:
@@ -116,18 +111,8 @@ class TurnsSchema(TurnsStore):
         owner = owner_in(database, name)
         if owner is None:
             return if_unknown
-        with self._lock:
-            held = self._held.get(owner["number"])
-            index = Index() if held is None else held
-            self._held.keep(owner["number"], index)
-        with index.lock:
-            try:
-                return ask(SharedOwner(name, owner, Index() if index.version == _TORN else index, database))
-            except BaseException:
-                index.version = _TORN  # nobody knows how far it was read
-                with self._lock:
-                    self._held.drop(owner["number"])
-                raise
+        with self._held.lend(owner["number"]) as index:
+            return ask(SharedOwner(name, owner, index, database))
 
     def _forget(self, database: SqlDatabase, name: str) -> int:
         with database.transaction(name):
@@ -137,6 +122,5 @@ class TurnsSchema(TurnsStore):
             for table in ("turns", "vectors"):
                 database.execute(f"DELETE FROM {table} WHERE owner = ?", (owner["number"],))  # noqa: S608  (two names)
             database.execute("DELETE FROM owners WHERE number = ?", (owner["number"],))
-        with self._lock:
-            self._held.drop(owner["number"])
+        self._held.drop(owner["number"])
         return int(owner["turns"])
