@@ -142,18 +142,23 @@ class _RowsInMemory:
 class ExactRows:
     """One owner's rows in one collection, by one database; blocking. The owner is noted with the first row."""
 
-    def __init__(self, store: ExactStore, database: SqlDatabase, key: tuple[str, str]) -> None:
+    def __init__(self, store: ExactStore, database: SqlDatabase, key: tuple[str, str], *, is_alone: bool) -> None:
         self.lane = database.lane
         self._store = store
         self._db = database
         self._key = key
+        self._is_alone = is_alone
 
     @property
     def dimension(self) -> int | None:
         """How many numbers a vector has; None before the first row, which another process may write."""
-        if self._store.dimension is None:
-            self._store.dimension = _dimension_in(self._db)
-        return self._store.dimension
+        if self._store.dimension is not None:
+            return self._store.dimension
+        found = _dimension_in(self._db)
+        # What a task has noted while it is alone may be rolled back: until then it is nobody else's.
+        if not self._is_alone:
+            self._store.dimension = found
+        return found
 
     def put(self, records: Sequence[Record]) -> None:
         """Write rows that have vectors, all or none; the first of a store bring with them what it is about."""
@@ -320,7 +325,7 @@ class ExactStore:
     @asynccontextmanager
     async def _rows(self, key: tuple[str, str]) -> AsyncIterator[ExactRows]:
         async with self._lent() as database:
-            yield ExactRows(self, database, key)
+            yield ExactRows(self, database, key, is_alone=asyncio.current_task() in self._own)
 
     def _lent(self) -> AbstractAsyncContextManager[SqlDatabase]:
         """Lend the database of who is alone, else any."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
 from memstory_reference.storage.held_rows import HeldRows
+from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
 from memstory_reference.systems.turns.stores.owner_pool import Index
 from memstory_reference.systems.turns.stores.owner_store import HIGHEST, OwnerTurns, checked_last
 from memstory_reference.systems.turns.stores.tables_store import SHARED
