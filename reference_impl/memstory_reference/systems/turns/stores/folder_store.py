@@ -45,6 +45,9 @@ OPEN_OWNERS = owners_within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 TURNS_IN_MEMORY = 2_000_000
 """What is ranked of so many turns stays in memory; the longest unused owner goes first."""
 
+LEAST_TURNS = 64
+"""An owner of fewer turns takes as much room as one of so many: 9 kB."""
+
 _SCHEMA = "CREATE TABLE IF NOT EXISTS owners (owner TEXT PRIMARY KEY)"
 EMBEDDED_OWNERS = EmbeddedFile(name=OWNERS_FILE, schema=_SCHEMA, version="1")
 MATRIX = "*.f32"
@@ -55,6 +58,8 @@ class OwnerFile(OwnerTurns):
     """The files of one owner: a database, and a mapped matrix of the vectors."""
 
     tables = FILE
+    room = 0
+    """How many turns are counted for what is in memory."""
 
     def __init__(self, name: str, file: Path, *, model: str) -> None:
         super().__init__(name, Index())
@@ -149,6 +154,7 @@ class TurnsFolder(TurnsStore):
         self._lane = SerialThread(str(folder))
         self._open = OrderedDict[str, OwnerFile]()
         self._awake = OrderedDict[str, None]()
+        self._room = 0
 
     async def read(self, owner: str, ask: Callable[[OwnerTurns], T], if_unknown: T) -> T:
         def work() -> T:
@@ -185,8 +191,7 @@ class TurnsFolder(TurnsStore):
             LOG.warning("%s is forgotten without having been read: %s", path, problem)
             gone = 1  # at least
         if owner in self._open:
-            self._open.pop(owner).close()
-            self._awake.pop(owner, None)
+            self._let_go(owner)
         try:
             for name in (path, path.with_suffix(".f32"), Path(f"{path}-wal"), Path(f"{path}-shm")):
                 name.unlink(missing_ok=True)
@@ -215,17 +220,26 @@ class TurnsFolder(TurnsStore):
     def _open_owner(self, owner: str) -> OwnerFile:
         if owner not in self._open:
             self._open[owner] = OwnerFile(owner, self._path(owner), model=self._model)
-        self._open[owner].refresh()
+        file = self._open[owner]
         self._open.move_to_end(owner)
+        # Before it is read, which may fail with the file open.
         self._awake[owner] = None
         self._awake.move_to_end(owner)
         while len(self._awake) > OPEN_OWNERS:
             self._open[self._awake.popitem(last=False)[0]].close()
-        while len(self._open) > 1 and sum(len(file.index) for file in self._open.values()) > TURNS_IN_MEMORY:
-            longest, file = self._open.popitem(last=False)
-            self._awake.pop(longest, None)
-            file.close()
-        return self._open[owner]
+        file.refresh()
+        room = max(len(file.index), LEAST_TURNS)
+        self._room += room - file.room
+        file.room = room
+        while len(self._open) > 1 and self._room > TURNS_IN_MEMORY:
+            self._let_go(next(iter(self._open)))
+        return file
+
+    def _let_go(self, owner: str) -> None:
+        file = self._open.pop(owner)
+        self._awake.pop(owner, None)
+        self._room -= file.room
+        file.close()
 
     def _path(self, owner: str) -> Path:
         # By a digest: an owner may have any name, and a folder may not know capitals.

@@ -139,7 +139,7 @@ async def test_a_second_process_is_refused_while_one_has_the_folder(tmp_path):
 
 async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(store, monkeypatch, tmp_path):
     monkeypatch.setattr(folder_store, "OPEN_OWNERS", 2)
-    monkeypatch.setattr(folder_store, "TURNS_IN_MEMORY", 6)
+    monkeypatch.setattr(folder_store, "TURNS_IN_MEMORY", 3 * folder_store.LEAST_TURNS)
     names = [f"owner{number}" for number in range(9)]
     for _ in range(2):
         for name in names:
@@ -153,6 +153,34 @@ async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(stor
     assert len(owners_with_open_files(tmp_path)) <= 2
     assert [await store.forget_owner(name) for name in names] == [2] * 9
     assert await store.owners() == []
+
+
+async def test_owners_of_one_turn_or_none_leave_memory_too(store, monkeypatch):
+    monkeypatch.setattr(folder_store, "TURNS_IN_MEMORY", 2 * folder_store.LEAST_TURNS)
+    for name in ("ann", "bob", "cid", "dan"):
+        await store.put(name, [written("a", "tea")])
+        await store.delete(name, ["a"] if name < "c" else [])
+    assert list(store._open) == ["cid", "dan"]
+    assert await store.forget_owner("dan") == 1
+    assert [await store.count(name) for name in ("ann", "cid")] == [0, 1]
+    assert list(store._open) == ["ann", "cid"]
+
+
+async def test_owners_who_cannot_be_read_keep_no_more_files_open_than_others(store, monkeypatch, tmp_path):
+    monkeypatch.setattr(folder_store, "OPEN_OWNERS", 2)
+    names = [f"owner{number}" for number in range(5)]
+    for name in names:
+        await store.put(name, [written("a", "tea")])
+
+    def follow(owner, _):
+        owner.reading.rows("SELECT 1")
+        raise UnavailableError("the disk is broken")
+
+    monkeypatch.setattr(folder_store.OwnerFile, "follow", follow)
+    for name in names:
+        with pytest.raises(UnavailableError):
+            await store.count(name)
+    assert len(owners_with_open_files(tmp_path)) <= 2
 
 
 async def test_a_file_that_is_only_read_has_no_log_and_is_never_behind_what_was_written(store, monkeypatch):
