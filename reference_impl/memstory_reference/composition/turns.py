@@ -12,10 +12,14 @@ from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores.folder_store import EMBEDDED_OWNERS, MATRIX, TurnsFolder
-from memstory_reference.systems.turns.stores.shared_store import TurnsSchema
 from memstory_reference.systems.turns.stores.tables_store import EMBEDDED_FILE, migrations
-from memstory_reference.systems.turns.stores.turns_store import TurnsStore
+from memstory_reference.systems.turns.stores.turns_store import (
+    EMBEDDED_OWNERS,
+    MATRIX,
+    TurnsFolder,
+    TurnsSchema,
+    TurnsStore,
+)
 
 if TYPE_CHECKING:
     from memstory_reference.storage.postgres.place import PostgresPlace

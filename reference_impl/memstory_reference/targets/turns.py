@@ -16,10 +16,9 @@ from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.turns.memory import TurnsMemory
-from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
+from memstory_reference.systems.turns.ranking import Pool, empty_pool
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores.folder_store import OWNERS_FILE
-from memstory_reference.systems.turns.stores.turns_store import TurnsStore
+from memstory_reference.systems.turns.stores.turns_store import OWNERS_FILE, TurnsStore
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
 
