@@ -45,7 +45,7 @@ async def open_turns(settings: TurnsSettings, ports: MemoryPorts) -> TurnsMemory
 async def check_shared_turns(place: PostgresPlace) -> None:
     """Raise InputError if the schema in `place` would be made or changed by being opened."""
     with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
+        from memstory_reference.storage.postgres.postgres_database import check_schema  # noqa: PLC0415
     await check_schema(place, migrations())
 
 

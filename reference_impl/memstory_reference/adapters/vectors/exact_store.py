@@ -36,11 +36,10 @@ from memstory_reference.adapters.vectors.vector_rows import (
 )
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record
-from memstory_reference.storage.database_store import IN_MEMORY, Database, batches_of_values
 from memstory_reference.storage.held_rows import HeldRows
 from memstory_reference.storage.postgres.tables import LITTLE_ENDIAN_VECTOR, postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
-from memstory_reference.storage.sql_database import SqlDatabase
+from memstory_reference.storage.sql_database import IN_MEMORY, Database, SqlDatabase, batches_of_values
 from memstory_reference.storage.vector_matrix import VectorMatrix
 
 logger = logging.getLogger(__name__)

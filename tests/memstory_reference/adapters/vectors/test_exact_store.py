@@ -14,8 +14,8 @@ from memstory_reference.adapters.vectors.exact_store import (
     open_exact_file,
 )
 from memstory_reference.storage import held_rows
-from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.reindexing import reindex
+from memstory_reference.storage.sql_database import Database
 
 EXECUTE, EXECUTEMANY = Database.execute, Database.executemany
 

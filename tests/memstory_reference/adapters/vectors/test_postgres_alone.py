@@ -10,7 +10,7 @@ import pytest
 from memstory_reference.composition.vector_stores import open_exact_schema
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.postgres_database_store import PostgresDatabase
+from memstory_reference.storage.postgres.postgres_database import PostgresDatabase
 
 ROW = Record(id="a", text="tea", vector=np.array((1, 0), np.float32))
 

@@ -9,7 +9,7 @@ import pytest
 from memstory_reference.composition.vector_stores import open_exact_schema
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import partition_by_owner
+from memstory_reference.storage.postgres.postgres_database import partition_by_owner
 
 SCHEMA_1 = f"""
 CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from memstory.running.stage import owner_of
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import Database
 from memstory_reference.systems.layers import memory, records_desk, values
 from memstory_reference.systems.layers.logs import Logs
 from memstory_reference.systems.layers.memory import LayersMemory

@@ -8,7 +8,7 @@ import pytest
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.models import Reply
 from memstory_reference.adapters.watched import WatchedModel
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import Database
 from memstory_reference.systems.pipeline import (
     compression,
     importance,

@@ -16,9 +16,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.held_rows import HeldOwners
-from memstory_reference.storage.sql_database import SqlDatabase
+from memstory_reference.storage.sql_database import Database, SqlDatabase
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.stores.rows_store import ACTIVE, LayersRows, ScoredRow

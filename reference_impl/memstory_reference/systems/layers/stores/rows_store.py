@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.storage.database_store import batches_of_values
 from memstory_reference.storage.held_rows import Change, HeldOwners, best_by_tokens
-from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow
+from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow, batches_of_values
 from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, unit_vector
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.mapped_matrix import MappedMatrix
-from memstory_reference.storage.vector_matrix import cosines, products
+from memstory_reference.storage.vector_matrix import MappedMatrix, cosines, products
 from memstory_reference.systems.turns.ranking import (
     NOBODY,
     Places,

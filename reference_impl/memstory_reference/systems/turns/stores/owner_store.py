@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.database_store import AT_ONCE, batches_of_values
-from memstory_reference.storage.mapped_matrix import MappedMatrix
-from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
-from memstory_reference.storage.vector_matrix import are_unit
+from memstory_reference.storage.sql_database import AT_ONCE, SqlDatabase, SqlRow, batches_of_values
+from memstory_reference.storage.vector_matrix import MappedMatrix, are_unit
 from memstory_reference.systems.turns.ranking import Places, Pool
 from memstory_reference.systems.turns.stores.index import Features, Index, admitted_numbers, pool_of
 from memstory_reference.systems.turns.stores.tables_store import (

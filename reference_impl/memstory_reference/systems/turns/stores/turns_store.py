@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.held_rows import HeldRows
-from memstory_reference.storage.lane import SerialThread
-from memstory_reference.storage.mapped_matrix import MappedMatrix
 from memstory_reference.storage.reindexing import EmbeddedFile
-from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
+from memstory_reference.storage.sql_database import Database, SerialThread, SqlDatabase, SqlRow
+from memstory_reference.storage.vector_matrix import MappedMatrix
 from memstory_reference.systems.turns.ranking import Pool, empty_pool
 from memstory_reference.systems.turns.stores.index import Index
 from memstory_reference.systems.turns.stores.owner_store import (

@@ -9,8 +9,8 @@ import pytest
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.layers import log_in_file
-from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.sql_database import IN_MEMORY
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.memory import PURGE_EVERY, LayersMemory
 from memstory_reference.systems.layers.ports import LayersPorts

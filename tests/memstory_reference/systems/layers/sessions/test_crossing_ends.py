@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.sql_database import IN_MEMORY
 from memstory_reference.systems.layers.records.record import Layer, Standing
 from memstory_reference.systems.layers.sessions.session_end import EndReason
 from memstory_reference.systems.layers.settings import MemoryMode
