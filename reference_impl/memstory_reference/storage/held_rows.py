@@ -184,8 +184,6 @@ class HeldOwners:
 
     def __init__(self) -> None:
         self._held = HeldRows[str, _Parts](_Parts)
-        self.has = self._held.has
-        self.drop = self._held.drop
 
     def search(
         self,
@@ -222,6 +220,14 @@ class HeldOwners:
             while len(held.lists) > KEPT_LISTS:
                 held.lists.popitem(last=False)
             return found
+
+    def has(self, owner: str, version: object) -> bool:
+        """Return whether anything of this version is held."""
+        return self._held.has(owner, version)
+
+    def drop(self, owner: str) -> None:
+        """Hold nothing of an owner."""
+        self._held.drop(owner)
 
     def follow(self, owner: str, before: object, version: object, changes: Iterable[Change]) -> None:
         """Go along with a write of this process that made one version of another."""

@@ -12,6 +12,7 @@ import json
 import logging
 import re
 import sqlite3
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, Final, ParamSpec, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from memstory.contract.errors import UnavailableError
@@ -42,25 +43,6 @@ AT_ONCE = 10_000
 
 EVERY: Final = 2**62
 """A LIMIT that leaves nothing out."""
-
-
-class DamagedRows:
-    """The rows of a database that no read gives, for they are damaged: each is said once."""
-
-    def __init__(self) -> None:
-        self._left_out = set[object]()
-
-    @property
-    def place(self) -> str:
-        """What messages call the database."""
-        raise NotImplementedError
-
-    def leave_out(self, row: str, why: object, advice: str, key: object = None) -> None:
-        """Say once of a damaged row that no read gives it; `key` tells it from others where its name does not."""
-        key = row if key is None else key
-        if key not in self._left_out:
-            self._left_out.add(key)
-            LOG.error("%s: %s is damaged and left out: %s. %s", self.place, row, why, advice)
 
 
 class SqlRow(Protocol):
@@ -96,78 +78,91 @@ class SqlCursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class SqlDatabase(Protocol):
+class SqlDatabase(ABC):
     """Blocking; one connection, used by one thread at a time: call its users through `lane`.
 
     Whatever keeps it from being read or written is an `UnavailableError`.
     """
 
+    is_shared: ClassVar[bool]
+    """Whether other processes write to it at the same time, so that nothing that was read stays true."""
+
     lane: SerialThread
 
+    def __init__(self) -> None:
+        self._left_out = set[object]()
+        self._names = NamedLocks()
+        self.lane = SerialThread(self.place, self._translate_errors)
+
     @property
+    @abstractmethod
     def place(self) -> str:
         """What messages call it; no password is in it."""
-        ...
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes write to it at the same time, so that nothing that was read stays true."""
-        ...
-
+    @abstractmethod
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> SqlCursor:
         """Run one statement."""
-        ...
 
+    @abstractmethod
     def executemany(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Run one statement for each row."""
-        ...
 
+    @abstractmethod
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
         """Write new rows by the fastest way; all or none within a transaction."""
-        ...
 
+    @abstractmethod
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> Sequence[SqlRow]:
         """Return all rows of a query, for who leaves damaged ones out: a text that cannot be read comes as bytes."""
-        ...
 
+    @abstractmethod
     def batches(self, sql: str, parameters: Sequence[object] = (), size: int = 500) -> Iterator[Sequence[SqlRow]]:
         """Yield what `rows` returns, so many at once."""
-        ...
 
+    @abstractmethod
     def transaction(self, *owners: str) -> AbstractContextManager[None]:
         """All or nothing; nobody else is in a transaction of one of these owners meanwhile, in any process.
 
         What is read in it is still true when it is written.
         """
-        ...
 
+    @abstractmethod
     def hold(self, name: str) -> AbstractAsyncContextManager[SqlDatabase]:
         """Hold `name` against everybody who uses the database; not to be taken twice by one task.
 
         What is done under it goes by the database that is lent, which fails once the lock is lost, and whose own
         `hold` takes one more.
         """
-        ...
 
+    @abstractmethod
     def lend(self) -> AbstractAsyncContextManager[SqlDatabase]:
         """Lend a database for one call that no lock guards, so that such calls need not wait for one another."""
-        ...
 
-    def count_lost(self, *tables: str) -> int:
-        """Return how many rows of these tables some read lacks."""
-        ...
-
-    def leave_out(self, row: str, why: object, advice: str, key: object = None) -> None:
-        """Say once of a damaged row that no read gives it; `key` tells it from others where its name does not."""
-        ...
-
-    def forget_log(self) -> None:
-        """Overwrite what the database itself has noted of deleted rows, where that is in its hands."""
-        ...
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database; closing twice is harmless."""
 
     async def aclose(self) -> None:
         """Let go of the database once all that waits in the lane is done; closing twice is harmless."""
-        ...
+        await self.lane.close(self.close)
+
+    def count_lost(self, *_: str) -> int:
+        """Return how many rows of these tables some read lacks: none, where a server says what is damaged."""
+        return 0
+
+    def leave_out(self, row: str, why: object, advice: str, key: object = None) -> None:
+        """Say once of a damaged row that no read gives it; `key` tells it from others where its name does not."""
+        key = row if key is None else key
+        if key not in self._left_out:
+            self._left_out.add(key)
+            LOG.error("%s: %s is damaged and left out: %s. %s", self.place, row, why, advice)
+
+    def forget_log(self) -> None:  # noqa: B027  (for who has nothing to do, it is done)
+        """Overwrite what the database itself has noted of deleted rows, where that is in its hands."""
+
+    @abstractmethod
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        """Turn what the library raises into the errors that callers know."""
 
 
 def checksum(values: Sequence[str | float | None]) -> str:
@@ -252,8 +247,8 @@ _PRAGMAS = (
 )
 
 
-class Database(DamagedRows):
-    """A `SqlDatabase` in a file. Blocking; one connection, used by one thread at a time: call it through `lane`."""
+class Database(SqlDatabase):
+    """SQLite in a file."""
 
     is_shared = False
 
@@ -275,9 +270,7 @@ class Database(DamagedRows):
         """
         self.file = file
         self._lost: Mapping[str, int] = {}
-        self._names = NamedLocks()
         super().__init__()
-        self.lane = SerialThread(str(file), self._translate_errors)
         is_checked = schema is not None and _is_to_check(file)
         if schema is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -374,10 +367,6 @@ class Database(DamagedRows):
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
         self._db.close()
-
-    async def aclose(self) -> None:
-        """Close the file once all that waits in the lane is done; closing twice is harmless."""
-        await self.lane.close(self._db.close)
 
     def _check(self) -> None:
         """Look for what is damaged: SQLite reads on without a word where a row or its place in an index is gone."""

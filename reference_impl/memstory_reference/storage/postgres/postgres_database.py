@@ -37,8 +37,7 @@ from psycopg.waiting import Ready
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace
-from memstory_reference.storage.postgres.tables import parts_of
-from memstory_reference.storage.sql_database import DamagedRows, NamedLocks, SerialThread
+from memstory_reference.storage.sql_database import SqlDatabase
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -109,8 +108,28 @@ async def open_schema(
         StoreConflictError: a newer program made the schema.
         UnavailableError: nobody answers.
     """
+    about = about or {}
     async with _alone(place) as (connection, limit):
-        return await _migrate(connection, place, migrations, about or {}, limit)
+        known = await (await connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", (place.schema,))).fetchone()
+        if known == (False,):
+            await connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(place.schema)))
+        await connection.execute("CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)")
+        _check_kind(await _about(connection), place, about)
+        for name, value in {_VERSION: "0", **about}.items():
+            await connection.execute("INSERT INTO about VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value))
+        found = await _about(connection)
+        version, newest = int(found[_VERSION]), _newest(migrations)
+        steps = _steps(migrations, version, place)
+        limit.reschedule(None)  # a table that is written anew takes minutes
+        for migration in steps:
+            await connection.execute(migration)
+        if 0 < version < newest:
+            versions = (version, newest)
+            LOG.warning(
+                "the schema %r: taken over from an earlier version of memstory (%d, now %d)", place.schema, *versions
+            )
+        await connection.execute("UPDATE about SET value = %s WHERE name = %s", (str(newest), _VERSION))
+        return found
 
 
 async def check_schema(place: PostgresPlace, migrations: Migrations) -> None:
@@ -126,22 +145,6 @@ async def check_schema(place: PostgresPlace, migrations: Migrations) -> None:
             f"the schema {place.schema!r} {made}, and to open it would change it. Name another, or open it once by "
             "'memstory-reference memory status'"
         )
-
-
-def partition_by_owner(table: str, *keys: str) -> str:
-    """Return the SQL by which a plain table becomes a partitioned one with the same rows, each owner's side by side.
-
-    It has the `keys`, each of which begins with the owner, and no other index, identity or foreign key.
-    """
-    # Indexes last: then they have the names that those of the plain table had, and are built at once.
-    return f"""
-    ALTER TABLE {table} RENAME TO {table}_whole;
-    CREATE TABLE {table} (LIKE {table}_whole INCLUDING DEFAULTS INCLUDING STORAGE) PARTITION BY HASH (owner);
-    {parts_of(table)}
-    INSERT INTO {table} SELECT * FROM {table}_whole ORDER BY owner;
-    DROP TABLE {table}_whole;
-    {"".join(f"ALTER TABLE {table} ADD {key};" for key in keys)}
-    """  # noqa: S608  (names of our own tables)
 
 
 async def claim_schema(place: PostgresPlace, owner: str) -> None:
@@ -197,47 +200,20 @@ async def _alone(place: PostgresPlace) -> AsyncIterator[tuple[AsyncConnection[Tu
         raise UnavailableError(msg) from error
 
 
-async def _migrate(
-    connection: AsyncConnection[TupleRow],
-    place: PostgresPlace,
-    migrations: Migrations,
-    about: Mapping[str, str],
-    limit: asyncio.Timeout,
-) -> dict[str, str]:
-    known = await (await connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", (place.schema,))).fetchone()
-    if known == (False,):
-        await connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(place.schema)))
-    await connection.execute("CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)")
-    _check_kind(await _about(connection), place, about)
-    for name, value in {_VERSION: "0", **about}.items():
-        await connection.execute("INSERT INTO about VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value))
-    found = await _about(connection)
-    version, newest = int(found[_VERSION]), _newest(migrations)
-    if version > newest:
-        raise StoreConflictError(
-            f"the schema {place.schema!r} has version {version}, this program knows {newest}: "
-            "use a newer memstory, or another schema"
-        )
-    limit.reschedule(None)  # a table that is written anew takes minutes
-    for migration in _steps(migrations, version, place):
-        await connection.execute(migration)
-    if 0 < version < newest:
-        versions = (version, newest)
-        LOG.warning(
-            "the schema %r: taken over from an earlier version of memstory (%d, now %d)", place.schema, *versions
-        )
-    await connection.execute("UPDATE about SET value = %s WHERE name = %s", (str(newest), _VERSION))
-    return found
-
-
 def _newest(migrations: Migrations) -> int:
     return len(migrations) if isinstance(migrations, Sequence) else max(migrations) + 1
 
 
 def _steps(migrations: Migrations, version: int, place: PostgresPlace) -> Sequence[str]:
+    newest = _newest(migrations)
+    if version > newest:
+        raise StoreConflictError(
+            f"the schema {place.schema!r} has version {version}, this program knows {newest}: "
+            "use a newer memstory, or another schema"
+        )
     if isinstance(migrations, Sequence):
         return migrations[version:]
-    if version == _newest(migrations):
+    if version == newest:
         return []
     if version not in migrations:
         raise StoreConflictError(
@@ -329,11 +305,8 @@ class _ReadBinaryText(TextBinaryLoader):
         return _as_given(super().load(data))
 
 
-SharedCursor: TypeAlias = Cursor[NamedRow]
-
-
-class PostgresDatabase(DamagedRows):
-    """A `SqlDatabase` in a schema that `open_postgres_database` has made; the first call opens the connection.
+class PostgresDatabase(SqlDatabase):
+    """A database in a schema that `open_postgres_database` has made; the first call opens the connection.
 
     A connection that breaks is thrown away: its call fails at once, and the next one opens another. A key that no index
     of Postgres takes is an InputError.
@@ -347,18 +320,16 @@ class PostgresDatabase(DamagedRows):
         self._is_in_transaction = False
         self._locks = 0
         self._is_closed = False
-        self._names = NamedLocks()
         self._free = asyncio.Semaphore(LENT_AT_ONCE)
         self._idle: list[PostgresDatabase] = []
         super().__init__()
-        self.lane = SerialThread(self.place, self._translate_errors)
 
     @property
     def place(self) -> str:
         """The schema, without the URL."""
         return f"the schema {self._place.schema!r}"
 
-    def execute(self, sql: str, parameters: Sequence[object] = ()) -> SharedCursor:
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Cursor[NamedRow]:
         """Run one statement, which is fetched whole."""
         with self._translate_errors():
             return self._cursor().execute(_marked(sql), parameters)
@@ -476,13 +447,6 @@ class PostgresDatabase(DamagedRows):
             with suppress(Error):
                 connection.cancel_safe(timeout=ANSWER_SECONDS)
 
-    def count_lost(self, *_: str) -> int:
-        """Return 0: what is damaged the server says itself."""
-        return 0
-
-    def forget_log(self) -> None:
-        """Do nothing: the log is in the hands of who runs the server."""
-
     def close(self) -> None:
         """Let go of the server; closing twice is harmless."""
         if self._connection is not None:
@@ -495,7 +459,7 @@ class PostgresDatabase(DamagedRows):
         for one in (*self._idle, self):
             await one.lane.close(one.close)
 
-    def _cursor(self) -> SharedCursor:
+    def _cursor(self) -> Cursor[NamedRow]:
         # In binary: as text, bytes take twice as long.
         return self._usable().cursor(binary=True)
 
