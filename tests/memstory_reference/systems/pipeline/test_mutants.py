@@ -44,6 +44,10 @@ def joined(plain):
     return split
 
 
+def at_one_version(plain):
+    return lambda held, owner, part, _version, **asked: plain(held, owner, part, "1", **asked)
+
+
 def one_by_one(plain):
     async def ingest_all(self, utterances, user):
         texts = [[replace(one, text=part) for part in one.text.split("\n\n")] for one in utterances]
@@ -347,7 +351,8 @@ MUTANTS = [
     (
         "P14d: the vectors are read once",
         "'vectors' is 1",
-        (PipelineStore, "note_changes", None),
+        (pipeline_store.HeldOwners, "search", at_one_version),
+        (pipeline_store.HeldOwners, "follow", None),
         (pipeline_store.HeldOwners, "drop", None),
     ),
     (
