@@ -26,7 +26,7 @@ from memstory.contract.target import Turn as ChatTurn
 from memstory_reference.errors import InputError
 from memstory_reference.system_memory import Conversations, CurrentSessions, SystemMemory, read_rows
 from memstory_reference.systems.turns.agent import SPECS, TurnsAgent, TurnsTools, turn_with_repeats
-from memstory_reference.systems.turns.ranking import RankedTurn, evidence
+from memstory_reference.systems.turns.ranking import evidence
 from memstory_reference.systems.turns.service import StoredTurn, TurnsService
 from memstory_reference.systems.turns.turn import TURN, Conditions, NewTurn, Turn, moment_of
 from memstory_reference.text.secret_guard import left_out
@@ -99,11 +99,17 @@ class TurnsMemory(SystemMemory):
             scope.user,
             query.text,
             query.top_k,
-            conditions=conditions_of(query, scope),
+            conditions=Conditions(
+                kinds=tuple(query.kinds),
+                session=scope.session,
+                since=moment_option(query.options, "since"),
+                until=moment_option(query.options, "until"),
+                where=query.where,
+            ),
             min_score=query.min_score,
             as_of=as_of(query),
         )
-        hits = [found_hit(one) for one in found]
+        hits = [replace(hit_of(one.turn), score=one.score, explain=one.explain()) for one in found]
         return hits if query.token_budget is None else _fit(hits, query.token_budget)
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
@@ -184,7 +190,10 @@ class TurnsMemory(SystemMemory):
         return {**await self.service.status(scope.user), "chat": self._chat.name}
 
     async def _look_formula(self, _: Scope, **args: Tree) -> Tree:
-        return formula(args)
+        """Compute the evidence of `evidence: [[cosine, share of words found], …]`."""
+        if set(args) != {"evidence"}:
+            raise StoryError("inspect: formula takes `evidence`: a list of [cosine, share of words found]")
+        return [round(evidence(cosine, found), 6) for cosine, found in args["evidence"]]
 
     async def _find(self, ref: Ref, scope: Scope) -> Turn | None:
         if ref.id is not None:
@@ -202,17 +211,6 @@ def new_turn(item: Item, scope: Scope) -> NewTurn:
     known = {name: value for name, value in (("source", item.source), ("role", item.role)) if value is not None}
     metadata = {**item.metadata, **known}
     return NewTurn(text=item.text, kind=item.kind, key=item.key, session=scope.session, metadata=metadata)
-
-
-def conditions_of(query: Query, scope: Scope) -> Conditions:
-    """Return what a search asks for beside its words."""
-    return Conditions(
-        kinds=tuple(query.kinds),
-        session=scope.session,
-        since=moment_option(query.options, "since"),
-        until=moment_option(query.options, "until"),
-        where=query.where,
-    )
 
 
 def as_of(query: Query) -> datetime | None:
@@ -240,11 +238,6 @@ def hit_of(turn: Turn) -> Hit:
     )
 
 
-def found_hit(found: RankedTurn) -> Hit:
-    """Return a turn that a search found, with every term of its score."""
-    return replace(hit_of(found.turn), score=found.score, explain=found.explain())
-
-
 def receipt_item(stored: StoredTurn) -> ReceiptItem:
     """Return what happened to one item."""
     turn = stored.turn
@@ -254,13 +247,6 @@ def receipt_item(stored: StoredTurn) -> ReceiptItem:
     return ReceiptItem(
         id=turn.id, text=turn.text, outcome=outcome, reason=left_out(turn.text), kind=turn.kind, key=turn.key
     )
-
-
-def formula(args: Mapping[str, Tree]) -> Tree:
-    """Compute the evidence of `evidence: [[cosine, share of words found], …]`."""
-    if set(args) != {"evidence"}:
-        raise StoryError("inspect: formula takes `evidence`: a list of [cosine, share of words found]")
-    return [round(evidence(cosine, found), 6) for cosine, found in args["evidence"]]
 
 
 def turns_as_jsonl(turns: Iterable[Turn]) -> str:

@@ -147,14 +147,6 @@ def turn_of(row: SqlRow) -> Turn:
     return turn
 
 
-def values_of(turn: Turn) -> Sequence[Any]:
-    """Return the values of `WRITTEN_COLUMNS`."""
-    return (
-        *(turn.id, turn.key, turn.kind, turn.speaker, turn.session, turn.said_at, turn.noted_at.isoformat(), turn.text),
-        json.dumps(dict(turn.metadata), ensure_ascii=False),
-    )
-
-
 def seal_of(values: Sequence[Any]) -> str:
     """Return the checksum of the values of `WRITTEN_COLUMNS`, but for the key: that goes over to another turn."""
     return checksum([values[0], *values[2:]])
@@ -162,7 +154,11 @@ def seal_of(values: Sequence[Any]) -> str:
 
 def row_of(turn: Turn, stems: Sequence[str]) -> Sequence[Any]:
     """Return the values of `ALL_COLUMNS`."""
-    values, features = values_of(turn), features_of(turn, 0, len(stems))
+    values = (
+        *(turn.id, turn.key, turn.kind, turn.speaker, turn.session, turn.said_at, turn.noted_at.isoformat(), turn.text),
+        json.dumps(dict(turn.metadata), ensure_ascii=False),
+    )
+    features = features_of(turn, 0, len(stems))
     return *values, features.moment, features.signs, stem_codes(stems).tobytes(), VERSION, seal_of(values)
 
 
