@@ -86,10 +86,8 @@ def test_two_stores_over_one_database_find_what_is_in_it_whoever_wrote_or_failed
         database, kept = Database(IN_MEMORY, schema=SCHEMA), {}
         indexes = [await ExactStore(database, model="fixed").index("memory", "ana") for _ in (0, 1)]
         for place, does, row, axis in steps:
-            index, record = (
-                indexes[place],
-                Record(id=str(row), text=str(axis), vector=np.eye(4, dtype=np.float32)[axis]),
-            )
+            index, vector = indexes[place], np.eye(4, dtype=np.float32)[axis]
+            record = Record(id=str(row), text=str(axis), metadata={"is": "row"}, vector=vector)
             if does == "query":
                 found = await index.query(vector, 9, {"is": "row"})
                 assert {one.record.id: one.record.text for one in found} == kept
