@@ -32,7 +32,7 @@ from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.ports import Purpose, Record, Vectors, VectorStore
 from memstory_reference.setting_rules import ENGINES, POSTGRES
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import drop_schemas
+from memstory_reference.storage.postgres.postgres_database import drop_schemas
 from memstory_reference.targets.shared_postgres import VARIABLE
 
 DIMENSION, BATCH, LOOKS = 384, 100, 50

@@ -27,7 +27,7 @@ from memstory_reference.adapters.servers.embedded_postgres import EmbeddedPostgr
 from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import drop_schemas
+from memstory_reference.storage.postgres.postgres_database import drop_schemas
 from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.recall import Embeddings, Retrieval

@@ -41,17 +41,20 @@ from memstory_reference.composition.embedders import MINILM, make_embedder
 from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.turns import service
-from memstory_reference.systems.turns.ranking.languages import ENGLISH
-from memstory_reference.systems.turns.ranking.pool import Numbers, Pool, rarity, saturation
-from memstory_reference.systems.turns.ranking.question import Question as Asked
-from memstory_reference.systems.turns.ranking.scoring import (
+from memstory_reference.systems.turns.question import ENGLISH
+from memstory_reference.systems.turns.question import Question as Asked
+from memstory_reference.systems.turns.ranking import (
     CandidateScores,
+    Numbers,
+    Pool,
+    Weights,
     merge_rankings,
     rank_turns,
+    rarity,
+    saturation,
     score_candidates,
     z_scores,
 )
-from memstory_reference.systems.turns.ranking.weighting import Weights
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.turn import NewTurn, Turn

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstory_reference.composition.layers import log_in_file, log_in_postgres
-from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.sql_database import IN_MEMORY
 from memstory_reference.systems.layers.logs import (
     CRISES,
     FEEDBACK,

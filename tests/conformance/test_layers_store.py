@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.layers import layers_in_postgres
-from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.sql_database import IN_MEMORY
 from memstory_reference.systems.layers import layers_store, records
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.records import (

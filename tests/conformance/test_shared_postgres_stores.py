@@ -16,9 +16,8 @@ from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.composition.turns import turns_in_postgres
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records import Fact, MemoryRecord
-from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
-from memstory_reference.systems.turns.turn import NewTurn, checked_turn
+from memstory_reference.systems.turns.turn import Conditions, NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array((1, 0), np.float32)

@@ -14,11 +14,10 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.turns import turns_in_folder, turns_in_postgres
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN, NOBODY, Pool
+from memstory_reference.systems.turns.ranking import BY_ASSISTANT, IS_DATED, IS_FOREIGN, NOBODY, Pool
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.stores.owner_store import IndexedTurn, OwnerTurns
-from memstory_reference.systems.turns.turn import NewTurn, checked_turn
+from memstory_reference.systems.turns.turn import Conditions, NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST, NORTH, WEST = (np.array(row, np.float32) for row in ((1, 0), (0, 1), (-1, 0)))

@@ -22,7 +22,7 @@ from memstory_reference.composition.vector_stores import open_exact_schema
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import drop_schemas
+from memstory_reference.storage.postgres.postgres_database import drop_schemas
 
 CHROMA = Path(sys.executable).parent / "chroma"
 EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)

@@ -15,7 +15,7 @@ from memstory.contract.installation import install_command
 if TYPE_CHECKING:
     from memstory_reference.adapters.servers.nats_bus import NatsBus
     from memstory_reference.storage.postgres.place import PostgresPlace
-    from memstory_reference.storage.postgres.schema_store import Migrations
+    from memstory_reference.storage.postgres.postgres_database import Migrations
     from memstory_reference.storage.sql_database import SqlDatabase
 
 
@@ -50,7 +50,7 @@ def require_extra(what: str, package: str, name: str) -> Iterator[None]:
 async def open_shared_database(place: PostgresPlace, migrations: Migrations, *, memory: str, model: str) -> SqlDatabase:
     """Open the database in `place`; raises as `open_postgres_database` does."""
     with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database  # noqa: PLC0415
+        from memstory_reference.storage.postgres.postgres_database import open_postgres_database  # noqa: PLC0415
     return await open_postgres_database(place, migrations, memory=memory, model=model)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, closing_on_failure
 from memstory_reference.composition.extras import open_shared_database
-from memstory_reference.storage.database_store import IN_MEMORY, Database
+from memstory_reference.storage.sql_database import IN_MEMORY, Database
 from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.logs import CRISES, FEEDBACK, Log, LogKind, R

@@ -9,7 +9,7 @@ from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.extras import open_shared_database
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import Database
 from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.parts import PipelineParts

@@ -12,10 +12,14 @@ from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores.folder_store import EMBEDDED_OWNERS, MATRIX, TurnsFolder
-from memstory_reference.systems.turns.stores.shared_store import TurnsSchema
 from memstory_reference.systems.turns.stores.tables_store import EMBEDDED_FILE, migrations
-from memstory_reference.systems.turns.stores.turns_store import TurnsStore
+from memstory_reference.systems.turns.stores.turns_store import (
+    EMBEDDED_OWNERS,
+    MATRIX,
+    TurnsFolder,
+    TurnsSchema,
+    TurnsStore,
+)
 
 if TYPE_CHECKING:
     from memstory_reference.storage.postgres.place import PostgresPlace
@@ -41,7 +45,7 @@ async def open_turns(settings: TurnsSettings, ports: MemoryPorts) -> TurnsMemory
 async def check_shared_turns(place: PostgresPlace) -> None:
     """Raise InputError if the schema in `place` would be made or changed by being opened."""
     with require_extra(*POSTGRES_DRIVER):
-        from memstory_reference.storage.postgres.schema_store import check_schema  # noqa: PLC0415
+        from memstory_reference.storage.postgres.postgres_database import check_schema  # noqa: PLC0415
     await check_schema(place, migrations())
 
 

@@ -2,10 +2,7 @@
 
 __all__ = [
     "checked_embedder",
-    "database_store",
     "held_rows",
-    "lane",
-    "mapped_matrix",
     "postgres",
     "recurring",
     "reindexing",

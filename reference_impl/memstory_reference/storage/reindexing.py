@@ -14,7 +14,7 @@ from typing import Any, Final
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import Database
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 256

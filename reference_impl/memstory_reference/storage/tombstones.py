@@ -11,7 +11,7 @@ from typing import Final
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import UNSTORED, InputError
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import Database
 from memstory_reference.text.secret_guard import Guard
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.words import fold, squeeze

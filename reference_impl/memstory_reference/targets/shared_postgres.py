@@ -54,7 +54,7 @@ class CasesPostgres:
             name = f"postgres (the server of {VARIABLE})"
             place = PostgresPlace(url=parse_place(self._url).url, schema=schema, name=name)
             with require_extra(*POSTGRES_DRIVER):
-                from memstory_reference.storage.postgres.schema_store import claim_schema  # noqa: PLC0415
+                from memstory_reference.storage.postgres.postgres_database import claim_schema  # noqa: PLC0415
             await claim_schema(place, f"{gethostname()}:{workspace}")
         except (InputError, SetupError) as error:
             raise SetupError(f"{VARIABLE}: {error}") from error
@@ -77,7 +77,7 @@ class CasesPostgres:
             await asyncio.to_thread(sweep)
         else:
             # The driver is there: the place was claimed by it.
-            from memstory_reference.storage.postgres.schema_store import drop_unclaimed  # noqa: PLC0415
+            from memstory_reference.storage.postgres.postgres_database import drop_unclaimed  # noqa: PLC0415
 
             await drop_unclaimed(self._latest, PREFIX, _is_gone)
 

@@ -9,26 +9,22 @@ from typing import Any, cast
 
 from memstory.contract.target import Capability, Environment, Scope, Tree
 from memstory.contract.values import HELD
-from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
+from memstory_reference.adapters.faults import FaultyPort
 from memstory_reference.composition.turns import TURNS, check_shared_turns
 from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.turns.memory import TurnsMemory
-from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
+from memstory_reference.systems.turns.ranking import Pool, empty_pool
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores.folder_store import OWNERS_FILE
-from memstory_reference.systems.turns.stores.turns_store import TurnsStore
+from memstory_reference.systems.turns.stores.turns_store import OWNERS_FILE, TurnsStore
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
 
-def faulty_turns_store(store: TurnsStore, switch: FaultSwitch) -> TurnsStore:
-    """Return `store` behind `switch`; in mode `garbage` it finds nothing."""
-    return cast("TurnsStore", _FaultyTurnsStore(store, switch))
-
-
 class _FaultyTurnsStore(FaultyPort):
+    """A store behind a switch; in mode `garbage` it finds nothing."""
+
     # A store that is down is still closed: its folder must be free for the next to open it.
     free = frozenset({"close"})
 
@@ -62,7 +58,7 @@ class TurnsTarget(FolderTarget):
         return settings
 
     def _wrap(self, store: TurnsStore) -> TurnsStore:
-        return faulty_turns_store(store, self._ports.switches["store"])
+        return cast("TurnsStore", _FaultyTurnsStore(store, self._ports.switches["store"]))
 
     async def about(self) -> Mapping[str, str]:
         about = await super().about()

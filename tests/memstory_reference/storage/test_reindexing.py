@@ -9,8 +9,8 @@ import pytest
 
 from memstory_reference.errors import InputError
 from memstory_reference.ports import EmbedderUnavailableError
-from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, EmbeddedTable, reindex, text_in
+from memstory_reference.storage.sql_database import Database
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS texts (number INTEGER PRIMARY KEY, text TEXT, vector BLOB)"
 FILES = [

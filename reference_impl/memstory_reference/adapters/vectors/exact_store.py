@@ -19,7 +19,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from zlib import crc32
 
@@ -37,11 +36,11 @@ from memstory_reference.adapters.vectors.vector_rows import (
 )
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record
-from memstory_reference.storage.database_store import IN_MEMORY, Database, batches_of_values
+from memstory_reference.storage.held_rows import HeldRows
 from memstory_reference.storage.postgres.tables import LITTLE_ENDIAN_VECTOR, postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
-from memstory_reference.storage.sql_database import SqlDatabase
-from memstory_reference.storage.vector_matrix import HeldRows, VectorMatrix
+from memstory_reference.storage.sql_database import IN_MEMORY, Database, SqlDatabase, batches_of_values
+from memstory_reference.storage.vector_matrix import VectorMatrix
 
 logger = logging.getLogger(__name__)
 
@@ -104,14 +103,12 @@ _OWNER = (
 
 
 class _RowsInMemory:
-    """One owner's rows in memory, as they were at a version."""
+    """One owner's rows in memory."""
 
-    def __init__(self, version: object, records: Sequence[Record]) -> None:
-        self.version = version
+    def __init__(self) -> None:
         self._records: dict[str, Record] = {}
         self._matrix = VectorMatrix()
         self._matching: dict[frozenset[tuple[str, type, Primitive]], NDArray[np.intp]] = {}
-        self.change([], records)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -144,18 +141,23 @@ class _RowsInMemory:
 class ExactRows:
     """One owner's rows in one collection, by one database; blocking. The owner is noted with the first row."""
 
-    def __init__(self, store: ExactStore, database: SqlDatabase, key: tuple[str, str]) -> None:
+    def __init__(self, store: ExactStore, database: SqlDatabase, key: tuple[str, str], *, is_alone: bool) -> None:
         self.lane = database.lane
         self._store = store
         self._db = database
         self._key = key
+        self._is_alone = is_alone
 
     @property
     def dimension(self) -> int | None:
         """How many numbers a vector has; None before the first row, which another process may write."""
-        if self._store.dimension is None:
-            self._store.dimension = _dimension_in(self._db)
-        return self._store.dimension
+        if self._store.dimension is not None:
+            return self._store.dimension
+        found = _dimension_in(self._db)
+        # What a task has noted while it is alone may be rolled back: until then it is nobody else's.
+        if not self._is_alone:
+            self._store.dimension = found
+        return found
 
     def put(self, records: Sequence[Record]) -> None:
         """Write rows that have vectors, all or none; the first of a store bring with them what it is about."""
@@ -179,19 +181,14 @@ class ExactRows:
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
         """Return the k nearest rows, ties by id."""
-        held = None if self._db.is_shared else self._store.held.get(self._key)
-        if held is not None:  # nobody else writes
-            return held.nearest(vector, k, where)
         # The version first: what is written in between is then read once more.
         number, version = self._state()
         if not number:
             return []
-        return self._store.search(
-            self._key,
-            version,
-            read=lambda: _RowsInMemory(version, self._sound(number)),
-            by=lambda rows: rows.nearest(vector, k, where),
-        )
+        with self._store.held.at(self._key, (number, version)) as held:
+            if not held:
+                held.change([], self._sound(number))
+            return held.nearest(vector, k, where)
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
         """Return the ids of the rows that match, sorted."""
@@ -218,7 +215,7 @@ class ExactRows:
         """Put records in the place of rows; return the ids of those that there were."""
         version = secrets.token_hex(8)
         with self._db.transaction(json.dumps(self._key)):
-            number, before = self._state()
+            before = number, _ = self._state()
             gone = self._delete(number, ids)
             if not gone and not records:
                 return []
@@ -227,7 +224,7 @@ class ExactRows:
             (number,) = self._db.execute(_OWNER, (*self._key, version)).fetchone()
             columns = "owner, id, text, metadata, vector, checksum"
             self._db.insert("rows", columns, [_values(number, record) for record in records])
-        self._store.follow(self._key, before, version, lambda held: held.change(gone, records))
+        self._store.held.follow(self._key, before, (number, version), lambda held: held.change(gone, records))
         return gone
 
     def _state(self) -> tuple[int, object]:
@@ -282,8 +279,7 @@ class ExactStore:
         self.dimension = dimension
         self._release = release
         self._own: dict[asyncio.Task[Any] | None, SqlDatabase] = {}
-        self.held = HeldRows[tuple[str, str], _RowsInMemory](len)
-        self._lock = Lock()
+        self.held = HeldRows[tuple[str, str], _RowsInMemory](_RowsInMemory)
         self._admit()
 
     @asynccontextmanager
@@ -325,38 +321,10 @@ class ExactStore:
         if held != dimension:
             raise StoreConflictError(f"vector has {dimension} numbers, the store holds vectors of {held}")
 
-    def search(
-        self,
-        key: tuple[str, str],
-        version: object,
-        *,
-        read: Callable[[], _RowsInMemory],
-        by: Callable[[_RowsInMemory], list[Match]],
-    ) -> list[Match]:
-        """Return what `by` finds in the rows of a version, which `read` reads if they are not held; blocking."""
-        with self._lock:
-            held = self.held.get(key)
-            if held is not None and held.version == version:
-                return by(held)
-        held = read()
-        with self._lock:
-            return by(self.held.keep(key, held))
-
-    def follow(
-        self, key: tuple[str, str], before: object, version: object, change: Callable[[_RowsInMemory], None]
-    ) -> None:
-        """Go along with a write of this process that made one version of another; blocking."""
-        with self._lock:
-            held = self.held.drop(key)
-            if held is not None and held.version == before:
-                change(held)
-                held.version = version
-                self.held.keep(key, held)
-
     @asynccontextmanager
     async def _rows(self, key: tuple[str, str]) -> AsyncIterator[ExactRows]:
         async with self._lent() as database:
-            yield ExactRows(self, database, key)
+            yield ExactRows(self, database, key, is_alone=asyncio.current_task() in self._own)
 
     def _lent(self) -> AbstractAsyncContextManager[SqlDatabase]:
         """Lend the database of who is alone, else any."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record
-from memstory_reference.storage.lane import SerialThread
+from memstory_reference.storage.sql_database import SerialThread
 
 T = TypeVar("T")
 

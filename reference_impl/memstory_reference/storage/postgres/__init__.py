@@ -1,3 +1,3 @@
 """A Postgres database that several systems, processes and machines share: connections, places, schemas."""
 
-__all__ = ["connections_store", "place", "postgres_database_store", "schema_store", "tables"]
+__all__ = ["place", "postgres_database", "tables"]

@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.values import Tree
-from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.held_rows import Change, HeldOwners, best_by_tokens
-from memstory_reference.storage.sql_database import EVERY, SqlDatabase, SqlRow, checksum
+from memstory_reference.storage.sql_database import EVERY, Database, SqlDatabase, SqlRow, batches_of_values, checksum
 from memstory_reference.storage.vector_matrix import VectorMatrix, normalized_or_none, unit_vector
 from memstory_reference.systems.layers.identity import iso_now, microseconds
 from memstory_reference.systems.layers.records import (

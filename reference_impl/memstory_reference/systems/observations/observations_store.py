@@ -17,10 +17,9 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.database_store import Database, batches_of_values
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
-from memstory_reference.storage.sql_database import SqlDatabase, SqlRow, checksum
+from memstory_reference.storage.sql_database import Database, SqlDatabase, SqlRow, batches_of_values, checksum
 from memstory_reference.storage.vector_matrix import unit_vector
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.systems.observations.words_store import (

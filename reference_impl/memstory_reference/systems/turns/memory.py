@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import Refused
+from memstory.contract.errors import Refused, StoryError
 from memstory.contract.models import ChatModel
 from memstory.contract.target import (
     Hit,
@@ -18,33 +21,19 @@ from memstory.contract.target import (
     ToolCall,
     ToolSchema,
     Tree,
-    Turn,
 )
+from memstory.contract.target import Turn as ChatTurn
 from memstory_reference.errors import InputError
 from memstory_reference.system_memory import Conversations, CurrentSessions, SystemMemory, read_rows
-from memstory_reference.systems.turns.agent import TurnsAgent
-from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.memory_tools import SPECS, TurnsTools, turn_with_repeats
-from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.turn import TURN
-from memstory_reference.systems.turns.turn import Turn as StoredTurn
-from memstory_reference.systems.turns.values import (
-    SEARCH_OPTIONS,
-    as_of,
-    conditions_of,
-    formula,
-    found_hit,
-    hit_of,
-    new_turn,
-    new_turn_of_row,
-    read_jsonl,
-    receipt_item,
-    turn_row,
-    turns_as_jsonl,
-)
+from memstory_reference.systems.turns.agent import SPECS, TurnsAgent, TurnsTools, turn_with_repeats
+from memstory_reference.systems.turns.ranking import evidence
+from memstory_reference.systems.turns.service import StoredTurn, TurnsService
+from memstory_reference.systems.turns.turn import TURN, Conditions, NewTurn, Turn, moment_of
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.words import count_tokens
 
+SEARCH_OPTIONS = ("since", "until")
+_TEXTS = ("text", "kind", "key", "speaker", "session", "said_at")
 DEFAULT_SESSION = "default"
 
 
@@ -110,11 +99,17 @@ class TurnsMemory(SystemMemory):
             scope.user,
             query.text,
             query.top_k,
-            conditions=conditions_of(query, scope),
+            conditions=Conditions(
+                kinds=tuple(query.kinds),
+                session=scope.session,
+                since=moment_option(query.options, "since"),
+                until=moment_option(query.options, "until"),
+                where=query.where,
+            ),
             min_score=query.min_score,
             as_of=as_of(query),
         )
-        hits = [found_hit(one) for one in found]
+        hits = [replace(hit_of(one.turn), score=one.score, explain=one.explain()) for one in found]
         return hits if query.token_budget is None else _fit(hits, query.token_budget)
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
@@ -156,7 +151,7 @@ class TurnsMemory(SystemMemory):
         stored = await self.service.add(scope.user, read_rows(rows, new_turn_of_row))
         return [f"row {place}: {one.refused}" for place, one in enumerate(stored, start=1) if one.refused is not None]
 
-    async def say(self, text: str, scope: Scope) -> Turn:
+    async def say(self, text: str, scope: Scope) -> ChatTurn:
         return await self._conversations.of(scope.user, self._sessions.note(scope)).process(text)
 
     async def tools(self) -> Sequence[ToolSchema]:
@@ -195,9 +190,12 @@ class TurnsMemory(SystemMemory):
         return {**await self.service.status(scope.user), "chat": self._chat.name}
 
     async def _look_formula(self, _: Scope, **args: Tree) -> Tree:
-        return formula(args)
+        """Compute the evidence of `evidence: [[cosine, share of words found], …]`."""
+        if set(args) != {"evidence"}:
+            raise StoryError("inspect: formula takes `evidence`: a list of [cosine, share of words found]")
+        return [round(evidence(cosine, found), 6) for cosine, found in args["evidence"]]
 
-    async def _find(self, ref: Ref, scope: Scope) -> StoredTurn | None:
+    async def _find(self, ref: Ref, scope: Scope) -> Turn | None:
         if ref.id is not None:
             turn = await self.service.get(scope.user, ref.id)
         elif ref.key is not None:
@@ -206,6 +204,96 @@ class TurnsMemory(SystemMemory):
             raise InputError("name one memory, by id or by key")
         is_meant = turn is not None and ref.kind in (None, turn.kind) and scope.session in (None, turn.session)
         return turn if is_meant else None
+
+
+def new_turn(item: Item, scope: Scope) -> NewTurn:
+    """Return what an item asks to remember; its metadata may say speaker, session and said_at."""
+    known = {name: value for name, value in (("source", item.source), ("role", item.role)) if value is not None}
+    metadata = {**item.metadata, **known}
+    return NewTurn(text=item.text, kind=item.kind, key=item.key, session=scope.session, metadata=metadata)
+
+
+def as_of(query: Query) -> datetime | None:
+    """Return the moment as of which a search is made."""
+    return None if query.as_of is None else moment_of(query.as_of)
+
+
+def moment_option(options: Mapping[str, Tree], name: str) -> datetime | None:
+    """Return a moment among the options of a search; StoryError if it is none."""
+    try:
+        return moment_of(options[name]) if options.get(name) is not None else None
+    except InputError as error:
+        raise StoryError(f"search: options: {name}: {error}") from error
+
+
+def hit_of(turn: Turn) -> Hit:
+    """Return a turn; one that was looked up or listed has no score."""
+    return Hit(
+        id=turn.id,
+        text=turn.text,
+        kind=turn.kind,
+        key=turn.key,
+        created_at=turn.noted_at.isoformat(),
+        metadata=turn.fields,
+    )
+
+
+def receipt_item(stored: StoredTurn) -> ReceiptItem:
+    """Return what happened to one item."""
+    turn = stored.turn
+    if stored.refused is not None:
+        return ReceiptItem(id=None, text=turn.text, outcome="dropped", reason=stored.refused, kind=turn.kind)
+    outcome = "stored" if stored.is_new else "updated"
+    return ReceiptItem(
+        id=turn.id, text=turn.text, outcome=outcome, reason=left_out(turn.text), kind=turn.kind, key=turn.key
+    )
+
+
+def turns_as_jsonl(turns: Iterable[Turn]) -> str:
+    """Return a line for each turn, in their order."""
+    return "".join(f"{json.dumps(turn_row(turn), ensure_ascii=False)}\n" for turn in turns)
+
+
+def read_jsonl(lines: str) -> list[NewTurn]:
+    """Return the turns of a file; InputError names the line that is wrong. Blank lines are allowed.
+
+    Ids and the moments of noting are the memory's own: they are left out.
+    """
+    # Not splitlines(): it knows line ends that are legal inside a JSON text.
+    rows = enumerate(lines.split("\n"), start=1)
+    return [_read(number, line) for number, line in rows if line.strip()]
+
+
+def turn_row(turn: Turn) -> dict[str, object]:
+    """Return a turn as JSON, without what it lacks."""
+    known: Sequence[tuple[str, object]] = [(name, getattr(turn, name)) for name in ("id", *_TEXTS)]
+    metadata = {"metadata": dict(turn.metadata)} if turn.metadata else {}
+    return (
+        {name: value for name, value in known if value is not None} | metadata | {"noted_at": turn.noted_at.isoformat()}
+    )
+
+
+def _read(number: int, line: str) -> NewTurn:
+    try:
+        return new_turn_of_row(json.loads(line))
+    except InputError as error:
+        raise InputError(f"line {number}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"line {number}: not JSON: {error}") from error
+
+
+def new_turn_of_row(row: Mapping[str, Tree]) -> NewTurn:
+    """Return the turn of a row; InputError says what is wrong with it."""
+    if not isinstance(row, dict):
+        raise InputError(f"found {type(row).__name__}; allowed: an object with at least 'text'")
+    unknown = sorted(set(row) - {*_TEXTS, "metadata", "id", "noted_at"})
+    if unknown or "text" not in row:
+        problem = f"unknown field {unknown[0]!r:.80}" if unknown else "the field 'text' is missing"
+        raise InputError(f"{problem}. Known: {', '.join(_TEXTS)}, metadata, id, noted_at")
+    wrong = [name for name in _TEXTS if not isinstance(row.get(name, ""), str)]
+    if wrong or not isinstance(row.get("metadata", {}), dict):
+        raise InputError(f"{(wrong or ['metadata'])[0]} has the wrong type")
+    return NewTurn(metadata=row.get("metadata", {}), **{name: row[name] for name in _TEXTS if name in row})
 
 
 def _fit(hits: Sequence[Hit], tokens: int) -> Sequence[Hit]:

@@ -19,13 +19,12 @@ from memstory_reference.input_checks import checked_count, checked_number, check
 from memstory_reference.ports import Embedder, NewId, Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
-from memstory_reference.systems.turns.conditions import Conditions, checked_conditions
-from memstory_reference.systems.turns.ranking.question import Question, compared_events, read_question
-from memstory_reference.systems.turns.ranking.scoring import RankedTurn, merge_rankings, rank_turns, score_candidates
+from memstory_reference.systems.turns.question import Question, compared_events, read_question
+from memstory_reference.systems.turns.ranking import RankedTurn, merge_rankings, rank_turns, score_candidates
 from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
 from memstory_reference.systems.turns.stores.turns_store import TurnsStore
-from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
+from memstory_reference.systems.turns.turn import Conditions, NewTurn, Turn, checked_conditions, checked_turn
 from memstory_reference.text.lines import as_data
 from memstory_reference.text.words import count_tokens
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits
 from memstory_reference.setting_rules import SWITCH, CheckedSettings, Place, count_rule, number_rule
-from memstory_reference.systems.turns.ranking.weighting import Weights
+from memstory_reference.systems.turns.ranking import Weights
 
 LIMITS = replace(DEFAULT_LIMITS, max_memory_characters=1_000_000)
 """What people paste into a chat, and what an assistant answers when it does not stop, is a turn like any other."""

@@ -16,6 +16,9 @@ from memstory_reference.input_checks import (
     checked_memory,
     checked_owner,
     checked_text,
+    checked_texts,
+    is_finite,
+    is_storable,
 )
 from memstory_reference.text.words import stems
 
@@ -172,3 +175,47 @@ def _checked_metadata(metadata: Mapping[str, Tree]) -> dict[str, Tree]:
         raise InputError(f"metadata must be JSON of finite numbers: {error}") from error
     read: dict[str, Tree] = json.loads(checked_text(written, "metadata", MAX_METADATA_CHARACTERS))
     return read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What must hold, all together: `since` and `until` bound the moment, both included.
+
+    `where` names exact values of speaker, session, said_at or metadata; True is not 1.
+    """
+
+    kinds: Sequence[str] = ()
+    session: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    where: Mapping[str, Tree] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every turn meets them."""
+        return self == Conditions()
+
+    def admits(self, turn: Turn) -> bool:
+        """Say whether a turn has what `where` names; all else is known without its text."""
+        fields = turn.fields
+        return all(name in fields and _is_same(fields[name], value) for name, value in self.where.items())
+
+
+def checked_conditions(conditions: Conditions) -> Conditions:
+    """Return the conditions if they can be met; InputError says which is wrong."""
+    checked_kinds(checked_texts(conditions.kinds, "kinds", most=100, longest=100))
+    if conditions.session is not None:
+        checked_owner(conditions.session, "session")
+    if not isinstance(conditions.where, Mapping):
+        raise InputError(f"where must be an object, not {type(conditions.where).__name__}")
+    for name, value in conditions.where.items():
+        is_text = isinstance(value, str) and is_storable(value)
+        if not (is_text or isinstance(value, bool) or is_finite(value)):
+            raise InputError(f"where[{name!r:.40}] is {value!r:.80}; allowed: a text, a number, true or false")
+    if conditions.since and conditions.until and conditions.since > conditions.until:
+        raise InputError(f"since {conditions.since.isoformat()} lies after until {conditions.until.isoformat()}")
+    return conditions
+
+
+def _is_same(found: Tree, wanted: Tree) -> bool:
+    return found == wanted and isinstance(found, bool) == isinstance(wanted, bool)

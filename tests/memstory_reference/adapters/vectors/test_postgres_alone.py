@@ -10,7 +10,7 @@ import pytest
 from memstory_reference.composition.vector_stores import open_exact_schema
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.postgres_database_store import PostgresDatabase
+from memstory_reference.storage.postgres.postgres_database import PostgresDatabase
 
 ROW = Record(id="a", text="tea", vector=np.array((1, 0), np.float32))
 
@@ -58,3 +58,32 @@ async def test_after_a_task_is_cancelled_while_it_begins_to_be_alone_others_writ
     await (await store.index("notes", "ann")).upsert([ROW])
     assert await (await other.index("notes", "ann")).count() == 1
     assert error  # until here: with it goes all that the task had, so that nothing is let go of by chance
+
+
+@pytest.mark.parametrize("end", ["rolled back", "cancelled"])
+async def test_the_length_of_vectors_that_were_never_stored_binds_nobody(opened, end):
+    store = await opened()
+    with contextlib.suppress(RuntimeError, asyncio.CancelledError):
+        async with store.alone("ann"):
+            index = await store.index("notes", "ann")
+            await index.upsert([ROW])
+            assert len(await index.query(ROW.vector, 1)) == 1
+            raise RuntimeError if end == "rolled back" else asyncio.CancelledError
+    longer = Record(id="b", text="tea", vector=np.array((0, 0, 1), np.float32))
+    other = await store.index("notes", "bob")
+    await other.upsert([longer])
+    assert [one.record.id for one in await other.query(longer.vector, 1)] == ["b"]
+    again = await opened()
+    assert again.dimension == 3
+
+
+async def test_others_do_not_learn_the_length_of_vectors_that_may_never_be_stored(opened):
+    store = await opened()
+    index = await store.index("notes", "ann")
+    with contextlib.suppress(RuntimeError):
+        async with store.alone("ann"):
+            await index.upsert([ROW])
+            await index.query(ROW.vector, 1)
+            assert await asyncio.create_task(index.query(np.ones(3, np.float32), 1)) == []
+            raise RuntimeError
+    assert await index.query(np.ones(3, np.float32), 1) == []

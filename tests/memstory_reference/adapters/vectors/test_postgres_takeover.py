@@ -9,7 +9,7 @@ import pytest
 from memstory_reference.composition.vector_stores import open_exact_schema
 from memstory_reference.ports import Record
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import partition_by_owner
+from memstory_reference.storage.postgres.tables import parts_of
 
 SCHEMA_1 = f"""
 CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;
@@ -25,7 +25,11 @@ CREATE TABLE rows (
     owner int NOT NULL, key bytea NOT NULL, id bytea NOT NULL, text bytea NOT NULL, metadata text[] NOT NULL,
     vector vector NOT NULL
 );
-{partition_by_owner("rows", "PRIMARY KEY (owner, key)")}
+ALTER TABLE rows RENAME TO rows_whole;
+CREATE TABLE rows (LIKE rows_whole INCLUDING DEFAULTS INCLUDING STORAGE) PARTITION BY HASH (owner);
+{parts_of("rows")}
+DROP TABLE rows_whole;
+ALTER TABLE rows ADD PRIMARY KEY (owner, key);
 """  # noqa: S608  (constants)
 PUT_OWNER = "INSERT INTO owners (key, collection, name) VALUES (%s, 'memory', %s) RETURNING number"
 PUT = "INSERT INTO rows VALUES (%s, %s, %s, %s, %s, %s::vector)"

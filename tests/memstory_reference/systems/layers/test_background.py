@@ -9,8 +9,8 @@ import pytest
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.layers import log_in_file
-from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.sql_database import IN_MEMORY
 from memstory_reference.systems.layers.background import IdleWatch
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.logs import CRISES, FEEDBACK

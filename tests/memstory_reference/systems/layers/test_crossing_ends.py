@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from memstory_reference.storage.database_store import IN_MEMORY
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.sql_database import IN_MEMORY
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.records import Layer, Standing
 from memstory_reference.systems.layers.sessions import EndReason

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from memstory.running.stage import owner_of
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import Database
 from memstory_reference.systems.layers import (
     layers_store,
     memory,

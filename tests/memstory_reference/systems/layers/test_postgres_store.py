@@ -18,10 +18,10 @@ from memstory_tests_waiting import wait_until
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.composition.layers import layers_in_postgres
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.storage.database_store import IN_MEMORY
-from memstory_reference.storage.postgres import connections_store as connections
+from memstory_reference.storage.postgres import postgres_database as connections
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import claim_schema, drop_unclaimed
+from memstory_reference.storage.postgres.postgres_database import claim_schema, drop_unclaimed
+from memstory_reference.storage.sql_database import IN_MEMORY
 from memstory_reference.systems.layers.layers_store import LayersRows, LayersStore, layers_database
 from memstory_reference.systems.layers.records import Fact, Layer, MemoryRecord, Standing
 

@@ -13,7 +13,7 @@ from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller, PartMissingError
 from memstory_reference.composition.layers import log_in_file
 from memstory_reference.errors import InputError
-from memstory_reference.storage.database_store import IN_MEMORY
+from memstory_reference.storage.sql_database import IN_MEMORY
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.logs import CRISES, FEEDBACK
 from memstory_reference.systems.layers.memory import LayersMemory

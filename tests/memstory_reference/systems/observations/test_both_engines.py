@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.postgres_database_store import open_postgres_database
+from memstory_reference.storage.postgres.postgres_database import open_postgres_database
 from memstory_reference.systems.observations import observations_store, words_store
 from memstory_reference.text.words import extract_keywords
 

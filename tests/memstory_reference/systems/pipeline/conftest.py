@@ -9,7 +9,7 @@ import pytest
 from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.watched import WatchedEmbedder
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import Database
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.settings import PipelineSettings

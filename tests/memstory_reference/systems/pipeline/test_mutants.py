@@ -8,7 +8,7 @@ import pytest
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.models import Reply
 from memstory_reference.adapters.watched import WatchedModel
-from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.sql_database import Database
 from memstory_reference.systems.pipeline import (
     compression,
     importance,
@@ -42,6 +42,10 @@ def joined(plain):
         return ["\n\n".join(parts)] if len(parts) == 2 else parts
 
     return split
+
+
+def at_one_version(plain):
+    return lambda held, owner, part, _version, **asked: plain(held, owner, part, "1", **asked)
 
 
 def one_by_one(plain):
@@ -347,7 +351,8 @@ MUTANTS = [
     (
         "P14d: the vectors are read once",
         "'vectors' is 1",
-        (PipelineStore, "note_changes", None),
+        (pipeline_store.HeldOwners, "search", at_one_version),
+        (pipeline_store.HeldOwners, "follow", None),
         (pipeline_store.HeldOwners, "drop", None),
     ),
     (

@@ -267,7 +267,7 @@ async def test_vectors_are_read_again_after_reopening_and_by_reindex(make_servic
 
 
 async def test_longest_unused_vectors_leave_memory_and_are_found_again(make_service, monkeypatch):
-    monkeypatch.setattr("memstory_reference.storage.vector_matrix.HELD_ROWS", 2)
+    monkeypatch.setattr("memstory_reference.storage.held_rows.HELD_ROWS", 2)
     service = make_service(ASK)
     for user in ("ann", "bob"):
         await service.import_rows([row(f"near {user}"), row(f"far {user}", 0.1)], user)

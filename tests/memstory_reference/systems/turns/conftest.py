@@ -3,6 +3,7 @@
 import zlib
 from datetime import UTC, datetime
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.settings import TurnsSettings
+from memstory_reference.systems.turns.stores.index import Columns, Index, Postings, pool_of, stem_codes
+from memstory_reference.systems.turns.stores.tables_store import features_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -59,3 +62,21 @@ async def memory(tmp_path, embedder, config):
     )
     yield opened
     await opened.close()
+
+
+@pytest.fixture(scope="session")
+def pool_for():
+    """Returns the pool of a question among turns, by number, whose unit vectors are given."""
+
+    def make(turns, question, vectors, vector, size=50):
+        columns, postings = Columns(), Postings()
+        matrix = np.zeros((max(turns, default=0) + 1, len(vector)), np.float32)
+        for number, turn in sorted(turns.items()):
+            words = turn.stems
+            columns.put([features_of(turn, number, len(words))])
+            postings.add(np.full(len(words), number), stem_codes(words))
+            matrix[number] = vectors[number]
+        index = Index(columns=columns, postings=postings, matrix=SimpleNamespace(rows=matrix))
+        return pool_of(index, np.asarray(vector, np.float32), question.stems, size, None)
+
+    return make

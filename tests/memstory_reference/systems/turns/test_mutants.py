@@ -7,14 +7,13 @@ import pytest
 
 from memstory_reference.adapters.offline_chat import model
 from memstory_reference.errors import InputError
-from memstory_reference.systems.turns import agent, memory_tools, service, turn
+from memstory_reference.systems.turns import agent, question, ranking, service, turn
 from memstory_reference.systems.turns import memory as interface
-from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking import scoring, spans
-from memstory_reference.systems.turns.ranking.spans import Span
+from memstory_reference.systems.turns.question import Span
 from memstory_reference.systems.turns.service import TurnsService
-from memstory_reference.systems.turns.stores.columns import Columns
+from memstory_reference.systems.turns.stores.index import Columns
 from memstory_reference.systems.turns.stores.turns_store import TurnsStore
+from memstory_reference.systems.turns.turn import Conditions
 from memstory_reference.targets.turns import TurnsFactory
 from memstory_reference.text.secret_guard import SecretPolicy
 
@@ -78,9 +77,9 @@ def without_the_metadata(plain):
 
 
 MUTANTS = [
-    ("T50b: what repeats it stays", "forgotten", (memory_tools, "LEAST_WORDS", 1_000)),
-    ("T50: the wish is kept word for word", "'walnuts'", (agent, "FORGET", lambda plain: replace(plain, name="none"))),
-    ("T50: nothing is listed", "bakery", (memory_tools, "LISTED", 0)),
+    ("T50b: what repeats it stays", "forgotten", (agent, "LEAST_WORDS", 1_000)),
+    ("T50: the wish is kept word for word", "'walnuts'", (agent, "has_succeeded", lambda _plain: lambda *_: False)),
+    ("T50: nothing is listed", "bakery", (agent, "LISTED", 0)),
     ("X6: only what says the same is forgotten", "(ann|ben)", (model, "facts_in", lambda _plain: lambda *_: [])),
     ("T1: whoever spoke", "'speaker'", without("speaker")),
     ("T1: the same person is always meant", "'ben' first", about(named=("Ana Kern",))),
@@ -90,9 +89,9 @@ MUTANTS = [
     ("T3: without sessions, what was added next to each other is", "'context'",
      (Columns, "load", all_in_one_session)),
     ("T5: without words", "'words'", without("words")),
-    ("T6: without vectors", "'doctor' first", (scoring, "evidence", all_evident), without("cosine")),
+    ("T6: without vectors", "'doctor' first", (ranking, "evidence", all_evident), without("cosine")),
     ("T9: without the session", "'session'", without("session")),
-    ("T8: something is always found", "'answerable'", (scoring, "evidence", all_evident)),
+    ("T8: something is always found", "'answerable'", (ranking, "evidence", all_evident)),
     ("T8: a floor is kept that nobody asked for", "hits", (service, "checked_number", 0.3)),
     ("T10: whoever spoke", "'person'", without("person")),
     ("T10: nobody is asked what was said", "'speaker'", about(asks_assistant=False)),
@@ -105,8 +104,8 @@ MUTANTS = [
     ("T22: a plan stays a plan", "first", without("recent", "update")),
     ("T25: both events are looked for as one", "hits", (service, "compared_events", ())),
     ("T26: what follows is looked for by its own words", "'update'", without("update")),
-    ("T26: what held at a date is not followed", "'update'", (scoring, "holding_share", 0.0)),
-    ("T27: a season is a year", "'date'", (spans, "months_of", whole_years)),
+    ("T26: what held at a date is not followed", "'update'", (ranking, "holding_share", 0.0)),
+    ("T27: a season is a year", "'date'", (question, "months_of", whole_years)),
     ("T40: conditions are not kept", "hits", (TurnsService, "search", without_conditions)),
     ("T41: any date will do", "was not refused", (turn, "moment_of", any_date)),
     ("T41: what is known beside the text is lost", "'speaker'", (service, "checked_turn", without_the_metadata)),

@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 import pytest
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.memory import read_jsonl, turns_as_jsonl
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.turn import NewTurn
-from memstory_reference.systems.turns.values import read_jsonl, turns_as_jsonl
+from memstory_reference.systems.turns.turn import Conditions, NewTurn
 
 TEA = NewTurn(text="The kettle sings.", speaker="Ann", session="s", said_at="2024-01-07")
 

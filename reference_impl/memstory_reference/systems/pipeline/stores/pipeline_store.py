@@ -17,9 +17,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.database_store import batches_of_values
 from memstory_reference.storage.held_rows import Change, HeldOwners
-from memstory_reference.storage.sql_database import EVERY, SqlDatabase
+from memstory_reference.storage.sql_database import EVERY, SqlDatabase, batches_of_values
 from memstory_reference.storage.vector_matrix import VectorMatrix, check_dimension, normalized_or_none, products
 from memstory_reference.systems.pipeline.chunk import (
     ChunkReceipt,

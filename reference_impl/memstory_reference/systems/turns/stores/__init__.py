@@ -1,3 +1,3 @@
 """Where turns are kept: one store, in files of this machine or in Postgres."""
 
-__all__ = ["folder_store", "owner_store", "shared_store", "tables_store", "turns_store"]
+__all__ = ["index", "owner_store", "tables_store", "turns_store"]

@@ -20,14 +20,10 @@ from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.database_store import AT_ONCE, batches_of_values
-from memstory_reference.storage.mapped_matrix import MappedMatrix
-from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
-from memstory_reference.storage.vector_matrix import are_unit
-from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking.pool import Places, Pool
-from memstory_reference.systems.turns.stores.columns import Features
-from memstory_reference.systems.turns.stores.owner_pool import Index, admitted_numbers, pool_of
+from memstory_reference.storage.sql_database import AT_ONCE, SqlDatabase, SqlRow, batches_of_values
+from memstory_reference.storage.vector_matrix import MappedMatrix, are_unit
+from memstory_reference.systems.turns.ranking import Places, Pool
+from memstory_reference.systems.turns.stores.index import Features, Index, admitted_numbers, pool_of
 from memstory_reference.systems.turns.stores.tables_store import (
     ALL_COLUMNS,
     READ_COLUMNS,
@@ -39,7 +35,7 @@ from memstory_reference.systems.turns.stores.tables_store import (
     seal_of,
     turn_of,
 )
-from memstory_reference.systems.turns.turn import Turn
+from memstory_reference.systems.turns.turn import Conditions, Turn
 
 HIGHEST = 2**32 - 1
 """No number is higher: it would be no turn's, and the memory for all below it is not to be had."""

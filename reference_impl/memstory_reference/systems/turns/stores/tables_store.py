@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from memstory_reference.storage.postgres.tables import LITTLE_ENDIAN_VECTOR, postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable
 from memstory_reference.storage.sql_database import SqlRow, checksum
-from memstory_reference.systems.turns.ranking.pool import BY_ASSISTANT, IS_DATED, IS_FOREIGN
-from memstory_reference.systems.turns.stores.columns import Features
-from memstory_reference.systems.turns.stores.postings import stem_codes
+from memstory_reference.systems.turns.ranking import BY_ASSISTANT, IS_DATED, IS_FOREIGN
+from memstory_reference.systems.turns.stores.index import Features, microseconds, stem_codes
 from memstory_reference.systems.turns.turn import ASSISTANT, KINDS, Turn
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 VERSION = 2
 """To be raised with every change of what is ranked of a turn, such as its signs or stems: then a store reads all its
@@ -150,14 +147,6 @@ def turn_of(row: SqlRow) -> Turn:
     return turn
 
 
-def values_of(turn: Turn) -> Sequence[Any]:
-    """Return the values of `WRITTEN_COLUMNS`."""
-    return (
-        *(turn.id, turn.key, turn.kind, turn.speaker, turn.session, turn.said_at, turn.noted_at.isoformat(), turn.text),
-        json.dumps(dict(turn.metadata), ensure_ascii=False),
-    )
-
-
 def seal_of(values: Sequence[Any]) -> str:
     """Return the checksum of the values of `WRITTEN_COLUMNS`, but for the key: that goes over to another turn."""
     return checksum([values[0], *values[2:]])
@@ -165,7 +154,11 @@ def seal_of(values: Sequence[Any]) -> str:
 
 def row_of(turn: Turn, stems: Sequence[str]) -> Sequence[Any]:
     """Return the values of `ALL_COLUMNS`."""
-    values, features = values_of(turn), features_of(turn, 0, len(stems))
+    values = (
+        *(turn.id, turn.key, turn.kind, turn.speaker, turn.session, turn.said_at, turn.noted_at.isoformat(), turn.text),
+        json.dumps(dict(turn.metadata), ensure_ascii=False),
+    )
+    features = features_of(turn, 0, len(stems))
     return *values, features.moment, features.signs, stem_codes(stems).tobytes(), VERSION, seal_of(values)
 
 
@@ -182,11 +175,6 @@ def features_of(turn: Turn, number: int, words: int) -> Features:
         | IS_FOREIGN * turn.is_foreign,
         words=words,
     )
-
-
-def microseconds(moment: datetime) -> int:
-    """Return an aware moment as a number: microseconds since 1970."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 EMBEDDED_FILE = EmbeddedFile(

@@ -6,10 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.turns.ranking.pool import NOBODY
-from memstory_reference.systems.turns.stores import postings as postings_module
-from memstory_reference.systems.turns.stores.columns import Columns, Features
-from memstory_reference.systems.turns.stores.postings import Postings, stem_codes
+from memstory_reference.systems.turns.ranking import NOBODY
+from memstory_reference.systems.turns.stores import index
+from memstory_reference.systems.turns.stores.index import Columns, Features, Postings, stem_codes
 
 WORDS = ["tea", "milk", "cocoa"]
 names = st.sampled_from([None, "x", "y"])
@@ -72,7 +71,7 @@ def test_neighbours_speakers_and_means_hold_after_any_changes(steps):
 
 @given(st.lists(st.tuples(st.lists(st.sampled_from(WORDS), max_size=5), st.booleans()), max_size=12), st.integers(0, 8))
 def test_postings_say_who_has_a_word_how_often_after_any_changes(told, few):
-    was, postings_module._FEW = postings_module._FEW, few
+    was, index._FEW = index._FEW, few
     try:
         postings, alive = Postings(), {}
         for number, (words, is_forgotten) in enumerate(told):
@@ -87,4 +86,4 @@ def test_postings_say_who_has_a_word_how_often_after_any_changes(told, few):
             found = dict(zip(numbers.tolist(), times.tolist(), strict=True))
             assert found == {number: own[word] for number, own in alive.items() if own[word]}
     finally:
-        postings_module._FEW = was
+        index._FEW = was

@@ -7,9 +7,8 @@ import pytest
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.turns import turns_in_folder
-from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
-from memstory_reference.systems.turns.turn import NewTurn, checked_turn
+from memstory_reference.systems.turns.turn import Conditions, NewTurn, checked_turn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SIZE = 384

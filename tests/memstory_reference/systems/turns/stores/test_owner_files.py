@@ -15,10 +15,9 @@ import pytest
 from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.turns import turns_in_folder
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.stores import folder_store, owner_store, tables_store
+from memstory_reference.systems.turns.stores import owner_store, tables_store, turns_store
 from memstory_reference.systems.turns.stores.owner_store import IndexedTurn
-from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
+from memstory_reference.systems.turns.turn import Conditions, NewTurn, Turn, checked_turn
 from memstory_reference.text.words import stems
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -138,8 +137,8 @@ async def test_a_second_process_is_refused_while_one_has_the_folder(tmp_path):
 
 
 async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(store, monkeypatch, tmp_path):
-    monkeypatch.setattr(folder_store, "OPEN_OWNERS", 2)
-    monkeypatch.setattr(folder_store, "TURNS_IN_MEMORY", 6)
+    monkeypatch.setattr(turns_store, "OPEN_OWNERS", 2)
+    monkeypatch.setattr(turns_store, "TURNS_IN_MEMORY", 3 * turns_store.LEAST_TURNS)
     names = [f"owner{number}" for number in range(9)]
     for _ in range(2):
         for name in names:
@@ -155,8 +154,36 @@ async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(stor
     assert await store.owners() == []
 
 
+async def test_owners_of_one_turn_or_none_leave_memory_too(store, monkeypatch):
+    monkeypatch.setattr(turns_store, "TURNS_IN_MEMORY", 2 * turns_store.LEAST_TURNS)
+    for name in ("ann", "bob", "cid", "dan"):
+        await store.put(name, [written("a", "tea")])
+        await store.delete(name, ["a"] if name < "c" else [])
+    assert list(store._open) == ["cid", "dan"]
+    assert await store.forget_owner("dan") == 1
+    assert [await store.count(name) for name in ("ann", "cid")] == [0, 1]
+    assert list(store._open) == ["ann", "cid"]
+
+
+async def test_owners_who_cannot_be_read_keep_no_more_files_open_than_others(store, monkeypatch, tmp_path):
+    monkeypatch.setattr(turns_store, "OPEN_OWNERS", 2)
+    names = [f"owner{number}" for number in range(5)]
+    for name in names:
+        await store.put(name, [written("a", "tea")])
+
+    def follow(owner, _):
+        owner.reading.rows("SELECT 1")
+        raise UnavailableError("the disk is broken")
+
+    monkeypatch.setattr(turns_store.OwnerFile, "follow", follow)
+    for name in names:
+        with pytest.raises(UnavailableError):
+            await store.count(name)
+    assert len(owners_with_open_files(tmp_path)) <= 2
+
+
 async def test_a_file_that_is_only_read_has_no_log_and_is_never_behind_what_was_written(store, monkeypatch):
-    monkeypatch.setattr(folder_store, "OPEN_OWNERS", 1)
+    monkeypatch.setattr(turns_store, "OPEN_OWNERS", 1)
 
     async def text():
         await store.put("bob", [written("b", "milk")])  # now the files of Ann are closed
@@ -182,7 +209,7 @@ async def test_opening_an_owner_takes_far_less_memory_than_the_vectors(store):
     await store.close()
     tracemalloc.start()
     try:
-        opened = folder_store.OwnerFile("ann", file, model="fixed-2")
+        opened = turns_store.OwnerFile("ann", file, model="fixed-2")
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -195,7 +222,7 @@ async def test_opening_an_owner_takes_far_less_memory_than_the_vectors(store):
     ("files", "owners"), [(1024, 128), (64, 16), (8192, 1024), (1_048_576, 1024), (resource.RLIM_INFINITY, 1024)]
 )
 def test_open_owners_take_half_of_the_files_and_no_limit_is_no_small_one(files, owners):
-    assert folder_store.owners_within(files) == owners
+    assert turns_store.owners_within(files) == owners
 
 
 def follow_all_but_ann(owner, numbers):
@@ -207,14 +234,14 @@ def follow_all_but_ann(owner, numbers):
 async def test_an_owner_whose_file_cannot_be_read_any_more_shuts_nobody_else_out(store, monkeypatch):
     await store.put("bob", [written("b", "milk")])
     await store.put("ann", [written("a", "tea")])
-    monkeypatch.setattr(folder_store.OwnerFile, "follow", follow_all_but_ann)
+    monkeypatch.setattr(turns_store.OwnerFile, "follow", follow_all_but_ann)
     assert [one.id for one in await store.get("bob", ["b"])] == ["b"]
 
 
 async def test_an_owner_who_is_forgotten_though_the_open_file_cannot_be_read_begins_anew(store, monkeypatch, tmp_path):
     await store.put("ann", [written("a", "tea")])
     with monkeypatch.context() as broken:
-        broken.setattr(folder_store.OwnerFile, "follow", follow_all_but_ann)
+        broken.setattr(turns_store.OwnerFile, "follow", follow_all_but_ann)
         assert await store.forget_owner("ann") == 1
     assert await store.get("ann", ["a"]) == []
     await store.put("ann", [written("b", "milk")])

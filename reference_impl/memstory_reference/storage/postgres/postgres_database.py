@@ -1,36 +1,243 @@
-"""One schema of Postgres for a store of blocking SQL: connection, transactions, and rows as SQLite gives them."""
+"""One schema of Postgres for a store of blocking SQL: connections, migrations, and rows as SQLite gives them.
+
+A server that is gone is reported at once, by the refusal: to try again would make each turn wait for its time limit.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import select
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import lru_cache
 from time import monotonic
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from psycopg import Connection, Cursor, Error, OperationalError, errors
+from psycopg import (
+    AsyncConnection,
+    BaseConnection,
+    Connection,
+    Cursor,
+    Error,
+    OperationalError,
+    ProgrammingError,
+    errors,
+)
 from psycopg.abc import Buffer, PQGen
 from psycopg.adapt import Dumper
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format, TransactionStatus
+from psycopg.rows import TupleRow
+from psycopg.sql import SQL, Identifier, Literal
 from psycopg.types.string import StrDumperUnknown, TextBinaryLoader, TextLoader
 from psycopg.waiting import Ready
 
-from memstory.contract.errors import UnavailableError
-from memstory_reference.errors import InputError, OtherModelError
-from memstory_reference.storage.lane import NamedLocks, SerialThread
-from memstory_reference.storage.postgres.connections_store import (
-    ANSWER_SECONDS,
-    conninfo,
-    has_input,
-    reason_of,
-)
-from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import MEMORY, Migrations, open_schema
-from memstory_reference.storage.sql_database import DamagedRows
+from memstory.contract.errors import SetupError, UnavailableError
+from memstory_reference.errors import InputError, OtherModelError, StoreConflictError
+from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace
+from memstory_reference.storage.sql_database import SqlDatabase
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+
+CONNECT_SECONDS = 5
+UNANSWERED_MILLISECONDS = 20_000
+"""How long the network may keep silent on what was sent."""
+
+ANSWER_SECONDS = 10.0
+"""How long one call may take before the server counts as one that does not answer; they take milliseconds."""
+
+
+def has_input(connection: BaseConnection[Any]) -> bool:
+    """Say whether the server has sent something that nobody has read."""
+    watch = select.poll()
+    watch.register(connection.fileno(), select.POLLIN)
+    return bool(watch.poll(0))
+
+
+def reason_of(error: Error) -> str:
+    """Return the first line of what libpq or the server says; neither repeats the password."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def conninfo(place: PostgresPlace) -> str:
+    """Return what libpq needs to connect; it may hold a password."""
+    try:
+        given: dict[str, str | int | None] = conninfo_to_dict(place.url)
+    except ProgrammingError:
+        # Its message may repeat the whole URL, with the password.
+        raise SetupError("the store's URL has a part that libpq does not know; see its 'connection strings'") from None
+    # jit pays for queries of seconds; ours take milliseconds, and would take longer with it.
+    ours = f"-c search_path={place.schema},public -c timezone=UTC -c jit=off"
+    defaults: dict[str, str | int | None] = {
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": "memstory",
+        "tcp_user_timeout": UNANSWERED_MILLISECONDS,
+    }
+    options = {"options": f"{given.get('options') or ''} {ours}"}
+    return make_conninfo("", **{**defaults, **given, **options})
+
+
+_ONE_AT_A_TIME = 0x6D656D73746F7279
+"""The advisory lock of all who migrate in one database."""
+
+OPENING_SECONDS = 60.0
+"""How long an opening may wait, be it for another that migrates; its own migrations may take what they take."""
+
+Migrations: TypeAlias = Sequence[str] | Mapping[int, str]
+"""What makes the next version of each, or, by the version that is found (0 of none), what makes the newest at once."""
+
+_VERSION = "schema"
+MEMORY = "memory"
+"""What a schema says of itself: which memory it holds."""
+_UNNAMED = "layers"
+"""The memory whose schemas did not say so."""
+_PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots")
+"""What a server says that will answer later."""
+
+
+async def open_schema(
+    place: PostgresPlace, migrations: Migrations, about: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Make or update the schema of `place`; return what it says about itself, to which `about` adds what is missing.
+
+    Raises:
+        SetupError: the server refuses this user or database.
+        StoreConflictError: a newer program made the schema.
+        UnavailableError: nobody answers.
+    """
+    about = about or {}
+    async with _alone(place) as (connection, limit):
+        known = await (await connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", (place.schema,))).fetchone()
+        if known == (False,):
+            await connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(place.schema)))
+        await connection.execute("CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)")
+        _check_kind(await _about(connection), place, about)
+        for name, value in {_VERSION: "0", **about}.items():
+            await connection.execute("INSERT INTO about VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value))
+        found = await _about(connection)
+        version, newest = int(found[_VERSION]), _newest(migrations)
+        steps = _steps(migrations, version, place)
+        limit.reschedule(None)  # a table that is written anew takes minutes
+        for migration in steps:
+            await connection.execute(migration)
+        if 0 < version < newest:
+            versions = (version, newest)
+            LOG.warning(
+                "the schema %r: taken over from an earlier version of memstory (%d, now %d)", place.schema, *versions
+            )
+        await connection.execute("UPDATE about SET value = %s WHERE name = %s", (str(newest), _VERSION))
+        return found
+
+
+async def check_schema(place: PostgresPlace, migrations: Migrations) -> None:
+    """Raise InputError if to open the schema of `place` would make or change it."""
+    async with _alone(place) as (connection, _):
+        rows = await connection.execute(
+            "SELECT to_regclass(format('%%I.about', %s::text)) IS NOT NULL", (place.schema,)
+        )
+        found = await _about(connection) if await rows.fetchone() == (True,) else {}
+    if found.get(_VERSION) != str(_newest(migrations)):
+        made = f"was made by another version ({found[_VERSION]})" if _VERSION in found else "holds no memory"
+        raise InputError(
+            f"the schema {place.schema!r} {made}, and to open it would change it. Name another, or open it once by "
+            "'memstory-reference memory status'"
+        )
+
+
+async def claim_schema(place: PostgresPlace, owner: str) -> None:
+    """Make the schema if need be, and note in the database whose it is, for `drop_unclaimed`."""
+    async with _alone(place) as (connection, _):
+        schema = Identifier(place.schema)
+        await connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
+        await connection.execute(SQL("COMMENT ON SCHEMA {} IS {}").format(schema, Literal(owner)))
+
+
+async def drop_unclaimed(place: PostgresPlace, prefix: str, is_gone: Callable[[str], bool]) -> list[str]:
+    """Remove the schemas of this prefix whose owner is gone, with those beside them; return their names."""
+    async with _alone(place) as (connection, _):
+        rows = await connection.execute(
+            "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE starts_with(nspname, %s)",
+            (prefix,),
+        )
+        dropped = [str(name) for name, owner in await rows.fetchall() if owner is not None and is_gone(owner)]
+    for name in dropped:
+        # Each in its own transaction: a server has locks for some hundred schemas at once.
+        await drop_schemas(PostgresPlace(url=place.url, schema=name))
+    return dropped
+
+
+async def drop_schemas(place: PostgresPlace) -> None:
+    """Remove a schema and those beside it, with all that is in them."""
+    async with _alone(place) as (connection, _):
+        for one in (place, *(place.sibling(name) for name in BESIDE)):
+            await connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(one.schema)))
+
+
+@asynccontextmanager
+async def _alone(place: PostgresPlace) -> AsyncIterator[tuple[AsyncConnection[TupleRow], asyncio.Timeout]]:
+    """Lend a connection in a transaction that nobody else can make or remove schemas beside, and its time limit."""
+    try:
+        async with (
+            asyncio.timeout(OPENING_SECONDS) as limit,
+            await AsyncConnection.connect(conninfo(place), autocommit=True) as connection,
+            connection.transaction(),
+        ):
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ONE_AT_A_TIME,))
+            yield connection, limit
+    except TimeoutError as error:
+        raise UnavailableError(f"Postgres has not answered for {OPENING_SECONDS:g} seconds") from error
+    except errors.InsufficientPrivilege as error:
+        raise SetupError(f"Postgres lets this user not do what the store needs: {reason_of(error)}") from error
+    except OperationalError as error:
+        reason = reason_of(error)
+        if "FATAL:" in reason and not any(words in reason for words in _PASSING):
+            # The server did answer, and says who or what is wrong: a password, a database, a role.
+            raise SetupError(f"Postgres refuses the store's URL: {reason}. Correct the URL") from error
+        msg = f"Postgres does not answer: {reason}. Start the server, or correct the store's URL"
+        raise UnavailableError(msg) from error
+
+
+def _newest(migrations: Migrations) -> int:
+    return len(migrations) if isinstance(migrations, Sequence) else max(migrations) + 1
+
+
+def _steps(migrations: Migrations, version: int, place: PostgresPlace) -> Sequence[str]:
+    newest = _newest(migrations)
+    if version > newest:
+        raise StoreConflictError(
+            f"the schema {place.schema!r} has version {version}, this program knows {newest}: "
+            "use a newer memstory, or another schema"
+        )
+    if isinstance(migrations, Sequence):
+        return migrations[version:]
+    if version == newest:
+        return []
+    if version not in migrations:
+        raise StoreConflictError(
+            f"the schema {place.schema!r} has version {version}, this program takes over those of "
+            f"{', '.join(map(str, filter(None, migrations)))}: open it with the version of memstory that made it, "
+            "or use another schema"
+        )
+    return [migrations[version]]
+
+
+def _check_kind(found: Mapping[str, str], place: PostgresPlace, about: Mapping[str, str]) -> None:
+    """Raise StoreConflictError where a schema holds another memory than that of `about`."""
+    holds, wanted = (one.get(MEMORY, _UNNAMED) for one in (found, about))
+    if _VERSION in found and holds != wanted:
+        raise StoreConflictError(
+            f"the schema {place.schema!r} holds a memory of {holds}, not of {wanted}: name another one by "
+            "the parameter schema=NAME of the URL"
+        )
+
+
+async def _about(connection: AsyncConnection[TupleRow]) -> dict[str, str]:
+    rows = await (await connection.execute("SELECT name, value FROM about")).fetchall()
+    return {str(name): str(value) for name, value in rows}
+
 
 LENT_AT_ONCE = 8
 """Connections that a process lends at once; more locks wait, and all else shares one."""
@@ -98,11 +305,8 @@ class _ReadBinaryText(TextBinaryLoader):
         return _as_given(super().load(data))
 
 
-SharedCursor: TypeAlias = Cursor[NamedRow]
-
-
-class PostgresDatabase(DamagedRows):
-    """A `SqlDatabase` in a schema that `open_postgres_database` has made; the first call opens the connection.
+class PostgresDatabase(SqlDatabase):
+    """A database in a schema that `open_postgres_database` has made; the first call opens the connection.
 
     A connection that breaks is thrown away: its call fails at once, and the next one opens another. A key that no index
     of Postgres takes is an InputError.
@@ -116,18 +320,16 @@ class PostgresDatabase(DamagedRows):
         self._is_in_transaction = False
         self._locks = 0
         self._is_closed = False
-        self._names = NamedLocks()
         self._free = asyncio.Semaphore(LENT_AT_ONCE)
         self._idle: list[PostgresDatabase] = []
         super().__init__()
-        self.lane = SerialThread(self.place, self._translate_errors)
 
     @property
     def place(self) -> str:
         """The schema, without the URL."""
         return f"the schema {self._place.schema!r}"
 
-    def execute(self, sql: str, parameters: Sequence[object] = ()) -> SharedCursor:
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Cursor[NamedRow]:
         """Run one statement, which is fetched whole."""
         with self._translate_errors():
             return self._cursor().execute(_marked(sql), parameters)
@@ -245,13 +447,6 @@ class PostgresDatabase(DamagedRows):
             with suppress(Error):
                 connection.cancel_safe(timeout=ANSWER_SECONDS)
 
-    def count_lost(self, *_: str) -> int:
-        """Return 0: what is damaged the server says itself."""
-        return 0
-
-    def forget_log(self) -> None:
-        """Do nothing: the log is in the hands of who runs the server."""
-
     def close(self) -> None:
         """Let go of the server; closing twice is harmless."""
         if self._connection is not None:
@@ -264,7 +459,7 @@ class PostgresDatabase(DamagedRows):
         for one in (*self._idle, self):
             await one.lane.close(one.close)
 
-    def _cursor(self) -> SharedCursor:
+    def _cursor(self) -> Cursor[NamedRow]:
         # In binary: as text, bytes take twice as long.
         return self._usable().cursor(binary=True)
 

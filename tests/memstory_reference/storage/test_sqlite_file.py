@@ -5,7 +5,7 @@ import pytest
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.database_store import Database, batches_of_values
+from memstory_reference.storage.sql_database import Database, batches_of_values
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, text TEXT)"
 
@@ -131,7 +131,7 @@ async def test_a_closed_file_is_unavailable(database):
 
 
 def test_values_are_asked_for_once_and_in_parts(monkeypatch):
-    monkeypatch.setattr("memstory_reference.storage.database_store.AT_ONCE", 2)
+    monkeypatch.setattr("memstory_reference.storage.sql_database.AT_ONCE", 2)
     assert list(batches_of_values(["a", "b", "a", "c"])) == [("?, ?", ["a", "b"]), ("?", ["c"])]
 
 
@@ -191,7 +191,7 @@ def test_a_whole_file_has_lost_nothing_and_is_opened_without_a_word(file, caplog
 
 
 def test_of_large_files_only_those_that_were_not_closed_are_checked(file, tmp_path, monkeypatch):
-    monkeypatch.setattr("memstory_reference.storage.database_store.CHECKED_BYTES", PAGE)
+    monkeypatch.setattr("memstory_reference.storage.sql_database.CHECKED_BYTES", PAGE)
     lose_rows_of_the_table(file)
     database = Database(file, schema=SCHEMA)
     assert database.count_lost("notes") == 0

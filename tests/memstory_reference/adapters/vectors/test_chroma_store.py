@@ -1,8 +1,16 @@
+import socket
+
 import chromadb
 import pytest
 from chromadb.config import Settings
 
-from memstory_reference.adapters.vectors.chroma_collections import check_space, collection_name, make_collection
+from memstory.contract.errors import UnavailableError
+from memstory_reference.adapters.vectors.chroma_store import (
+    check_space,
+    collection_name,
+    make_collection,
+    open_chroma_server,
+)
 from memstory_reference.errors import InputError, StoreConflictError
 
 
@@ -26,3 +34,11 @@ def test_collection_name_that_chroma_would_refuse_is_refused_first(name):
 def test_two_owners_never_share_a_name():
     assert collection_name("memory", "a") != collection_name("memory", "b")
     assert collection_name("memory.a", "b") != collection_name("memory", "a.b")
+
+
+async def test_server_that_does_not_answer_is_one_clear_error():
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        port = chosen.getsockname()[1]
+    with pytest.raises(UnavailableError, match=f"http://127.0.0.1:{port} does not answer. Start it with 'chroma run"):
+        await open_chroma_server("127.0.0.1", port, model="fixed")

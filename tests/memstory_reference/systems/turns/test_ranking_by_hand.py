@@ -10,13 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.systems.turns.ranking.question import read_question
-from memstory_reference.systems.turns.ranking.scoring import rank_turns, score_candidates
-from memstory_reference.systems.turns.ranking.spans import closeness, holding_share
-from memstory_reference.systems.turns.ranking.weighting import Weights
+from memstory_reference.systems.turns.question import closeness, holding_share, read_question
+from memstory_reference.systems.turns.ranking import Weights, rank_turns, score_candidates
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
-LIFELINES = Path(__file__).parents[5] / "stories/corpora/lifelines"
+LIFELINES = Path(__file__).parents[4] / "stories/corpora/lifelines"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -1,15 +1,105 @@
-"""Dates that a question names, and how well a turn fits them."""
+"""What a question says beside its words: whom it names, which dates, and whether it is about the present; pure."""
 
 from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache, lru_cache
 
-from memstory_reference.systems.turns.ranking.languages import Language
+from memstory_reference.text.words import plain_words, stem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Language:
+    """Word lists and phrases of one language.
+
+    `asking` are words of a question that say what kind of answer is wanted, `empty` words that tell nothing alone.
+    `now` finds that a question is about the present; `answered` that it asks for what the assistant said; `compared`
+    find the two events of a question that asks which came first.
+    `months` are in order, `may` can be one and another word too. `parts` find a part of a year that is named before it,
+    such as a season, and give the numbers of its months: 0 is the last one of the year before.
+    """
+
+    asking: frozenset[str]
+    empty: frozenset[str]
+    now: re.Pattern[str]
+    answered: re.Pattern[str]
+    compared: tuple[re.Pattern[str], ...]
+    months: tuple[str, ...]
+    ambiguous: frozenset[str]
+    parts: Mapping[str, tuple[int, ...]]
+
+
+def _phrases(*alternatives: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(alternatives)})\b", re.IGNORECASE)
+
+
+def _whole(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_FIRST, _IF = "(?:first|last|earlier|later)", "(?:did|was|were|had|has|have|is)"
+_SAID = "(?:answer|explain|mention|offer|outlin|propos|recommend|suggest|advis|describ|list)"
+_AUXILIARY, _SAY = "(?:did|have|had)", f"(?:say|said|tell|told|give|given|{_SAID}(?:e|ed)?)"
+_SEASON = "(?:school )?(?:year|month|week|spring|summer|autumn|winter)"
+
+_ASKING = """
+what when where who whom whose which why how many much long often did does do is are was were has have had would could
+will can kind kinds type types
+"""
+# Lucene's list, the shortest in wide use: longer ones lose words that tell something in a question.
+_EMPTY = """
+a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was
+will with
+"""
+
+ENGLISH = Language(
+    asking=frozenset(_ASKING.split()),
+    empty=frozenset(_EMPTY.split()),
+    now=_phrases(
+        *("now", "nowadays", "currently", "current", "present", "still", "today", "latest"),
+        *("these days", "at the moment", "any ?more", f"this {_SEASON}"),
+    ),
+    answered=_phrases(
+        rf"{_AUXILIARY} you (?:\w+ )?{_SAY}",
+        f"you (?:said|told|gave|{_SAID}ed)",
+        "your (?:advice|answer|explanation|proposal|recommendation|reply|suggestion)s?",
+    ),
+    compared=(
+        _whole(r"(.+?) (?:before or after|after or before|(?:come |came )?(?:earlier|later|sooner) than) (.+)"),
+        _whole(rf".*?\b{_FIRST}\b[^,:]*[,:] (.+?),? or (.+)"),
+        _whole(rf"(.+?) and (.+?)(?:, [^:]*)?: wh.*\b{_FIRST}\b.*"),
+        _whole(rf"{_IF} (.+? first .+?), or {_IF} (.+)"),
+        _whole(rf"{_IF} (.+?) (?:before|after|when) (.+?)(?:, or .*)?"),
+        _whole(rf"when (.+?), {_IF} (.+)"),
+    ),
+    months=(
+        *("january", "february", "march", "april", "may", "june"),
+        *("july", "august", "september", "october", "november", "december"),
+    ),
+    ambiguous=frozenset({"may", "march"}),
+    parts={
+        "spring": (3, 4, 5),
+        "summer": (6, 7, 8),
+        "autumn|fall": (9, 10, 11),
+        "winter": (1, 2, 12),
+        "easter": (3, 4),
+        "christmas|(?:end|close) of|late(?: in)?": (12,),
+        "new year['’]?s?(?: day| of)?|turn of(?: the year)?": (0, 1),
+        "(?:start|beginning) of|early(?: in)?": (1,),
+        "middle of|mid": (6, 7),
+        "(?:first|1st) half of": (1, 2, 3, 4, 5, 6),
+        "(?:second|2nd|last) half of": (7, 8, 9, 10, 11, 12),
+        "(?:first|1st) quarter of|q1": (1, 2, 3),
+        "(?:second|2nd) quarter of|q2": (4, 5, 6),
+        "(?:third|3rd) quarter of|q3": (7, 8, 9),
+        "(?:fourth|4th|last) quarter of|q4": (10, 11, 12),
+    },
+)
+
 
 SAME_DAY, DAYS_AFTER, NEAR_DAY, DAYS_MONTH = 1.5, 1.25, 1.0, 0.75
 """How much it says that a turn was said on the day that is asked for, in the 3 days after it (people tell what
@@ -169,3 +259,64 @@ def _number(text: str | None) -> int | None:
 
 def _month(text: str) -> int:
     return min(max(int(text), 1), 12)
+
+
+LONGEST_COMPARISON = 200
+"""Characters of a question that is taken apart; it is matched by patterns that take long for long texts."""
+
+_GENITIVE = re.compile(r"['\u2019]s\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question, read. `bare` is what is left of it without names and words that only ask; its `stems` are distinct.
+
+    `named` are the known speakers that it names; `asks_assistant` is for what "you" said.
+    """
+
+    text: str
+    bare: str
+    stems: tuple[str, ...]
+    named: tuple[str, ...]
+    spans: tuple[Span, ...]
+    is_about_now: bool
+    asks_assistant: bool
+
+
+def read_question(text: str, speakers: Collection[str], asked_at: datetime, language: Language = ENGLISH) -> Question:
+    """Return what `text` asks; names of known speakers and words that only ask are not words to look for.
+
+    >>> asked = read_question("Where does Ana live now?", {"Ana", "Ben"}, datetime(2024, 1, 1))
+    >>> asked.stems, asked.named, asked.is_about_now
+    (('live', 'now'), ('Ana',), True)
+    """
+    first_names: dict[str, list[str]] = {}
+    for speaker in sorted(speakers):
+        for word in plain_words(speaker)[:1]:
+            first_names.setdefault(word, []).append(speaker)
+    words = plain_words(_GENITIVE.sub("", text))
+    named = [speaker for word in words for speaker in first_names.get(word, ())]
+    telling = [word for word in words if word not in first_names and word not in language.asking] or words
+    wanted = [word for word in telling if word not in language.empty] or telling
+    return Question(
+        text=text,
+        bare=" ".join(telling) or text,
+        stems=tuple(dict.fromkeys(map(stem, wanted))),
+        named=tuple(dict.fromkeys(named)),
+        spans=spans_in(text, asked_at, language),
+        is_about_now=bool(language.now.search(text)),
+        asks_assistant=bool(language.answered.search(text)),
+    )
+
+
+def compared_events(text: str, language: Language = ENGLISH) -> tuple[str, ...]:
+    """Return the two events of a question that asks which of them came first; empty of any other question.
+
+    >>> compared_events("Did Ana move before or after the flood?"), compared_events("When did Ana move?")
+    (('Did Ana move', 'the flood'), ())
+    """
+    plain = " ".join(text.split()).rstrip("?. ")
+    if len(plain) > LONGEST_COMPARISON:
+        return ()
+    found = (pattern.fullmatch(plain) for pattern in language.compared)
+    return next((match.groups() for match in found if match), ())

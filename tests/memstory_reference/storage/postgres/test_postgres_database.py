@@ -4,14 +4,13 @@ import pytest
 
 from memstory_reference import open_memory
 from memstory_reference.errors import StoreConflictError
-from memstory_reference.storage.postgres import schema_store
 from memstory_reference.storage.postgres.place import PostgresPlace
-from memstory_reference.storage.postgres.schema_store import MEMORY, open_schema
+from memstory_reference.storage.postgres.postgres_database import MEMORY, open_schema
 
 
 @pytest.mark.slow
 async def test_a_migration_may_take_longer_than_an_opening_waits(postgres_database, monkeypatch):
-    monkeypatch.setattr(schema_store, "OPENING_SECONDS", 5.0)
+    monkeypatch.setattr(postgres_database, "OPENING_SECONDS", 5.0)
     place = PostgresPlace(url=postgres_database)
     about = await open_schema(place, ["SELECT pg_sleep(5.5)"], {"model": "fixed"})
     again = await open_schema(place, ["SELECT pg_sleep(5.5)"])
