@@ -91,16 +91,16 @@ inspect_run.py --rate | command memory rate | one program for all memories: the 
 """
 
 PIPELINE = """
-ingest(text, user_id, session_id, memory_type_hint) | .service:PipelineService.ingest
-recall(query, user_id, top_k, token_budget, memory_types) | .service:PipelineService.recall
-include_compressed | parameter .service:PipelineService.recall
+ingest(text, user_id, session_id, memory_type_hint) | .memory:PipelineMemory.ingest
+recall(query, user_id, top_k, token_budget, memory_types) | .memory:PipelineMemory.recall
+include_compressed | parameter .memory:PipelineMemory.recall
 MemoryType | .chunk:ChunkType | the manager has a `MemoryType`, and no two classes share a name
 MemoryType.SEMANTIC | .chunk:ChunkType.SEMANTIC | the manager has a `MemoryType`, and no two classes share a name
 MemoryType.EPISODIC | .chunk:ChunkType.EPISODIC | the manager has a `MemoryType`, and no two classes share a name
 MemoryType.PROCEDURAL | .chunk:ChunkType.PROCEDURAL | the manager has a `MemoryType`, and no two classes share a name
 MemoryType.WORKING | .chunk:ChunkType.WORKING | the manager has a `MemoryType`, and no two classes share a name
-MemoryChunk(content, memory_type, importance, compressed) | .memory:MemoryChunk
-RecallResult(memories, total_tokens, budget_used) | .memory:RecallResult
+MemoryChunk(content, memory_type, importance, compressed) | .chunk:MemoryChunk
+RecallResult(memories, total_tokens, budget_used) | .chunk:RecallResult
 encode_batch(texts) | ports:Embedder.embed | one embedder for all memories, which only takes batches
 count_tokens | text.words:count_tokens
 MAX_CHUNK_TOKENS | .settings:PipelineSettings.max_chunk_tokens | a setting

@@ -24,7 +24,7 @@ from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import ObservationsStore
 from memstory_reference.systems.observations.settings import ObservationsSettings
-from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
+from memstory_reference.systems.pipeline.pipeline_store import PipelineStore
 
 SPAWN = get_context("spawn")
 ANN, TIMES = Scope(user="ann"), 15

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.pipeline.importance import Signals, centroid, importance, novelty, salience
+from memstory_reference.systems.pipeline.ingest import centroid, importance, novelty, salience
+from memstory_reference.systems.pipeline.reading import Signals
 
 UNIT = st.floats(0, 1)
 

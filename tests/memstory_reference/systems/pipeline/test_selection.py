@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.systems.pipeline.chunk import ChunkType, MemoryChunk, RecalledMemory
-from memstory_reference.systems.pipeline.selection import blend, fit_budget, keyword_coverage, rerank
+from memstory_reference.systems.pipeline.recall import blend, fit_budget, keyword_coverage, rerank
 
 NOON = datetime(2026, 1, 1, tzinfo=UTC)
 SIZES = st.lists(st.integers(0, 50), max_size=20)

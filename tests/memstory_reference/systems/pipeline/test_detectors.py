@@ -2,17 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.pipeline.importance import salience
-from memstory_reference.systems.pipeline.reading.detectors import (
+from memstory_reference.systems.pipeline.ingest import salience
+from memstory_reference.systems.pipeline.reading import (
     Detectors,
     has_entity,
     has_number,
     has_preference,
+    holds_facts,
     is_about_now,
     is_technical,
     memory_type_of,
 )
-from memstory_reference.systems.pipeline.reading.stated_facts import holds_facts
 
 DETECTORS = Detectors()
 

@@ -1,4 +1,4 @@
-"""Steps 4 and 5 as one pure decision: what becomes of each chunk, given what the user's memory holds already.
+"""Steps 1 to 5 of an ingestion: a text to its chunks, and what becomes of each, given what the memory holds already.
 
 A plan is made for many texts at once, and each sees what the ones before it will have stored, as if they had come one
 by one. The chunks of one text are all weighed against the memory as it was before that text (P-08, PF-4).
@@ -13,6 +13,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.input_checks import checked_memory, limits_of
 from memstory_reference.ports import NewId
 from memstory_reference.systems.pipeline.chunk import (
     USER,
@@ -20,17 +21,101 @@ from memstory_reference.systems.pipeline.chunk import (
     ChunkReceipt,
     ChunkType,
     MemoryChunk,
+    Utterance,
     Vector,
     Write,
+    content_hash,
 )
-from memstory_reference.systems.pipeline.importance import importance, novelty, salience
-from memstory_reference.systems.pipeline.ingest.chunking import Piece
-from memstory_reference.systems.pipeline.reading.detectors import Detectors, memory_type_of
+from memstory_reference.systems.pipeline.reading import Detectors, Signals, clean, memory_type_of, preference_key
 from memstory_reference.systems.pipeline.settings import PipelineSettings
+from memstory_reference.text.chunks import split_chunks
 from memstory_reference.text.secret_guard import Guard
+from memstory_reference.text.words import TokenCounter
+
+NOVELTY_WEIGHT = 0.6
+SALIENCE_WEIGHT = 0.4
+
+ENTITY = 0.3
+NUMBER = 0.2
+PREFERENCE = 0.4
+TECHNICAL = 0.1
+
+# Decimal fractions have no exact binary form: 0.3 reached by two ways must be one and the same 0.3.
+_DIGITS = 12
+_NO_LENGTH = 1e-9
+
+
+def salience(signals: Signals) -> float:
+    """Return the sum of the signals, at most 1.
+
+    >>> salience(Signals(has_entity=True, has_number=True, has_preference=True, is_technical=True))
+    1.0
+    """
+    weighed = (
+        (signals.has_entity, ENTITY),
+        (signals.has_number, NUMBER),
+        (signals.has_preference, PREFERENCE),
+        (signals.is_technical, TECHNICAL),
+    )
+    return min(1.0, round(sum(weight for is_there, weight in weighed if is_there), _DIGITS))
+
+
+def importance(novelty: float, salience: float) -> float:
+    """Return the importance, in [0, 1].
+
+    >>> importance(0.3, 0.3), importance(1.0, 0.9)
+    (0.3, 0.96)
+    """
+    return round(NOVELTY_WEIGHT * novelty + SALIENCE_WEIGHT * salience, _DIGITS)
+
+
+def novelty(vector: NDArray[np.floating], centroid: NDArray[np.floating] | None) -> float:
+    """Return the cosine distance of a vector and the mean of what is known, cut to [0, 1].
+
+    Without a mean, or with one of no length (opposite vectors cancel out), everything is new (PF-4).
+    """
+    if centroid is None:
+        return 1.0
+    mean, new = np.asarray(centroid, np.float64), np.asarray(vector, np.float64)
+    lengths = float(np.linalg.norm(mean)), float(np.linalg.norm(new))
+    if min(lengths) < _NO_LENGTH:
+        return 1.0
+    return float(np.clip(1.0 - float(mean @ new) / (lengths[0] * lengths[1]), 0.0, 1.0))
+
+
+def centroid(vectors: Sequence[Sequence[float]] | NDArray[np.floating]) -> NDArray[np.float64] | None:
+    """Return the mean of unit vectors; None for none."""
+    matrix = np.asarray(vectors, np.float64)
+    return None if matrix.size == 0 else matrix.mean(axis=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One chunk of a text, with the hash of its content and the key that it would have as a preference."""
+
+    content: str
+    content_hash: str
+    key: str
+    utterance: Utterance
+
+
+def pieces_of(utterance: Utterance, config: PipelineSettings, counter: TokenCounter) -> list[Piece]:
+    """Return the chunks of an utterance, none for a text of nothing but whitespace; InputError for a chunk too long."""
+    contents = split_chunks(
+        clean(utterance.text),
+        max_tokens=config.max_chunk_tokens,
+        min_tokens=config.min_chunk_tokens,
+        count=counter.count,
+    )
+    limits, pieces = limits_of(config), list[Piece]()
+    for content in contents:
+        identity = content_hash(checked_memory(content, limits, "text"))
+        key = preference_key(content, identity)
+        pieces.append(Piece(content=content, content_hash=identity, key=key, utterance=utterance))
+    return pieces
+
 
 _ROUNDING = 1e-6  # vectors are float32: what is 0.3 by arithmetic may come out a little below
-
 
 Twin = tuple[str, ChunkType, str | None]
 """Content, type, and session for working memories: what makes two memories the same (PF-6)."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.pipeline.reading.cleaning import clean
+from memstory_reference.systems.pipeline.reading import clean
 
 TEXTS = st.lists(st.sampled_from(["```", "", " ", "a", "e\u0301", "**b**", "\r", "    x"])).map("\n".join) | st.text()
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
+from memstory_reference.systems.pipeline.reading import preference_key
 
 
 @pytest.mark.parametrize(
