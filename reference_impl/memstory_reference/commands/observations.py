@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -37,10 +37,12 @@ async def search(memory: ObservationsMemory, options: argparse.Namespace) -> int
         sys.stdout.write((context or NOTHING_FOUND) + "\n")
         return 0
     found = await memory.find(options.task, options.owner, options.top_k)
-    rows = [_explanation(entry) for entry in found]
+    if options.json:
+        _write_json([{**_json(entry.observation), **asdict(entry.rank)} for entry in found])
+        return 0
     headers = ("run", "title", "sim", "qual", "q_adjust", "rank", "found by")
-    data = [{**_json(entry.observation), **asdict(entry.rank)} for entry in found]
-    _print(options, rows, headers, data, NOTHING_FOUND)
+    table = tabulate([_explanation(entry) for entry in found], headers, disable_numparse=True)
+    sys.stdout.write((table if found else NOTHING_FOUND) + "\n")
     return 0
 
 
@@ -140,15 +142,6 @@ def _explanation(entry: RankedObservation) -> tuple[str, ...]:
 
 def _json(observation: Observation) -> dict[str, object]:
     return {**asdict(observation), "timestamp": observation.timestamp.isoformat()}
-
-
-def _print(
-    options: argparse.Namespace, rows: Sequence[Sequence[str]], headers: Sequence[str], data: object, empty: str
-) -> None:
-    if options.json:
-        _write_json(data)
-    else:
-        sys.stdout.write((tabulate(rows, headers, disable_numparse=True) if rows else empty) + "\n")
 
 
 def _print_stored(options: argparse.Namespace, stored: StoredObservation) -> None:

@@ -43,6 +43,7 @@ TECHNICAL = 0.1
 # Decimal fractions have no exact binary form: 0.3 reached by two ways must be one and the same 0.3.
 _DIGITS = 12
 _NO_LENGTH = 1e-9
+_ROUNDING = 1e-6  # vectors are float32: what is 0.3 by arithmetic may come out a little below
 
 
 def salience(signals: Signals) -> float:
@@ -115,8 +116,6 @@ def pieces_of(utterance: Utterance, config: PipelineSettings, counter: TokenCoun
     return pieces
 
 
-_ROUNDING = 1e-6  # vectors are float32: what is 0.3 by arithmetic may come out a little below
-
 Twin = tuple[str, ChunkType, str | None]
 """Content, type, and session for working memories: what makes two memories the same (PF-6)."""
 
@@ -166,7 +165,7 @@ class Planner:
     new_id: NewId
     config: PipelineSettings
     detectors: Detectors
-    guard: Guard | None = None
+    guard: Guard
 
     def plan(
         self, texts: Sequence[Sequence[Piece]], known: UserMemories
@@ -189,67 +188,39 @@ class Planner:
     def _decide(
         self, piece: Piece, known: UserMemories, before: NDArray[np.float64] | None
     ) -> tuple[ChunkReceipt, Write | None]:
-        kind = self._kind(piece)
-        refusal = self.guard(piece.content) if self.guard else None
-        if refusal:
-            return _receipt(piece, kind, ChunkOutcome.DISCARDED, refusal), None
+        said, is_from_user, least = piece.utterance, piece.utterance.role == USER, self.config.store_threshold
+        kind = said.memory_type_hint or memory_type_of(piece.content, self.detectors, is_from_user=is_from_user)
+        discarded = ChunkReceipt(content=piece.content, outcome=ChunkOutcome.DISCARDED, reason="", memory_type=kind)
+        if refusal := self.guard(piece.content):
+            return replace(discarded, reason=refusal), None
         key = piece.key if kind is ChunkType.PROCEDURAL else None
-        old = self._same(piece, kind, key, known)
-        if old is not None:
-            again = replace(old, times_seen=old.times_seen + 1, updated_at=self.now)
+        twin = twin_of(piece.content, kind, said.session_id)
+        held = known.twins.get(twin) if key is None else known.preferences.get(key)
+        if held and held.content == piece.content:
+            again = replace(held, times_seen=held.times_seen + 1, updated_at=self.now)
             reason = f"the same text is stored already and was now seen {again.times_seen} times"
-            bumped = _receipt(piece, kind, ChunkOutcome.BUMPED, reason)
+            bumped = replace(discarded, outcome=ChunkOutcome.BUMPED, reason=reason)
             return replace(bumped, memory=again, importance=again.importance), Write(memory=again)
-        return self._weigh(piece, kind, key, known, before)
-
-    def _kind(self, piece: Piece) -> ChunkType:
-        is_from_user = piece.utterance.role == USER
-        return piece.utterance.memory_type_hint or memory_type_of(
-            piece.content, self.detectors, is_from_user=is_from_user
-        )
-
-    def _same(self, piece: Piece, kind: ChunkType, key: str | None, known: UserMemories) -> MemoryChunk | None:
-        if key is None:
-            return known.twins.get(twin_of(piece.content, kind, piece.utterance.session_id))
-        held = known.preferences.get(key)
-        return held if held and held.content == piece.content else None
-
-    def _weigh(
-        self, piece: Piece, kind: ChunkType, key: str | None, known: UserMemories, before: NDArray[np.float64] | None
-    ) -> tuple[ChunkReceipt, Write | None]:
-        signals = self.detectors.signals(piece.content, is_from_user=piece.utterance.role == USER)
+        signals = self.detectors.signals(piece.content, is_from_user=is_from_user)
         vector = self.vectors[piece.content_hash]
         weight = importance(novelty(vector, before), salience(signals))
-        reason = f"importance {weight:.3f} is below {self.config.store_threshold:g}"
-        weighed = replace(_receipt(piece, kind, ChunkOutcome.DISCARDED, reason), importance=weight)
-        held = known.preferences.get(key) if key else None
-        is_kept = weight >= self.config.store_threshold - _ROUNDING
-        if not is_kept and held is None:
-            return weighed, None
-        memory = self._memory(piece, kind, key, weight)
-        reason = f"importance {weight:.3f} reaches {self.config.store_threshold:g}"
-        if held:
-            reason = f"it replaces what {key!r} held, which stays in its history"
-        receipt = replace(
-            weighed, outcome=ChunkOutcome.UPDATED if held else ChunkOutcome.STORED, reason=reason, memory=memory
-        )
-        return receipt, Write(memory=memory, vector=vector)
-
-    def _memory(self, piece: Piece, kind: ChunkType, key: str | None, weight: float) -> MemoryChunk:
-        return MemoryChunk(
+        if weight < least - _ROUNDING and held is None:
+            return replace(discarded, reason=f"importance {weight:.3f} is below {least:g}", importance=weight), None
+        memory = MemoryChunk(
             id=self.new_id(),
             user_id=self.user_id,
-            session_id=piece.utterance.session_id,
+            session_id=said.session_id,
             memory_type=kind,
             content=piece.content,
             importance=weight,
             created_at=self.now,
             updated_at=self.now,
             key=key,
-            role=piece.utterance.role,
-            source=piece.utterance.source,
+            role=said.role,
+            source=said.source,
         )
-
-
-def _receipt(piece: Piece, kind: ChunkType, outcome: ChunkOutcome, reason: str) -> ChunkReceipt:
-    return ChunkReceipt(content=piece.content, outcome=outcome, reason=reason, memory_type=kind)
+        outcome, reason = ChunkOutcome.STORED, f"importance {weight:.3f} reaches {least:g}"
+        if held:
+            outcome, reason = ChunkOutcome.UPDATED, f"it replaces what {key!r} held, which stays in its history"
+        stored = replace(discarded, outcome=outcome, reason=reason, memory=memory, importance=weight)
+        return stored, Write(memory=memory, vector=vector)
