@@ -28,6 +28,11 @@ from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.tables import MEMORIES, PREFERENCES
 from memstory_reference.text.words import extract_keywords, matching_keywords
 
+OFF = "off"
+BLEND = "blend"
+COSINE_WEIGHT = 0.7
+COVERAGE_WEIGHT = 0.3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
@@ -64,20 +69,19 @@ class Recaller:
         )
         wants_stated = ChunkType.PROCEDURAL in ask.kinds
         stated = [self._measure(memory) for memory in newest if wants_stated]
-        sizes = [one.tokens for one in stated]
-        places = fit_budget(sizes, int(ask.token_budget * self.config.procedural_share), len(stated))
-        left = ask.token_budget - sum(sizes[place] for place in places)
+        first = _fitting(stated, int(ask.token_budget * self.config.procedural_share), len(stated))
+        left = ask.token_budget - sum(one.tokens for one in first)
         # Nothing to search, nothing to embed: preferences are recalled while the embedder is down (P-12).
-        told = {stated[place].memory.id for place in places}
+        told = {one.memory.id for one in first}
         is_searched = (has_more and wants_stated) or (has_others and set(ask.kinds) & set(BY_VECTOR))
         # Where all statements are returned, none is left to be found.
         left_out = None if not has_more and len(told) == len(stated) else told
         found, by = await self._find(ask, left_out) if is_searched and ask.query.strip() else ([], OFF)
-        chosen = [found[place] for place in fit_budget([one.tokens for one in found], left, ask.top_k)]
+        chosen = _fitting(found, left, ask.top_k)
         left -= sum(one.tokens for one in chosen)
         told |= {one.memory.id for one in chosen}
         waiting = [one for one in stated if one.memory.id not in told]
-        told |= {waiting[place].memory.id for place in fit_budget([one.tokens for one in waiting], left, len(waiting))}
+        told |= {one.memory.id for one in _fitting(waiting, left, len(waiting))}
         first = [one for one in stated if one.memory.id in told]
         newest_ids = {one.memory.id for one in stated}
         older = [one for one in chosen if one.memory.key is not None and one.memory.id not in newest_ids]
@@ -89,8 +93,7 @@ class Recaller:
         if ask.top_k == 0 or ask.token_budget == 0 or not ask.query.strip():
             return self._result([], ask.token_budget, OFF)
         found, by = await self._find(ask)
-        places = fit_budget([one.tokens for one in found], ask.token_budget, ask.top_k)
-        return self._result([found[place] for place in places], ask.token_budget, by)
+        return self._result(_fitting(found, ask.token_budget, ask.top_k), ask.token_budget, by)
 
     async def _find(self, ask: RecallRequest, told: Collection[str] | None = ()) -> tuple[list[RecalledMemory], str]:
         """Return what the query finds except for preferences `told` already, or all of them; and what scored it."""
@@ -154,12 +157,6 @@ class Recaller:
         )
 
 
-OFF = "off"
-BLEND = "blend"
-COSINE_WEIGHT = 0.7
-COVERAGE_WEIGHT = 0.3
-
-
 def keyword_coverage(query: str, text: str) -> float:
     """Return the share of the query's words that carry meaning and occur in `text`; 0 for a query without any.
 
@@ -203,6 +200,10 @@ async def _model_scores(
         return None
     is_sound = len(scores) == len(candidates) and all(math.isfinite(score) for score in scores)
     return scores if is_sound else None
+
+
+def _fitting(memories: Sequence[RecalledMemory], budget: int, most: int) -> list[RecalledMemory]:
+    return [memories[place] for place in fit_budget([one.tokens for one in memories], budget, most)]
 
 
 def fit_budget(sizes: Sequence[int], budget: int, most: int) -> list[int]:
