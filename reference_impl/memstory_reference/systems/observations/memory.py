@@ -340,15 +340,11 @@ class ObservationsMemory(SystemMemory):
         return await self.rows.run(ObservationsStore.recent, checked_owner(owner), most)
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        stored = await self.store([self._observation(item) for item in items], scope.user)
+        owner = checked_owner(scope.user)
+        stored = await self.store([self._observation(item) for item in items], owner)
         skipped = [one.observation.id for one in stored if one.outcome == "skipped"]
-        known = {one.id: one for one in await self.rows.run(ObservationsStore.get, scope.user, skipped)}
-        return Receipt(
-            items=[
-                _receipt_item(one, known.get(one.observation.id) if one.outcome == "skipped" else None)
-                for one in stored
-            ]
-        )
+        known = {one.id: one for one in await self.rows.run(ObservationsStore.get, owner, skipped)}
+        return Receipt(items=[_receipt_item(one, known) for one in stored])
 
     def _observation(self, item: Item) -> Observation:
         _check_kinds([] if item.kind is None else [item.kind])
@@ -543,14 +539,14 @@ def _result_row(entry: RankedObservation, room: int) -> dict[str, Tree]:
     return {**about, "narrative": narrative, "facts": facts, **asdict(entry.rank)}
 
 
-def _receipt_item(stored: StoredObservation, known: Observation | None) -> ReceiptItem:
-    """Return what became of a text; `known` is the run that had its id before."""
-    outcome, reason = stored.outcome, left_out(stored.observation.narrative)
-    if known is not None:
+def _receipt_item(stored: StoredObservation, known: Mapping[str, Observation]) -> ReceiptItem:
+    """Return what became of a text; `known` are the runs that had the ids of those that were skipped."""
+    identifier, narrative = stored.observation.id, stored.observation.narrative
+    outcome, reason = stored.outcome, left_out(narrative)
+    if outcome == "skipped" and identifier in known:
         reason = "this run is stored already"
-        if known.narrative != stored.observation.narrative:
+        if known[identifier].narrative != narrative:
             outcome, reason = "dropped", f"{reason}, with another text; forget it first"
-    narrative, identifier = stored.observation.narrative, stored.observation.id
     return ReceiptItem(id=identifier, text=narrative, outcome=outcome, reason=reason, kind=KIND, key=identifier)
 
 

@@ -379,7 +379,8 @@ class PipelineMemory(SystemMemory):
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         """Replace what a memory says; a summary made of its old words goes."""
-        user, found = scope.user, await self._find(ref, scope.user)
+        user = checked_owner(scope.user, "user_id")
+        found = await self._find(ref, user)
         changed = await self._reword(found, item.text, user) if found else None
         if changed is None:
             raise Refused(f"update: there is no memory {ref.id or ref.key!r}")
@@ -450,9 +451,10 @@ class PipelineMemory(SystemMemory):
 
     async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
         """Forget a memory with its repeats, and all that was said so far, which still holds it."""
-        gone = await self._repeats(memory_id, scope.user)
-        await self._store.run(PipelineStore.delete, scope.user, [one.id for one in gone])
-        self._windows.forget(scope.user)
+        user = checked_owner(scope.user, "user_id")
+        gone = await self._repeats(memory_id, user)
+        await self._store.run(PipelineStore.delete, user, [one.id for one in gone])
+        self._windows.forget(user)
         return ForgetResult(gone=[_hit(one) for one in gone])
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
