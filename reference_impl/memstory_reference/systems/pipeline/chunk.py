@@ -132,13 +132,14 @@ class RecalledMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult:
-    """What was recalled, procedural memories first.
+    """What was recalled, procedural memories first; `block` is to be set before a prompt, empty for nothing (P-27).
 
-    `total_tokens` counts contents, `assembled_tokens` the whole prompt block (PF-13); `rerank` is `off`, `blend` or
+    `total_tokens` counts contents, `assembled_tokens` the whole block (PF-13); `rerank` is `off`, `blend` or
     the name of the re-ranker; `token_counter` says how tokens were counted.
     """
 
     memories: Sequence[RecalledMemory] = ()
+    block: str = ""
     total_tokens: int = 0
     budget_used: float = 0.0
     assembled_tokens: int = 0

@@ -1,4 +1,4 @@
-"""The pipeline memory: ingest, recall, compress, assemble, for many users, by the interface of all six."""
+"""The pipeline memory: ingest, recall, compress, for many users, by the interface of all six."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ from memstory_reference.systems.pipeline.importing import export_row, import_row
 from memstory_reference.systems.pipeline.ingest import Piece, Planner, UserMemories, pieces_of
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.pipeline_store import PipelineStore, Plan
-from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.reading import clean, preference_key
 from memstory_reference.systems.pipeline.recall import Recaller, RecallRequest, keyword_coverage
 from memstory_reference.systems.pipeline.settings import PipelineSettings
@@ -284,12 +283,6 @@ class PipelineMemory(SystemMemory):
         )
         return await (self._recaller.search if checked_flag(by_score, "by_score") else self._recaller.recall)(ask)
 
-    def assemble(self, result: RecallResult) -> str:
-        """Return the block to set before a prompt; empty where nothing was recalled (P-27)."""
-        return prompt_block(
-            [one.memory for one in result.memories], episodic_date_prefix=self.config.episodic_date_prefix
-        )
-
     async def compress(self, user_id: str, *, until_quiet: bool = False) -> CompressionReport:
         """Compress the oldest sessions if the user has more than the threshold; errors of the model are raised."""
         return await self._compressor.run(checked_owner(user_id, "user_id"), until_quiet=until_quiet)
@@ -354,7 +347,7 @@ class PipelineMemory(SystemMemory):
         return hits
 
     async def context(self, query: Query, scope: Scope) -> str:
-        return self.assemble(await self._recall(query, scope))
+        return (await self._recall(query, scope)).block
 
     async def _recall(self, query: Query, scope: Scope, *, by_score: bool = False) -> RecallResult:
         self._check_query(query)
@@ -482,7 +475,7 @@ class PipelineMemory(SystemMemory):
                 await self.ingest(told, owner, session)
 
         async with window.busy:
-            recalled = self.assemble(await self.recall(text, owner, session_id=session))
+            recalled = (await self.recall(text, owner, session_id=session)).block
             system = Message(role="system", content=f"{SYSTEM_PROMPT}\n{recalled}".rstrip())
             question = Message(role="user", content=text)
             prompt, talker = [system, *window.messages(), question], self._parts.talker
@@ -534,7 +527,9 @@ class PipelineMemory(SystemMemory):
             }
             for one in result.memories
         ]
-        return {**asdict(replace(result, memories=())), "memories": rows}
+        totals = asdict(replace(result, memories=()))
+        del totals["block"]
+        return {**totals, "memories": rows}
 
     async def _job_history(self, scope: Scope, *, key: str = "") -> Tree:
         return [export_row(one) for one in await self.history(key, scope.user)]

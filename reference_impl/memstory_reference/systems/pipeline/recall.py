@@ -149,6 +149,7 @@ class Recaller:
         block = prompt_block([one.memory for one in memories], episodic_date_prefix=self.config.episodic_date_prefix)
         return RecallResult(
             memories=tuple(memories),
+            block=block,
             total_tokens=total,
             budget_used=total / budget if budget else 0.0,
             assembled_tokens=self.parts.counter.count(block),

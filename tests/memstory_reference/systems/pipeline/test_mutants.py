@@ -322,7 +322,12 @@ MUTANTS = [
         "a length that is 8, not 12",
         (Recaller, "recall", asked(lambda ask: replace(ask, top_k=max(1, ask.top_k - 7)))),
     ),
-    ("P11: preferences come last", "does not start with", (Recaller, "recall", preferences_last)),
+    (
+        "P11: preferences come last",
+        "does not start with",
+        (Recaller, "recall", preferences_last),
+        (recall, "prompt_block", lambda plain: lambda memories, **named: plain(memories[::-1], **named)),
+    ),
     ("P11: preferences take all of the budget", "5 times", (recall, "fit_budget", generous)),
     (
         "P11: preferences ignore the types",
@@ -386,13 +391,13 @@ MUTANTS = [
     (
         "P18: nothing is an empty block",
         "text is '<memory>\\n</memory>'",
-        (memory, "prompt_block", lambda plain: lambda *args, **named: plain(*args, **named) or "<memory>\n</memory>"),
+        (recall, "prompt_block", lambda plain: lambda *args, **named: plain(*args, **named) or "<memory>\n</memory>"),
     ),
     (
         "P18: types are told in small letters",
         "\\n[semantic] Ilse",
         (
-            memory,
+            recall,
             "prompt_block",
             lambda plain: lambda *args, **named: plain(*args, **named).replace("[SEMANTIC]", "[semantic]"),
         ),
