@@ -29,7 +29,7 @@ from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.pipeline.chunk import Utterance
-from memstory_reference.systems.pipeline.service import PipelineService
+from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.settings import PipelineSettings
 
 WANTED_SHARE = 0.85
@@ -70,7 +70,7 @@ class RandomEmbedder:
         return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-async def opened(folder: Path, embedder: Embedder, **settings: object) -> PipelineService:
+async def opened(folder: Path, embedder: Embedder, **settings: object) -> PipelineMemory:
     """Return an open pipeline that stores every text."""
     numbers = count()
     given = {"path": str(folder), "store_threshold": 0, "auto_compress": False, **settings}
@@ -107,7 +107,7 @@ async def ingestion(folder: Path, repeats: int) -> bool:
     return share >= WANTED_SHARE
 
 
-async def recalls(service: PipelineService, user: str, times: int, **given: object) -> list[float]:
+async def recalls(service: PipelineMemory, user: str, times: int, **given: object) -> list[float]:
     """Return the milliseconds of each recall."""
     await service.recall("warm", user, **given)  # type: ignore[arg-type]  (checked by the service)
     taken = []
@@ -118,13 +118,13 @@ async def recalls(service: PipelineService, user: str, times: int, **given: obje
     return taken
 
 
-async def fill(service: PipelineService, user: str, number: int, **fields: object) -> None:
+async def fill(service: PipelineMemory, user: str, number: int, **fields: object) -> None:
     """Write memories of one user, a thousand at once."""
     for start in range(0, number, 1_000):
         rows = [
             {"text": f"{user} {place} {WORDS.split()[place % 15]}", **fields} for place in range(start, start + 1_000)
         ]
-        await service.import_rows(rows, user)
+        await service.import_memories(rows, user)
     await service.settle()
 
 
@@ -144,7 +144,7 @@ async def recall(folder: Path, times: int) -> bool:
         "where half of the types is wanted", await recalls(service, "ann", times, memory_types=["semantic", "working"])
     )
     told = {"text": "told", "kind": "semantic", "source_session_id": "old", "compression_source": True}
-    await service.import_rows([told], "bob")
+    await service.import_memories([told], "bob")
     await fill(service, "bob", 10_000, compressed=True, session="old")
     await fill(service, "bob", 10_000, session="new")
     shown("10,000 memories beside an archive of as many", await recalls(service, "bob", times))
@@ -163,7 +163,7 @@ async def compression(folder: Path, sessions: int) -> bool:
     service = await opened(folder, RandomEmbedder())
     for session in range(sessions):
         texts = mixed_texts(20)
-        await service.import_rows(
+        await service.import_memories(
             [
                 {"text": f"{session} {text}", "session": f"s{session:05}", "created_at": moment(session)}
                 for text in texts

@@ -71,19 +71,19 @@ RESPONSE_GENERATION | bus.subjects:RESPONSE_GENERATION
 """
 
 OBSERVATIONS = """
-get_context(task, top_k) | .service:ObservationService.get_context
+get_context(task, top_k) | .memory:ObservationsMemory.get_context
 extract_keywords | text.words:extract_keywords
-rank_and_merge | .ordering:rank_candidates | candidates come merged by id: ranking them is what is left
-format_context | .injection:injection | makes the text for any planner, from observations alone
-_rank_score(sim) | .quality:rank | public, and returns the three numbers of the rank too
-sim = 1.0 - (dist / 2.0) | .quality:similarity | the description has the expression without a name
-q_adjust | .quality:Rank.q_adjust
+rank_and_merge | .ranking:rank_candidates | candidates come merged by id: ranking them is what is left
+format_context | .research:injection | makes the text for any planner, from observations alone
+_rank_score(sim) | .ranking:rank | public, and returns the three numbers of the rank too
+sim = 1.0 - (dist / 2.0) | .ranking:similarity | the description has the expression without a name
+q_adjust | .ranking:Rank.q_adjust
 Observation(id, title, narrative, facts, task, task_type, final_score, timestamp) | .observation:Observation
-compress_and_store(task, output, task_type, final_score) | .service:ObservationService.compress_and_store
+compress_and_store(task, output, task_type, final_score) | .memory:ObservationsMemory.compress_and_store
 compress_and_store model | composition.observations:open_observations | the model is chosen where a memory is opened
 COMPRESS_PROMPT | .compression:compression_prompt | OF-13: the described template cannot be formatted
 generate_run_id | adapters.random_ids:random_id | OF-15: one source of ids for all; a run may bring its own
-store_sqlite | .service:ObservationService.store | OF-16: both indexes are written by one operation
+store_sqlite | .memory:ObservationsMemory.store | OF-16: both indexes are written by one operation
 Plan.prior_work | .research:ResearchPlan.prior_work | layers plan writes, and no two classes share a name
 memory.py | command memory list | one program for all memories: the action lists
 memory.py --search | command observations search | one program for all memories: the action searches
@@ -91,16 +91,16 @@ inspect_run.py --rate | command memory rate | one program for all memories: the 
 """
 
 PIPELINE = """
-ingest(text, user_id, session_id, memory_type_hint) | .service:PipelineService.ingest
-recall(query, user_id, top_k, token_budget, memory_types) | .service:PipelineService.recall
-include_compressed | parameter .service:PipelineService.recall
+ingest(text, user_id, session_id, memory_type_hint) | .memory:PipelineMemory.ingest
+recall(query, user_id, top_k, token_budget, memory_types) | .memory:PipelineMemory.recall
+include_compressed | parameter .memory:PipelineMemory.recall
 MemoryType | .chunk:ChunkType | the manager has a `MemoryType`, and no two classes share a name
 MemoryType.SEMANTIC | .chunk:ChunkType.SEMANTIC | the manager has a `MemoryType`, and no two classes share a name
 MemoryType.EPISODIC | .chunk:ChunkType.EPISODIC | the manager has a `MemoryType`, and no two classes share a name
 MemoryType.PROCEDURAL | .chunk:ChunkType.PROCEDURAL | the manager has a `MemoryType`, and no two classes share a name
 MemoryType.WORKING | .chunk:ChunkType.WORKING | the manager has a `MemoryType`, and no two classes share a name
-MemoryChunk(content, memory_type, importance, compressed) | .memory:MemoryChunk
-RecallResult(memories, total_tokens, budget_used) | .memory:RecallResult
+MemoryChunk(content, memory_type, importance, compressed) | .chunk:MemoryChunk
+RecallResult(memories, total_tokens, budget_used) | .chunk:RecallResult
 encode_batch(texts) | ports:Embedder.embed | one embedder for all memories, which only takes batches
 count_tokens | text.words:count_tokens
 MAX_CHUNK_TOKENS | .settings:PipelineSettings.max_chunk_tokens | a setting

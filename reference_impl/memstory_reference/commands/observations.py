@@ -6,47 +6,51 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from tabulate import tabulate
 
+from memstory.contract.errors import SetupError
+from memstory.models.ollama_address import DEFAULT, VARIABLE, ollama_url
 from memstory_reference.composition.declaration import Models
 from memstory_reference.composition.observations import OBSERVATIONS, open_observations
 from memstory_reference.errors import InputError
+from memstory_reference.systems.observations.memory import ObservationsMemory, StoredObservation
 from memstory_reference.systems.observations.observation import Observation
-from memstory_reference.systems.observations.ordering import RankedObservation
-from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
-from memstory_reference.systems.observations.service import ObservationService, StoredObservation
+from memstory_reference.systems.observations.ranking import RankedObservation
+from memstory_reference.systems.observations.research import LocalCorpus, Passage
 from memstory_reference.systems.observations.settings import ObservationsSettings
 
 NOTHING_FOUND = "Nothing is known about this; a run on it would start from scratch."
 WRITING = ("store", "run")
 """Actions that make a store where there is none."""
 
-Work = Callable[[ObservationService, argparse.Namespace], Awaitable[int]]
+Work = Callable[[ObservationsMemory, argparse.Namespace], Awaitable[int]]
 
 
-async def search(service: ObservationService, options: argparse.Namespace) -> int:
+async def search(memory: ObservationsMemory, options: argparse.Namespace) -> int:
     """Print what is found, with the numbers of each rank: rank = (0.7 sim + 0.3 qual) * q_adjust."""
     if options.context:
-        context = await service.get_context(options.task, options.owner, options.top_k)
+        context = await memory.get_context(options.task, options.owner, options.top_k)
         sys.stdout.write((context or NOTHING_FOUND) + "\n")
         return 0
-    found = await service.search(options.task, options.owner, options.top_k)
-    rows = [_explanation(entry) for entry in found]
+    found = await memory.find(options.task, options.owner, options.top_k)
+    if options.json:
+        _write_json([{**_json(entry.observation), **asdict(entry.rank)} for entry in found])
+        return 0
     headers = ("run", "title", "sim", "qual", "q_adjust", "rank", "found by")
-    data = [{**_json(entry.observation), **asdict(entry.rank)} for entry in found]
-    _print(options, rows, headers, data, NOTHING_FOUND)
+    table = tabulate([_explanation(entry) for entry in found], headers, disable_numparse=True)
+    sys.stdout.write((table if found else NOTHING_FOUND) + "\n")
     return 0
 
 
-async def store(service: ObservationService, options: argparse.Namespace) -> int:
+async def store(memory: ObservationsMemory, options: argparse.Namespace) -> int:
     """Store a run from its output."""
     if not options.task.strip():
         raise InputError("TASK is blank; say what the run was about: searches compare with it")
-    stored = await service.compress_and_store(
+    stored = await memory.compress_and_store(
         task=options.task,
         output=read_output(options.output),
         owner=options.owner,
@@ -58,12 +62,10 @@ async def store(service: ObservationService, options: argparse.Namespace) -> int
     return 0
 
 
-async def research(service: ObservationService, options: argparse.Namespace) -> int:
+async def research(memory: ObservationsMemory, options: argparse.Namespace) -> int:
     """Carry out a task on a folder of texts; what earlier runs read is not read again."""
-    loop = ResearchLoop(service, LocalCorpus(passages_in(options.corpus)), service.chat)
-    run = await loop.run(
-        options.task, options.owner, run_id=options.run_id, task_type=options.type, final_score=options.score
-    )
+    given = {"run_id": options.run_id, "task_type": options.type, "final_score": options.score}
+    run = await memory.research(options.task, options.owner, LocalCorpus(passages_in(options.corpus)), **given)
     if options.json:
         told = {"prior_work": run.plan.prior_work, "fetched": run.fetched, "spared": run.spared, "output": run.output}
         _write_json({**told, "stored": run.stored and _json(run.stored.observation)})
@@ -105,21 +107,31 @@ ACTIONS: Mapping[str, Work] = {
 
 def run(parsed: argparse.Namespace) -> int:
     """Do what was typed."""
-    return asyncio.run(_with_service(ACTIONS[parsed.action], parsed))
+    return asyncio.run(_with_memory(ACTIONS[parsed.action], parsed))
 
 
-async def _with_service(work: Work, options: argparse.Namespace) -> int:
+async def _with_memory(work: Work, options: argparse.Namespace) -> int:
     setting_of = {"store": "path", "embedder": "embedding_model", "ollama_host": "ollama_host", "chat": "chat"}
     typed = {setting: getattr(options, name, None) for name, setting in setting_of.items()}
     chosen = {setting: value for setting, value in typed.items() if value is not None}
+    if "://" not in chosen.get("ollama_host", "://"):
+        chosen["ollama_host"] = _url_of(chosen["ollama_host"])
     settings = ObservationsSettings.default().merge(chosen, "command line")
     if options.action not in WRITING and not OBSERVATIONS.is_stored(settings):
         raise InputError(f"{settings.folder}: no observations are stored here; name the folder with --store")
-    service = await open_observations(settings, Models().ports(settings))
+    memory = await open_observations(settings, Models().ports(settings))
     try:
-        return await work(service, options)
+        return await work(memory, options)
     finally:
-        await service.close()
+        await memory.close()
+
+
+def _url_of(host: str) -> str:
+    """Return the URL of HOST or HOST:PORT, as Ollama's own programs take them."""
+    try:
+        return ollama_url({VARIABLE: host}) or DEFAULT
+    except SetupError as error:
+        raise InputError(str(error).replace(VARIABLE, "--ollama-host")) from error
 
 
 def _explanation(entry: RankedObservation) -> tuple[str, ...]:
@@ -130,15 +142,6 @@ def _explanation(entry: RankedObservation) -> tuple[str, ...]:
 
 def _json(observation: Observation) -> dict[str, object]:
     return {**asdict(observation), "timestamp": observation.timestamp.isoformat()}
-
-
-def _print(
-    options: argparse.Namespace, rows: Sequence[Sequence[str]], headers: Sequence[str], data: object, empty: str
-) -> None:
-    if options.json:
-        _write_json(data)
-    else:
-        sys.stdout.write((tabulate(rows, headers, disable_numparse=True) if rows else empty) + "\n")
 
 
 def _print_stored(options: argparse.Namespace, stored: StoredObservation) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
     from memstory_reference.setting_rules import CheckedSettings
-    from memstory_reference.systems.pipeline.selection import Reranker
+    from memstory_reference.systems.pipeline.parts import Reranker
 
 MINILM = "all-MiniLM-L6-v2"
 NOMIC = "nomic-embed-text"

@@ -19,11 +19,10 @@ from memstory_reference.systems.observations.observations_store import (
     MEMORY,
     MIGRATIONS,
     ObservationsStore,
+    PostgresWords,
     observations_in_file,
 )
-from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.observations.settings import ObservationsSettings
-from memstory_reference.systems.observations.words_store import PostgresWords
 
 if TYPE_CHECKING:
     from memstory_reference.ports import Embedder, VectorStore
@@ -33,7 +32,7 @@ VECTORS = "vectors"
 """The folder of the copy of each vector."""
 
 
-async def open_observations(settings: ObservationsSettings, ports: MemoryPorts) -> ObservationService:
+async def open_observations(settings: ObservationsSettings, ports: MemoryPorts) -> ObservationsMemory:
     """Open the observations, both indexes in step; without a language model rules summarise.
 
     Vectors that are damaged are made again: the rows, and a copy of each vector, are in the observations' own file.
@@ -46,7 +45,7 @@ async def open_observations(settings: ObservationsSettings, ports: MemoryPorts) 
             store, vectors = await _in_folder(folder, ports.embedder, settings.store, opened)
         else:
             store, vectors = await _in_postgres(place, ports.embedder, opened)
-        service = ObservationService(
+        memory = ObservationsMemory(
             rows=store,
             vectors=ports.wrap(vectors),
             embedder=ports.embedder,
@@ -54,18 +53,14 @@ async def open_observations(settings: ObservationsSettings, ports: MemoryPorts) 
             clock=ports.clock,
             new_id=ports.new_id,
             config=settings,
+            engine=ports.store_name(settings),
             tombstones=Tombstones(folder / FILE) if place is None else NoTombstones(),
             release=lock.release,
         )
-        opened.callback(service.tombstones.close)
-        await service.open()
+        opened.callback(memory.tombstones.close)
+        await memory.open()
         opened.pop_all()
-    return service
-
-
-async def open_observations_memory(settings: ObservationsSettings, ports: MemoryPorts) -> ObservationsMemory:
-    """Open the observations with what every memory can do."""
-    return ObservationsMemory(await open_observations(settings, ports), ports.store_name(settings))
+    return memory
 
 
 async def _in_folder(
@@ -96,7 +91,7 @@ OBSERVATIONS = MemorySystem(
     name="observations",
     kind=ObservationsSettings,
     memory=ObservationsMemory,
-    opener=open_observations_memory,
+    opener=open_observations,
     files=[EMBEDDED_FILE],
     derived=[VECTORS],
     has_rules=True,

@@ -13,18 +13,17 @@ from memstory_reference.storage.sql_database import Database
 from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.parts import PipelineParts
-from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.settings import PipelineSettings
-from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE, MIGRATIONS, SCHEMA, SCHEMA_VERSION
+from memstory_reference.systems.pipeline.tables import EMBEDDED_FILE, MIGRATIONS, SCHEMA, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from memstory_reference.storage.sql_database import SqlDatabase
-    from memstory_reference.systems.pipeline.selection import Reranker
+    from memstory_reference.systems.pipeline.parts import Reranker
 
 
 async def open_pipeline(
     settings: PipelineSettings, ports: MemoryPorts, reranker: Reranker | None = None
-) -> PipelineService:
+) -> PipelineMemory:
     """Open the pipeline in its folder, which this process then owns, or in Postgres, which many may share.
 
     Without a language model it summarises by rules; without a re-ranker, given or of the settings, it blends.
@@ -43,30 +42,23 @@ async def open_pipeline(
             embedder=ports.embedder,
             clock=ports.clock,
             new_id=ports.new_id,
+            talker=ports.chat,
             chat=ports.model,
             reranker=reranker or make_reranker(settings.reranker),
             around_searches=ports.wrap,
             release=lock.release,
             tombstones=Tombstones(settings.folder / FILE) if place is None else NoTombstones(),
         )
-        service = PipelineService(database, parts, settings)
+        memory = PipelineMemory(database, parts, settings, ports.store_name(settings))
         opened.pop_all()
-    return service
-
-
-async def open_pipeline_memory(
-    settings: PipelineSettings, ports: MemoryPorts, reranker: Reranker | None = None
-) -> PipelineMemory:
-    """Open the pipeline with the model that talks for it."""
-    service = await open_pipeline(settings, ports, reranker)
-    return PipelineMemory(service, ports.chat, ports.store_name(settings))
+    return memory
 
 
 PIPELINE = MemorySystem(
     name="pipeline",
     kind=PipelineSettings,
     memory=PipelineMemory,
-    opener=open_pipeline_memory,
+    opener=open_pipeline,
     files=[EMBEDDED_FILE],
     owner="me",
 )

@@ -11,13 +11,13 @@ from memstory.contract.errors import Refused, UnavailableError
 from memstory.contract.target import Environment, Tree
 from memstory_reference.adapters.faults import FaultyPort
 from memstory_reference.composition.declaration import MemoryPorts
-from memstory_reference.composition.pipeline import PIPELINE, open_pipeline_memory
+from memstory_reference.composition.pipeline import PIPELINE, open_pipeline
 from memstory_reference.systems.pipeline.chunk import Vector
 from memstory_reference.systems.pipeline.memory import PipelineMemory
-from memstory_reference.systems.pipeline.selection import Reranker
+from memstory_reference.systems.pipeline.parts import Reranker
+from memstory_reference.systems.pipeline.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.settings import PipelineSettings
-from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
-from memstory_reference.systems.pipeline.stores.tables_store import MemoryTable
+from memstory_reference.systems.pipeline.tables import MemoryTable
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 REVERSED, UNAVAILABLE = "reversed", "unavailable"
@@ -72,7 +72,7 @@ class PipelineTarget(SystemTarget):
         return _FaultySearches(store, self._ports.switches["store"])
 
     async def _open_on(self, settings: PipelineSettings, ports: MemoryPorts) -> PipelineMemory:
-        return await open_pipeline_memory(settings, ports, self._reranker)
+        return await open_pipeline(settings, ports, self._reranker)
 
     async def settle(self) -> None:
         # A part that the story has taken down is reported by the step that needs it.

@@ -148,3 +148,29 @@ def test_a_server_that_is_away_is_one_line_without_the_password(capsys):
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), "sesame" in err) == ("", 1, False)
     assert "Postgres does not answer" in err
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("127.0.0.1:1", "Ollama does not answer at http://127.0.0.1:1"),
+        ("http://127.0.0.1:1", "Ollama does not answer at http://127.0.0.1:1"),
+        ("127.0.0.1:one", "--ollama-host is '127.0.0.1:one'; allowed: HOST, HOST:PORT or a URL such as http://"),
+        ("ftp://127.0.0.1", "ollama_host is 'ftp://127.0.0.1'; allowed: an address such as http://"),
+    ],
+)
+def test_the_address_of_ollama_may_be_typed_as_ollama_takes_it(tmp_path, capsys, typed, said):
+    (tmp_path / "output.txt").write_text("It worked.", "utf-8")
+    words = [
+        "observations",
+        "store",
+        "Bake bread",
+        "--output",
+        str(tmp_path / "output.txt"),
+        "--embedder",
+        "ollama:none",
+    ]
+    assert main([*words, "--ollama-host", typed, "--store", str(tmp_path / "store")]) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1

@@ -24,7 +24,7 @@ from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import ObservationsStore
 from memstory_reference.systems.observations.settings import ObservationsSettings
-from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
+from memstory_reference.systems.pipeline.pipeline_store import PipelineStore
 
 SPAWN = get_context("spawn")
 ANN, TIMES = Scope(user="ann"), 15
@@ -298,7 +298,7 @@ class HeldUp:
         return index
 
 
-async def opened_service(url, wrap=no_wrap):
+async def opened_runs(url, wrap=no_wrap):
     ports = MemoryPorts(embedder=CountedWords(), wrap=wrap, place=PostgresPlace(url=url))
     return await open_observations(ObservationsSettings(path="nowhere"), ports)
 
@@ -312,15 +312,19 @@ def observed(name):
 @pytest.mark.parametrize(
     ("work", "meanwhile", "left"),
     [
-        (lambda slow: slow.store([observed("new")], "ann"), lambda quick: quick.delete(["new"], "ann"), ["kept"]),
-        (lambda slow: slow.reindex("ann"), lambda quick: quick.store([observed("new")], "ann"), ["kept", "new"]),
+        (lambda slow: slow.store([observed("new")], "ann"), lambda quick: quick.delete(Ref(id="new"), ANN), ["kept"]),
+        (
+            lambda slow: slow.run("reindex", {}, ANN),
+            lambda quick: quick.store([observed("new")], "ann"),
+            ["kept", "new"],
+        ),
     ],
     ids=["a run that is forgotten while it is indexed", "a run that is stored while the index is made again"],
 )
 async def test_the_index_of_observations_has_what_the_rows_have_after(postgres_database, work, meanwhile, left):
-    quick = await opened_service(postgres_database)
+    quick = await opened_runs(postgres_database)
     await quick.store([observed("kept")], "ann")
-    slow = await opened_service(postgres_database, (held := HeldUp()).around)
+    slow = await opened_runs(postgres_database, (held := HeldUp()).around)
     both = [asyncio.create_task(work(slow))]
     await held.reached.wait()
     both.append(asyncio.create_task(meanwhile(quick)))
@@ -328,9 +332,9 @@ async def test_the_index_of_observations_has_what_the_rows_have_after(postgres_d
     await asyncio.wait(both[1:], timeout=1)
     held.go.set()
     await asyncio.gather(*both)
-    found = await quick.search("Bees hum", "ann", min_sim=-1)
+    found = await quick.find("Bees hum", "ann", min_sim=-1)
     assert sorted(one.observation.id for one in found) == left
-    assert await quick.status("ann") == in_step(len(left))
+    assert await quick.inspect("status", {}, ANN) == in_step(len(left))
     await slow.close()
     await quick.close()
 

@@ -1,3 +1,3 @@
 """Observations (O): what finished runs found, ranked by meaning and quality, told to the planner of the next run."""
 
-__all__ = ["memory", "observation", "observations_store", "ordering", "research", "service", "settings", "words_store"]
+__all__ = ["memory", "observation", "observations_store", "ranking", "research", "settings"]

@@ -1,21 +1,56 @@
-"""Plan, research, synthesise: a small loop that reads its memory first and fetches nothing twice (O-19, O-22)."""
+"""Plan, research, synthesise, with prior work told first: what was read before is not read again (O-19, O-22).
+
+The text that a planner reads before it plans is that of the seed (PW-O-INJECT; O-17, OF-19, SEC-2).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memstory.contract.models import ChatModel, ChatRequest, Message
-from memstory.contract.values import Tree
-from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import Observation
-from memstory_reference.systems.observations.ordering import best_of_each_task
-from memstory_reference.systems.observations.service import ObservationService, StoredObservation
 from memstory_reference.text.lines import json_objects, one_line
 from memstory_reference.text.words import extract_keywords, matching_keywords
 
+HEADER = "Prior work on related topics:"
+LEFT_OUT = "(more is known; it was left out for its length)"
 PASSAGES_PER_QUERY = 3
 MAX_QUERIES = 5
+
+# What a line of our layout starts with; a stored text that starts so is set off, so it cannot forge a block.
+_LAYOUT = re.compile(r"^(\[|•|Key facts:|Prior work on related topics:)", re.IGNORECASE)
+
+
+def injection(observations: Sequence[Observation], most: int) -> str:
+    """Return the block for these observations, in their order; the empty string for none (O-18).
+
+    It has at most `most` characters: the lines that would be beyond are left out, and the last line says so.
+    """
+    if not observations:
+        return ""
+    lines = [HEADER, *(line for observation in observations for line in _block(observation))]
+    if sum(map(len, lines)) + len(lines) - 1 <= most:
+        return "\n".join(lines)
+    kept, room = list[str](), most - len(LEFT_OUT)
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return "\n".join([*kept, LEFT_OUT])
+
+
+def _block(observation: Observation) -> list[str]:
+    title = one_line(observation.title).replace("[", "(").replace("]", ")")
+    score = "n/a" if observation.final_score is None else f"{observation.final_score:.1f}"
+    return [
+        f"[{title} — score {score}]",
+        _LAYOUT.sub(r"  \1", one_line(observation.narrative)),
+        "Key facts:",
+        *(f"• {one_line(fact)}" for fact in observation.facts),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,104 +83,69 @@ class LocalCorpus:
 class ResearchPlan:
     """What a run sets out to do; `prior_work` names what earlier runs found, `covered` the passages they read."""
 
-    task: str
     prior_work: Sequence[str]
     covered: frozenset[str]
     queries: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResearchRun:
-    """A finished run: what it fetched, what it left out as already known, and what it remembered, if anything."""
+class Researcher:
+    """Plans and writes by a `chat` model, or without one by rules; `most` is how long the told prior work may be."""
 
-    plan: ResearchPlan
-    context: str
-    fetched: Sequence[str]
-    spared: Sequence[str]
-    output: str
-    stored: StoredObservation | None
+    corpus: LocalCorpus
+    chat: ChatModel | None
+    most: int
 
-
-class ResearchLoop:
-    """Runs one task at a time; without a `chat` model it plans and writes by rules."""
-
-    def __init__(self, service: ObservationService, corpus: LocalCorpus, chat: ChatModel | None) -> None:
-        self._service = service
-        self._corpus = corpus
-        self._chat = chat
-
-    async def run(self, task: str, owner: str, **given: Tree) -> ResearchRun:
-        """Carry out `task` and store what it found, with what is `given` to `compress_and_store`.
-
-        A `final_score` comes from a reviewer, never from the text. A run that read nothing and knew nothing is not
-        stored: it would be prior work that teaches nothing.
-        """
-        related = [entry.observation for entry in await self._service.find_related(task, owner)]
-        told = best_of_each_task(related)
-        context = injection(told[: self._service.config.top_k], self._service.config.max_context_characters)
-        plan = await self._plan(task, related, told, context)
-        fetched, spared = self._research(plan)
-        prior = [observation for observation in told if observation.title in plan.prior_work]
-        output = await self._write(task, prior, fetched)
-        stored = None
-        if fetched or prior:
-            stored = await self._service.compress_and_store(
-                task=task,
-                output=output,
-                owner=owner,
-                # What it spared is what it builds on: the best run of a task speaks for those before it.
-                sources=[*(passage.id for passage in fetched), *spared],
-                **given,
-            )
-        return ResearchRun(
-            plan=plan,
-            context=context,
-            fetched=[passage.id for passage in fetched],
-            spared=spared,
-            output=output,
-            stored=stored,
-        )
-
-    async def _plan(
+    async def plan(
         self, task: str, related: Sequence[Observation], told: Sequence[Observation], context: str
     ) -> ResearchPlan:
+        """Return a plan, given all `related` runs, those that are `told` by title, and the `context` in full."""
         titles = tuple(dict.fromkeys(observation.title for observation in told))
         planned = PlannerReply()
-        if self._chat is not None:
+        if self.chat is not None:
             prompt = (
                 f"{context}\n\nEarlier runs: {'; '.join(titles) or 'none'}\n\nTask: {task}\n\n"
                 f"List up to {MAX_QUERIES} search queries for what is still missing, and the titles of those earlier "
                 'runs that cover a part of the task. Answer as JSON: {"queries": [...], "prior_work": [...]}'
             )
-            reply = await self._chat.chat(ChatRequest([Message(role="user", content=prompt)], purpose="plan"))
-            planned = read_plan(reply.content)
+            planned = read_plan(await self._ask(prompt, "plan"))
         # A planner may leave out what does not fit, and invent nothing.
         used = [title for title in titles if planned.covers(title)]
         tasks = {observation.normal_task for observation in told if observation.title in used}
         return ResearchPlan(
-            task=task,
             prior_work=tuple(used),
             covered=frozenset(source for one in related if one.normal_task in tasks for source in one.sources),
             queries=planned.queries or (task,),
         )
 
-    def _research(self, plan: ResearchPlan) -> tuple[list[Passage], list[str]]:
+    def fetch(self, plan: ResearchPlan) -> tuple[list[Passage], list[str]]:
+        """Return the passages that the plan finds, and the ids of those that earlier runs have read."""
         found = dict.fromkeys(
-            passage for query in plan.queries for passage in self._corpus.find(query, PASSAGES_PER_QUERY)
+            passage for query in plan.queries for passage in self.corpus.find(query, PASSAGES_PER_QUERY)
         )
-        fetched = [self._corpus.fetch(passage) for passage in found if passage not in plan.covered]
+        fetched = [self.corpus.fetch(passage) for passage in found if passage not in plan.covered]
         return fetched, [passage for passage in found if passage in plan.covered]
 
-    async def _write(self, task: str, prior: Sequence[Observation], passages: Sequence[Passage]) -> str:
-        if self._chat is None:
-            return output_by_rules(task, prior, passages)
-        context = injection(prior, self._service.config.max_context_characters)
+    async def write(self, task: str, prior: Sequence[Observation], passages: Sequence[Passage]) -> str:
+        """Return the answer, from prior work and what was read."""
+        if self.chat is None:
+            # What was read and what was known, each as a bullet.
+            known = [f"- {fact}" for observation in prior for fact in observation.facts]
+            read = [f"- {one_line(passage.text)}" for passage in passages]
+            opening = f"{one_line(task).rstrip('.')}: {len(passages)} new sources, {len(prior)} earlier runs."
+            return "\n".join([opening, *read, *known])
         sources = "\n".join(f"[{passage.id}] {one_line(passage.text)}" for passage in passages)
-        prompt = (
-            f"{context}\n\nSources:\n{sources}\n\nTask: {task}\n\nWrite the answer from prior work and sources only."
+        return await self._ask(
+            f"{injection(prior, self.most)}\n\nSources:\n{sources}\n\nTask: {task}\n\n"
+            "Write the answer from prior work and sources only.",
+            "synthesise",
         )
-        request = ChatRequest([Message(role="user", content=prompt)], purpose="synthesise")
-        return (await self._chat.chat(request)).content
+
+    async def _ask(self, prompt: str, purpose: str) -> str:
+        if self.chat is None:
+            return ""
+        request = ChatRequest([Message(role="user", content=prompt)], purpose=purpose)
+        return (await self.chat.chat(request)).content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,11 +177,3 @@ def read_plan(reply: str) -> PlannerReply:
 def _texts(listed: object) -> tuple[str, ...]:
     texts = listed if isinstance(listed, list) else []
     return tuple(one_line(text) for text in texts if isinstance(text, str) and text.strip())
-
-
-def output_by_rules(task: str, prior: Sequence[Observation], passages: Sequence[Passage]) -> str:
-    """Return an output without a model: what was read and what was known, each as a bullet."""
-    known = [f"- {fact}" for observation in prior for fact in observation.facts]
-    read = [f"- {one_line(passage.text)}" for passage in passages]
-    opening = f"{one_line(task).rstrip('.')}: {len(passages)} new sources, {len(prior)} earlier runs."
-    return "\n".join([opening, *read, *known])

@@ -12,10 +12,9 @@ from memstory.contract.models import ChatRequest, Message
 from memstory_reference.ports import BY_RULES, Purpose
 from memstory_reference.systems.pipeline.chunk import ChunkType, CompressionReport, MemoryChunk, Write
 from memstory_reference.systems.pipeline.parts import PipelineParts
-from memstory_reference.systems.pipeline.reading.cleaning import clean
-from memstory_reference.systems.pipeline.reading.detectors import has_entity, has_number
+from memstory_reference.systems.pipeline.pipeline_store import PipelineStore
+from memstory_reference.systems.pipeline.reading import clean, has_entity, has_number
 from memstory_reference.systems.pipeline.settings import PipelineSettings
-from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.text.chunks import prose, split_chunks
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.words import STOP_WORDS, extract_keywords, plain_words, stem, stems

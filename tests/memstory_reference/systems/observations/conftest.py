@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from memstory_reference.adapters.vectors.exact_store import open_exact_file
+from memstory_reference.systems.observations.memory import ObservationsMemory
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import observations_in_file
-from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.observations.settings import ObservationsSettings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -65,7 +65,7 @@ def open_words(tmp_path, words):
 
     async def opened(vectors=None, *, chat=None, **config):
         numbers = count()
-        service = ObservationService(
+        memory = ObservationsMemory(
             rows=observations_in_file(tmp_path / "observations.sqlite3", model=words.model),
             vectors=vectors or open_exact_file(tmp_path / "vectors.sqlite3", model="words"),
             embedder=words,
@@ -74,8 +74,8 @@ def open_words(tmp_path, words):
             new_id=lambda: f"id-{next(numbers)}",
             config=ObservationsSettings(**config),
         )
-        await service.open()
-        return service
+        await memory.open()
+        return memory
 
     return opened
 
@@ -83,6 +83,6 @@ def open_words(tmp_path, words):
 @pytest.fixture
 async def on_words(open_words):
     """An open memory on word vectors."""
-    service = await open_words()
-    yield service
-    await service.close()
+    memory = await open_words()
+    yield memory
+    await memory.close()

@@ -10,6 +10,7 @@ import pytest
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.postgres_database import open_postgres_database
 from memstory_reference.systems.observations import observations_store, words_store
+from memstory_reference.systems.observations import observations_store
 from memstory_reference.text.words import extract_keywords
 
 WORDS = ["bees", "Café", "e\u0301tude", "我用", "glm4", "v2", "a_b", "x" * 3_000, "9", "Đặng", "orchid", "price"]
@@ -34,7 +35,7 @@ async def stores(tmp_path, postgres_database):
     sqlite = observations_store.observations_in_file(tmp_path / "observations.sqlite3", model="fixed")
     place = PostgresPlace(url=postgres_database)
     database = await open_postgres_database(place, observations_store.MIGRATIONS, memory="it", model="fixed")
-    stores = [sqlite, observations_store.ObservationsStore(database, words_store.PostgresWords)]
+    stores = [sqlite, observations_store.ObservationsStore(database, observations_store.PostgresWords)]
     yield stores
     for store in stores:
         await store.aclose()

@@ -9,10 +9,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memstory.contract.target import Ref, Scope
 from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.observations import open_observations
 from memstory_reference.systems.observations.observations_store import EMBEDDED_FILE
 from memstory_reference.systems.observations.settings import ObservationsSettings
+
+ANN = Scope(user="ann")
 
 RUNS = 30
 
@@ -33,18 +36,18 @@ def open_folder(tmp_path, words):
 
 @pytest.fixture
 async def folder(open_folder, tmp_path, run_of):
-    service = await open_folder()
+    memory = await open_folder()
     facts = ("a fact " * 20,) * 5
-    await service.store([run_of(f"r{n}", f"Covered subject{n}.", facts=facts) for n in range(RUNS)], "ann")
-    await service.close()
+    await memory.store([run_of(f"r{n}", f"Covered subject{n}.", facts=facts) for n in range(RUNS)], "ann")
+    await memory.close()
     return tmp_path / "store"
 
 
 async def all_found(open_folder):
-    service = await open_folder()
-    found = [(await service.search(f"Covered subject{n}", "ann", 1))[0].observation.id for n in range(RUNS)]
-    status = await service.status("ann")
-    await service.close()
+    memory = await open_folder()
+    found = [(await memory.find(f"Covered subject{n}", "ann", 1))[0].observation.id for n in range(RUNS)]
+    status = await memory.inspect("status", {}, ANN)
+    await memory.close()
     return found == [f"r{n}" for n in range(RUNS)] and status["vectors"] == RUNS
 
 
@@ -73,12 +76,12 @@ async def test_vectors_that_are_no_database_are_made_again(open_folder, folder, 
 @pytest.mark.parametrize("seed", range(12))
 async def test_damaged_vectors_answer_or_are_made_again(open_folder, folder, seed):
     damage(folder / "vectors" / "vectors.sqlite3", seed)
-    service = await open_folder()
+    memory = await open_folder()
     for number in range(RUNS):
-        await service.search(f"Covered subject{number}", "ann", 1)
+        await memory.find(f"Covered subject{number}", "ann", 1)
     # What was altered within a vector is not noticed, and made again on demand.
-    assert await service.reindex("ann") == RUNS
-    await service.close()
+    assert await memory.run("reindex", {}, ANN) == {"reindexed": RUNS}
+    await memory.close()
     assert await all_found(open_folder)
 
 
@@ -94,11 +97,11 @@ async def test_a_vector_that_was_changed_is_made_again(open_folder, folder):
 async def test_a_row_that_cannot_be_read_is_left_out_and_named(open_folder, folder, damage, caplog):
     with closing(sqlite3.connect(folder / EMBEDDED_FILE.name)) as rows, rows:
         rows.execute(f"UPDATE observations SET {damage} WHERE id = 'r3'")  # noqa: S608  (a test's own words)
-    service = await open_folder()
-    assert await service.get("r3", "ann") is None
-    assert "r4" in [one.observation.id for one in await service.search("Covered subject4", "ann")]
-    status = await service.status("ann")
+    memory = await open_folder()
+    assert await memory.get(Ref(id="r3"), ANN) is None
+    assert "r4" in [one.observation.id for one in await memory.find("Covered subject4", "ann")]
+    status = await memory.inspect("status", {}, ANN)
     assert (status["observations"], status["unreadable"]) == (RUNS - 1, 1)
     assert re.search(f"{EMBEDDED_FILE.name}: observation 'r3' is damaged and left out", caplog.text)
-    assert await service.delete(["r3"], "ann") == ["r3"]
-    await service.close()
+    assert await memory.delete(Ref(id="r3"), ANN)
+    await memory.close()

@@ -7,19 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from memstory_reference.systems.observations import (
-    injection,
-    observation,
-    observations_store,
-    ordering,
-    quality,
-    service,
-    words_store,
-)
-from memstory_reference.systems.observations import memory as interface
+from memstory_reference.systems.observations import memory, observation, observations_store, ranking, research
+from memstory_reference.systems.observations.memory import ObservationsMemory
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import ObservationsStore
-from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.targets.observations import ObservationsFactory
 from memstory_reference.text import secret_guard
 
@@ -28,16 +19,16 @@ pytestmark = pytest.mark.usefixtures("minilm_weights")
 
 def with_any_similarity(_plain):
     def rank(sim, score, rating=None):
-        qual, q_adjust = quality.quality(score), quality.adjustment(rating)
-        return quality.Rank(sim=sim, qual=qual, q_adjust=q_adjust, rank=(0.7 * sim + 0.3 * qual) * q_adjust)
+        qual, q_adjust = ranking.quality(score), ranking.adjustment(rating)
+        return ranking.Rank(sim=sim, qual=qual, q_adjust=q_adjust, rank=(0.7 * sim + 0.3 * qual) * q_adjust)
 
     return rank
 
 
 def only_good_ones(plain):
-    def admitted(candidate, *rest):
-        score = candidate.observation.final_score
-        return plain(candidate, *rest) and (score is None or score >= 7)
+    def admitted(observation, *rest):
+        score = observation.final_score
+        return plain(observation, *rest) and (score is None or score >= 7)
 
     return admitted
 
@@ -85,7 +76,7 @@ def without_common_words(plain):
 
 def with_the_best_alone(plain):
     async def related(self, task, owner):
-        return ordering.best_of_each_task(await plain(self, task, owner))
+        return ranking.best_of_each_task(await plain(self, task, owner))
 
     return related
 
@@ -100,42 +91,42 @@ def without_spared_sources(plain):
 OF_AN_OWNER = ("insert", "get", "vectors", "ids_by_words", "recent", "rate", "delete")
 FACTORY = ObservationsFactory
 MUTANTS = [
-    ("O5: only the nearest are looked at", "'good' first", (service, "pool_size", lambda _: lambda top_k: top_k)),
-    ("O10: everything is about everything", "text is 'Prior work", (ordering, "is_admitted", True)),
+    ("O5: only the nearest are looked at", "'good' first", (memory, "pool_size", lambda _: lambda top_k: top_k)),
+    ("O10: everything is about everything", "text is 'Prior work", (ranking, "is_admitted", True)),
     (
         "O11: words are the full-text query as they are",
         "cannot be used",
-        (words_store, "fts_query", lambda _: lambda words: " OR ".join(word.text for word in words)),
+        (observations_store, "fts_query", lambda _: lambda words: " OR ".join(word.text for word in words)),
     ),
     (
         "O2: zero is taken for no score",
         "0.71, 0.71], not within",
-        (quality, "quality", lambda _: lambda score: (score or 5.0) / 10 * (0.5 if score and score < 7 else 1)),
+        (ranking, "quality", lambda _: lambda score: (score or 5.0) / 10 * (0.5 if score and score < 7 else 1)),
     ),
-    ("O1: similarity goes below zero", "data is", (interface, "rank", with_any_similarity)),
+    ("O1: similarity goes below zero", "data is", (memory, "rank", with_any_similarity)),
     (
         "O3: quality is ignored",
         "[0.87, 0.87]",
-        (ordering, "rank", lambda plain: lambda sim, _score, rating=None: plain(sim, 8.0, rating)),
+        (ranking, "rank", lambda plain: lambda sim, _score, rating=None: plain(sim, 8.0, rating)),
     ),
     (
         "O6: rating is ignored",
         "'b' before 'a'",
-        (ordering, "rank", lambda plain: lambda sim, score, _rating=None: plain(sim, score)),
+        (ranking, "rank", lambda plain: lambda sim, score, _rating=None: plain(sim, score)),
     ),
     (
         "O25: a secret is stored",
         "was not refused",
         (secret_guard, "secrets_in", ()),
     ),
-    ("O4: low scores are excluded", "'near'", (ordering, "is_admitted", only_good_ones)),
-    ("O13: the prompt is a format string", "Error", (service, "compression_prompt", by_format_string)),
+    ("O4: low scores are excluded", "'near'", (ranking, "is_admitted", only_good_ones)),
+    ("O13: the prompt is a format string", "Error", (memory, "compression_prompt", by_format_string)),
     (
         "O14: the reply is taken for JSON",
         "JSONDecodeError",
-        (service, "parse_summary", lambda plain: lambda reply: plain(json.dumps(json.loads(reply)))),
+        (memory, "parse_summary", lambda plain: lambda reply: plain(json.dumps(json.loads(reply)))),
     ),
-    ("O16: each storing makes a new id", "'outcome' is 'stored'", (ObservationService, "store", with_new_ids)),
+    ("O16: each storing makes a new id", "'outcome' is 'stored'", (ObservationsMemory, "store", with_new_ids)),
     (
         "O18: any score is stored",
         "was not refused",
@@ -148,13 +139,13 @@ MUTANTS = [
     (
         "O12b: text is injected as it is",
         "'\\nKey facts:' 2 times",
-        (injection, "one_line", as_it_is),
+        (research, "one_line", as_it_is),
         (observation, "one_line", as_it_is),
     ),
     (
         "O12: facts are embedded too",
         "text is 'Prior work",
-        (service, "checked_observation", with_facts_in_the_narrative),
+        (memory, "checked_observation", with_facts_in_the_narrative),
     ),
     (
         "O16b: every run of a task takes a place",
@@ -174,8 +165,8 @@ MUTANTS = [
     (
         "O24: the best run of a task alone says what was read, and it names only what it fetched",
         "'fetched' is",
-        (ObservationService, "find_related", with_the_best_alone),
-        (ObservationService, "compress_and_store", without_spared_sources),
+        (ObservationsMemory, "find_related", with_the_best_alone),
+        (ObservationsMemory, "compress_and_store", without_spared_sources),
     ),
     (
         "X3: owners share one memory",

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from memstory.contract.models import Reply
-from memstory.contract.target import Query, Scope
+from memstory.contract.target import Query, Ref, Scope
 from memstory_reference.errors import InputError
-from memstory_reference.systems.observations.memory import ObservationsMemory
 
+ANN = Scope(user="ann")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CARD = "4111 1111 1111 1111"
 LONE = "half \ud800"
@@ -51,16 +51,15 @@ async def test_a_secret_is_left_out_of_every_field(on_words, words, run_of, fiel
 
 async def test_arguments_of_a_wrong_kind_are_refused(on_words, run_of):
     await on_words.store([run_of("run", "Covered caching.")], "ann")
-    memory, ann = ObservationsMemory(on_words, "sqlite"), Scope(user="ann")
     calls = (
-        *(lambda one=one: memory.search(Query(text="caching", min_score=one), ann) for one in ("x", True, 11)),
-        *(lambda k=k: on_words.search("caching", "ann", k) for k in ("3", 1.5, True, -1, 10**19)),
-        *(lambda text=text: on_words.search(text, "ann") for text in (None, 5, LONE, "a" * 20_000)),
-        *(lambda sim=sim: on_words.search("caching", "ann", min_sim=sim) for sim in ("x", 2, float("nan"))),
-        *(lambda r=r: on_words.rate("run", r, "ann") for r in ("x", None, True, 3, 10**400, float("nan"))),
-        *(lambda one=one: on_words.rate(one, 1, "ann") for one in (None, 5, LONE)),
-        *(lambda one=one: on_words.get(one, "ann") for one in (None, 5, LONE)),
-        *(lambda ids=ids: on_words.delete(ids, "ann") for ids in ("run", [5], [LONE], None)),
+        *(lambda one=one: on_words.search(Query(text="caching", min_score=one), ANN) for one in ("x", True, 11)),
+        *(lambda k=k: on_words.find("caching", "ann", k) for k in ("3", 1.5, True, -1, 10**19)),
+        *(lambda text=text: on_words.find(text, "ann") for text in (None, 5, LONE, "a" * 20_000)),
+        *(lambda sim=sim: on_words.find("caching", "ann", min_sim=sim) for sim in ("x", 2, float("nan"))),
+        *(lambda r=r: on_words.feedback(Ref(id="run"), r, ANN) for r in ("x", None, True, 3, 10**400, float("nan"))),
+        *(lambda one=one: on_words.feedback(Ref(id=one), 1, ANN) for one in (None, 5, LONE)),
+        *(lambda one=one: on_words.get(Ref(id=one), ANN) for one in (None, 5, LONE)),
+        *(lambda one=one: on_words.delete(Ref(id=one), ANN) for one in ("", 5, LONE)),
         *(lambda limit=limit: on_words.recent("ann", limit) for limit in ("x", -1, 1.5, 10**19)),
         *(
             lambda output=output: on_words.compress_and_store(task="t", output=output, owner="ann")
@@ -98,9 +97,9 @@ async def test_a_secret_in_a_run_s_output_is_left_out_before_it_is_summed_up(on_
 
 
 async def test_an_operator_can_let_secrets_in(open_words, run_of):
-    service = await open_words(secrets="keep")
-    await service.store([run_of("run", f"The card was {CARD}.")], "ann")
-    await service.close()
+    memory = await open_words(secrets="keep")
+    await memory.store([run_of("run", f"The card was {CARD}.")], "ann")
+    await memory.close()
 
 
 class Replies:
@@ -124,14 +123,14 @@ class Replies:
     ],
 )
 async def test_a_summary_that_cannot_be_kept_costs_no_run(open_words, reply):
-    service = await open_words(chat=Replies(reply, reply))
-    stored = await service.compress_and_store(task="Survey caching", output="Caching helps. It is cheap.", owner="ann")
+    memory = await open_words(chat=Replies(reply, reply))
+    stored = await memory.compress_and_store(task="Survey caching", output="Caching helps. It is cheap.", owner="ann")
     assert (stored.outcome, stored.by, stored.observation.narrative) == (
         "stored",
         "rules",
         "Caching helps. It is cheap.",
     )
-    await service.close()
+    await memory.close()
 
 
 @pytest.mark.parametrize("output", [LONE, "word " * 100_000, "- " + "b" * 50_000, "\0\0 nothing", "x" * 300_000])
@@ -140,11 +139,11 @@ async def test_no_output_is_lost_for_its_form(on_words, output):
 
 
 async def test_a_planner_is_told_a_bounded_text(open_words, run_of):
-    service = await open_words(max_context_characters=500)
+    memory = await open_words(max_context_characters=500)
     facts = ["a fact of many words " * 20] * 10
-    await service.store([run_of(f"r{n}", f"Covered caching {n}.", facts=facts) for n in range(3)], "ann")
-    context = await service.get_context("caching", "ann")
+    await memory.store([run_of(f"r{n}", f"Covered caching {n}.", facts=facts) for n in range(3)], "ann")
+    context = await memory.get_context("caching", "ann")
     assert len(context) <= 500
     assert context.startswith("Prior work on related topics:\n[r")
     assert context.endswith("(more is known; it was left out for its length)")
-    await service.close()
+    await memory.close()

@@ -10,8 +10,8 @@ PRICES = ("Zorvane costs 12 euros", "Plimquart costs 9 euros")
 TASK = "compare Zorvane and Plimquart pricing"
 
 
-async def found(service, task=TASK, owner="ann", **options):
-    return [entry.observation.id for entry in await service.search(task, owner, **options)]
+async def found(memory, task=TASK, owner="ann", **options):
+    return [entry.observation.id for entry in await memory.find(task, owner, **options)]
 
 
 async def test_exact_names_are_found_in_a_store_of_one_row(on_words, run_of):
@@ -29,9 +29,9 @@ async def test_exact_names_are_found_where_most_rows_hold_other_words(on_words, 
 async def test_what_another_owner_writes_changes_no_result(on_words, run_of, rows):
     others = [run_of(f"y{number}", f"Notes on the Danube {number}.", facts=("Zorvane",)) for number in range(3)]
     await on_words.store([run_of("garden", GARDEN, facts=PRICES), *others], "ann")
-    before = await on_words.search(TASK, "ann", 50)
+    before = await on_words.find(TASK, "ann", 50)
     await on_words.store([run_of(f"z{number}", "Other matters.", facts=PRICES) for number in range(rows)], "mallory")
-    assert await on_words.search(TASK, "ann", 50) == before
+    assert await on_words.find(TASK, "ann", 50) == before
 
 
 async def test_the_rarer_word_of_an_owner_is_looked_up_first(on_words, run_of):
@@ -62,10 +62,10 @@ async def test_names_are_found_with_their_accents_and_without(on_words, run_of, 
 
 
 async def test_a_file_whose_words_an_earlier_version_indexed_is_indexed_again(open_words, run_of, tmp_path):
-    service = await open_words()
-    await service.store([run_of("garden", GARDEN, facts=PRICES)], "ann")
-    await service.store([run_of("bent", "Café Réunion.")], "bob")
-    await service.close()
+    memory = await open_words()
+    await memory.store([run_of("garden", GARDEN, facts=PRICES)], "ann")
+    await memory.store([run_of("bent", "Café Réunion.")], "bob")
+    await memory.close()
     with closing(sqlite3.connect(tmp_path / "observations.sqlite3")) as file, file:
         file.executescript(
             "DROP INDEX without_checksum; ALTER TABLE observations DROP COLUMN checksum;"
@@ -73,6 +73,6 @@ async def test_a_file_whose_words_an_earlier_version_indexed_is_indexed_again(op
             "CREATE VIRTUAL TABLE words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'unicode61');"
             "UPDATE observations SET facts = '[' WHERE id = 'bent'"
         )
-    service = await open_words()
-    assert await found(service, min_sim=0.99) == ["garden"]
-    await service.close()
+    memory = await open_words()
+    assert await found(memory, min_sim=0.99) == ["garden"]
+    await memory.close()

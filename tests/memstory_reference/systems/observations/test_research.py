@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from memstory.contract.models import Reply
+from memstory.contract.target import Ref, Scope
 from memstory_reference.systems.observations import research
-from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
+from memstory_reference.systems.observations.research import LocalCorpus, Passage
+
+ANN = Scope(user="ann")
 
 TOKENS = "How to control the token budget of agents"
 PASSAGES = [
@@ -31,8 +34,9 @@ class Planner:
         return Reply(content=answers.get(request.purpose, told))
 
 
-async def run(service, task, passages=PASSAGES, chat=None, **options):
-    return await ResearchLoop(service, LocalCorpus(passages), chat).run(task, "ann", **options)
+async def run(memory, task, passages=PASSAGES, chat=None, **options):
+    memory.chat = chat
+    return await memory.research(task, "ann", LocalCorpus(passages), **options)
 
 
 async def test_a_better_repeat_has_no_source_fetched_again(on_words):
@@ -68,7 +72,7 @@ async def test_a_planner_says_which_prior_work_covers_its_task(on_words):
     for plan, expected in cases.values():
         again = await run(on_words, TOKENS, chat=Planner({"queries": ["token budget"], **plan}), run_id="again")
         assert (again.plan.prior_work, again.fetched) == (expected, [])
-        await on_words.delete(["again"], "ann")
+        await on_words.delete(Ref(id="again"), ANN)
     fresh = await run(on_words, TOKENS, chat=Planner({"queries": ["token budget"], "prior_work": []}), run_id="fresh")
     assert (fresh.plan.prior_work, sorted(fresh.fetched)) == ((), ["alerts", "caps"])
 

@@ -10,10 +10,10 @@ from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.storage.sql_database import Database
+from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.parts import PipelineParts
-from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.settings import PipelineSettings
-from memstory_reference.systems.pipeline.stores.tables_store import EMBEDDED_FILE, SCHEMA, SCHEMA_VERSION
+from memstory_reference.systems.pipeline.tables import EMBEDDED_FILE, SCHEMA, SCHEMA_VERSION
 
 
 @dataclass
@@ -91,30 +91,31 @@ def embedder():
 
 
 @pytest.fixture
-async def make_service(tmp_path, clock):
-    """A service over one file; `vectors` names the vectors of texts, other keywords are parts or configuration."""
+async def make_pipeline(tmp_path, clock):
+    """A pipeline over one file; `vectors` names the vectors of texts, other keywords are parts or configuration."""
     numbers = count()
     made = []
 
-    def make(vectors=None, *, embedder=None, chat=None, **given):
+    def make(vectors=None, *, embedder=None, talker=None, chat=None, **given):
         names = {"reranker", "detectors", "counter", "around_searches"}
         parts = {name: given.pop(name) for name in names & given.keys()}
         used = embedder or WatchedEmbedder(HashedVectors(vectors))
         about = {"schema": SCHEMA_VERSION, "model": used.model}
-        service = PipelineService(
+        pipeline = PipelineMemory(
             Database(tmp_path / EMBEDDED_FILE.name, schema=SCHEMA, about=about),
             PipelineParts(
                 embedder=used,
                 clock=clock,
                 new_id=lambda: f"id-{next(numbers):04}",
+                talker=talker,
                 chat=chat,
                 **parts,
             ),
             PipelineSettings().merge(given, "test"),
         )
-        made.append(service)
-        return service
+        made.append(pipeline)
+        return pipeline
 
     yield make
-    for service in made:
-        await service.close()
+    for pipeline in made:
+        await pipeline.close()

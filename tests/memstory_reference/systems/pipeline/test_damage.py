@@ -6,9 +6,12 @@ from itertools import count
 import pytest
 
 from memstory.contract.errors import MemstoryError
+from memstory.contract.target import Ref, Scope
 from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.systems.pipeline.settings import PipelineSettings
+
+ANN, BOB = Scope(user="ann"), Scope(user="bob")
 
 
 @pytest.fixture
@@ -22,8 +25,8 @@ def opened(tmp_path, hashed_vectors):
     return opening
 
 
-async def texts(service, user="ann"):
-    return sorted(one.content for one in await service.memories(user))
+async def texts(pipeline, user="ann"):
+    return sorted(one.content for one in await pipeline.memories(user))
 
 
 @pytest.mark.parametrize(
@@ -45,56 +48,58 @@ async def texts(service, user="ann"):
     ],
 )
 async def test_a_row_that_was_changed_outside_is_left_out_counted_and_can_be_deleted(
-    make_service, caplog, table, change
+    make_pipeline, caplog, table, change
 ):
-    service = make_service(store_threshold=0)
+    pipeline = make_pipeline(store_threshold=0)
     rows = {"code": "The vault code is 4711", "tabs": "I prefer tabs", "w": "whole"}
     kinds = {"tabs": "procedural"}
-    await service.import_rows(
+    await pipeline.import_memories(
         [{"id": one, "text": text, "kind": kinds.get(one, "episodic")} for one, text in rows.items()], "ann"
     )
-    await service.import_rows([{"text": "of bob"}], "bob")
+    await pipeline.import_memories([{"text": "of bob"}], "bob")
     damaged = "code" if table == "memories" else "tabs"
-    service._database.execute(f"UPDATE {table} SET {change} WHERE id = ?", (damaged,))  # noqa: S608
+    pipeline._database.execute(f"UPDATE {table} SET {change} WHERE id = ?", (damaged,))  # noqa: S608
     left = sorted(text for one, text in rows.items() if one != damaged)
-    assert await texts(service) == left
+    assert await texts(pipeline) == left
     for by_score in (False, True):
-        found = await service.recall("vault", "ann", 10, by_score=by_score)
+        found = await pipeline.recall("vault", "ann", 10, by_score=by_score)
         assert sorted(one.memory.content for one in found.memories) == left
-    assert await service.get(damaged, "ann") is None
+    assert await pipeline.get(Ref(id=damaged), ANN) is None
     with caplog.at_level(logging.ERROR):
-        assert (await service.status("ann"))["damaged"] == 1
+        assert (await pipeline.inspect("status", {}, ANN))["damaged"] == 1
     assert f"memory {damaged} is damaged and left out" in caplog.text
-    assert (await service.status("bob"))["damaged"] == 0
-    assert await service.delete([damaged], "ann") == [damaged]
-    assert (await service.status("ann"))["damaged"] == 0
-    assert await service.centroid_drift("ann") <= 1e-6
+    assert (await pipeline.inspect("status", {}, BOB))["damaged"] == 0
+    assert await pipeline.delete(Ref(id=damaged), ANN)
+    assert (await pipeline.inspect("status", {}, ANN))["damaged"] == 0
+    assert await pipeline.inspect("drift", {}, ANN) <= 1e-6
 
 
 @pytest.mark.parametrize("change", ["hash = ''", "id = CAST(x'66ff' AS TEXT)"])
-async def test_a_user_is_forgotten_with_what_is_damaged_and_nothing_of_it_is_counted(make_service, change):
-    service = make_service(store_threshold=0)
+async def test_a_user_is_forgotten_with_what_is_damaged_and_nothing_of_it_is_counted(make_pipeline, change):
+    pipeline = make_pipeline(store_threshold=0)
     rows = {"a": "episodic", "b": "episodic", "tabs": "procedural"}
-    await service.import_rows([{"id": one, "text": f"it is {one}", "kind": kind} for one, kind in rows.items()], "ann")
-    assert (await service.status("ann"))["procedural"] == 1
+    await pipeline.import_memories(
+        [{"id": one, "text": f"it is {one}", "kind": kind} for one, kind in rows.items()], "ann"
+    )
+    assert (await pipeline.inspect("status", {}, ANN))["procedural"] == 1
     for which in ("memories SET {} WHERE id = 'a'", "preferences SET {}"):
-        service._database.execute(f"UPDATE {which.format(change)}")
-    assert await service.forget("ann") == 3
-    counts = await service.status("ann")
+        pipeline._database.execute(f"UPDATE {which.format(change)}")
+    assert await pipeline.delete(Ref(), ANN)
+    counts = await pipeline.inspect("status", {}, ANN)
     assert {name: count for name, count in counts.items() if count} == {}
-    assert service._database.rows("SELECT * FROM versions") == []
+    assert pipeline._database.rows("SELECT * FROM versions") == []
 
 
 async def test_a_column_that_has_another_name_is_one_clear_error(opened, tmp_path):
-    service = await opened()
-    await service.ingest("I hate leeks", "ann", "s")
-    await service.close()
+    pipeline = await opened()
+    await pipeline.ingest("I hate leeks", "ann", "s")
+    await pipeline.close()
     file = tmp_path / "store" / "pipeline.sqlite3"
     file.write_bytes(file.read_bytes().replace(b"    session TEXT NOT NULL", b"    sessjon TEXT NOT NULL"))
     said = set()
     try:
-        service = await opened()
-        await service.memories("ann")
+        pipeline = await opened()
+        await pipeline.memories("ann")
     except MemstoryError as error:
         said.add(str(error))
     assert "pipeline.sqlite3" in said.pop()

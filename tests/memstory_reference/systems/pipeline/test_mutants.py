@@ -7,25 +7,25 @@ import pytest
 
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.models import Reply
+from memstory.contract.target import Ref, Scope
 from memstory_reference.adapters.watched import WatchedModel
 from memstory_reference.storage.sql_database import Database
 from memstory_reference.systems.pipeline import (
     compression,
-    importance,
+    formulas,
+    importing,
+    ingest,
+    memory,
+    pipeline_store,
     prompt_block,
+    reading,
     recall,
-    selection,
-    service,
-    values,
 )
 from memstory_reference.systems.pipeline.chunk import ChunkType
-from memstory_reference.systems.pipeline.ingest import chunking, importing, planning
-from memstory_reference.systems.pipeline.ingest.planning import Planner
-from memstory_reference.systems.pipeline.reading import detectors
+from memstory_reference.systems.pipeline.ingest import Planner
+from memstory_reference.systems.pipeline.memory import PipelineMemory
+from memstory_reference.systems.pipeline.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.recall import Recaller
-from memstory_reference.systems.pipeline.service import PipelineService
-from memstory_reference.systems.pipeline.stores import pipeline_store
-from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.targets.pipeline import PipelineFactory
 from memstory_reference.text import chunks, secret_guard
 
@@ -191,7 +191,9 @@ def by_format_string(_plain):
 def deleting_originals(plain):
     async def compress(self, user_id, **named):
         report = await plain(self, user_id, **named)
-        await self.delete([one.id for one in await self.memories(user_id) if one.compressed], user_id)
+        for one in await self.memories(user_id):
+            if one.compressed:
+                await self.delete(Ref(id=one.id), Scope(user=user_id))
         return report
 
     return compress
@@ -264,28 +266,28 @@ NOTHING = "SELECT id FROM memories WHERE owner = '' AND owner = ?"
 
 FACTORY = PipelineFactory
 MUTANTS = [
-    ("P1: code is reflowed", "'text' is 'We ran this:\\n\\n```\\na = 1\\n\\nb", (chunking, "clean", reflowed)),
-    ("P2: a short chunk joins whatever comes out", "[330], [330]", (values, "split_chunks", joined)),
+    ("P1: code is reflowed", "'text' is 'We ran this:\\n\\n```\\na = 1\\n\\nb", (ingest, "clean", reflowed)),
+    ("P2: a short chunk joins whatever comes out", "[330], [330]", (formulas, "split_chunks", joined)),
     (
         "P2b: titles end sentences",
         "'text' is 'We asked Dr.'",
         (chunks, "sentence_units", lambda _: lambda text: re.split(r"(?<=[.!?] )(?=[A-Z])", text)),
     ),
-    ("P3: each chunk is embedded alone", "'calls' is 6", (PipelineService, "ingest_all", one_by_one)),
+    ("P3: each chunk is embedded alone", "'calls' is 6", (PipelineMemory, "ingest_all", one_by_one)),
     ("P3: nothing is cached", "'calls' is 1, not 0", (PipelineStore, "embeddings", {})),
     ("P4b: the centroid moves within a text", "'outcome' is 'discarded'", (Planner, "plan", each_piece_a_text)),
     ("P4: the centroid belongs to everybody", "'importance' is 0.0", (PipelineStore, "read_for_ingest", of_all_owners)),
     (
         "P5: the threshold itself is too little",
         "'outcome' is 'discarded'",
-        (planning, "importance", lambda plain: lambda new, salient: plain(new, salient) - 1e-5),
+        (ingest, "importance", lambda plain: lambda new, salient: plain(new, salient) - 1e-5),
     ),
-    ("P6: signals inside code count", "0.4, 0.4, 0]", (detectors, "prose", lambda _: lambda text: text)),
-    ("P6: signals count each time", "1.1", (importance, "salience", every_time)),
-    ("P7: working comes before preference", "hits count 0", (planning, "memory_type_of", working_first)),
-    ("P7b: a signal is a statement", "hits are 4", (planning, "memory_type_of", by_signal)),
-    ("P9e: the last word says what it is about", "'outcome' is 'updated'", (chunking, "preference_key", by_last_word)),
-    ("P7: a hint is only a hint", "'kind' is 'procedural'", (PipelineService, "ingest_all", without_hints)),
+    ("P6: signals inside code count", "0.4, 0.4, 0]", (reading, "prose", lambda _: lambda text: text)),
+    ("P6: signals count each time", "1.1", (formulas, "salience", every_time)),
+    ("P7: working comes before preference", "hits count 0", (ingest, "memory_type_of", working_first)),
+    ("P7b: a signal is a statement", "hits are 4", (ingest, "memory_type_of", by_signal)),
+    ("P9e: the last word says what it is about", "'outcome' is 'updated'", (ingest, "preference_key", by_last_word)),
+    ("P7: a hint is only a hint", "'kind' is 'procedural'", (PipelineMemory, "ingest_all", without_hints)),
     (
         "P9: changed preferences are dropped",
         "'outcome' is 'discarded', not 'updated'",
@@ -294,25 +296,25 @@ MUTANTS = [
     (
         "P9: a preference is known by its words",
         "'outcome' is 'discarded', not 'updated'",
-        (chunking, "preference_key", lambda _: lambda _content, content_hash: f"content:{content_hash}"),
+        (ingest, "preference_key", lambda _: lambda _content, content_hash: f"content:{content_hash}"),
     ),
     (
         "P9b: novelty is all that tells the same",
         "'outcome' is 'stored', not 'bumped'",
         (PipelineStore, "read_for_ingest", without("twins")),
     ),
-    ("P9c: everybody is the user", "'kind' is 'procedural'", (planning, "USER", "assistant")),
+    ("P9c: everybody is the user", "'kind' is 'procedural'", (ingest, "USER", "assistant")),
     (
         "P10: the walk stops at what does not fit",
         "data is [[60], ",
         (recall, "fit_budget", until_one_does_not_fit),
-        (values, "fit_budget", until_one_does_not_fit),
+        (formulas, "fit_budget", until_one_does_not_fit),
     ),
     (
         "P10: no places still take one",
         "[10], [700",
         (recall, "fit_budget", at_least_one),
-        (values, "fit_budget", at_least_one),
+        (formulas, "fit_budget", at_least_one),
     ),
     (
         "P10: nothing is divided by nothing",
@@ -324,7 +326,12 @@ MUTANTS = [
         "a length that is 8, not 12",
         (Recaller, "recall", asked(lambda ask: replace(ask, top_k=max(1, ask.top_k - 7)))),
     ),
-    ("P11: preferences come last", "does not start with", (Recaller, "recall", preferences_last)),
+    (
+        "P11: preferences come last",
+        "does not start with",
+        (Recaller, "recall", preferences_last),
+        (recall, "prompt_block", lambda plain: lambda memories, **named: plain(memories[::-1], **named)),
+    ),
     ("P11: preferences take all of the budget", "5 times", (recall, "fit_budget", generous)),
     (
         "P11: preferences ignore the types",
@@ -344,7 +351,7 @@ MUTANTS = [
     (
         "P14b: a missing reranker leaves the cosine",
         "hits have",
-        (selection, "blend", lambda _: lambda similarity, _terms: similarity),
+        (recall, "blend", lambda _: lambda similarity, _terms: similarity),
     ),
     ("P14c: sessions share what is going on", "auth", (pipeline_store, "sql_condition", admitting(session=None))),
     ("P14d: the centroid forgets nothing", "which is not ≤", (PipelineStore, "shift", forward_only)),
@@ -370,7 +377,7 @@ MUTANTS = [
     (
         "P16: originals are deleted",
         "hits count 1",
-        (PipelineService, "compress", deleting_originals),
+        (PipelineMemory, "compress", deleting_originals),
         (PipelineStore, "release", None),
     ),
     (
@@ -389,13 +396,13 @@ MUTANTS = [
     (
         "P18: nothing is an empty block",
         "text is '<memory>\\n</memory>'",
-        (service, "prompt_block", lambda plain: lambda *args, **named: plain(*args, **named) or "<memory>\n</memory>"),
+        (recall, "prompt_block", lambda plain: lambda *args, **named: plain(*args, **named) or "<memory>\n</memory>"),
     ),
     (
         "P18: types are told in small letters",
         "\\n[semantic] Ilse",
         (
-            service,
+            recall,
             "prompt_block",
             lambda plain: lambda *args, **named: plain(*args, **named).replace("[SEMANTIC]", "[semantic]"),
         ),
@@ -406,14 +413,14 @@ MUTANTS = [
         (prompt_block, "harmless_content", lambda _: lambda text: text),
     ),
     ("X1p: only plain tags are escaped", "'&lt;'", (prompt_block, "harmless_content", of_plain_tags_only)),
-    ("P20: a vector is believed", "was not refused", (service, "import_rows", whatever_its_vectors)),
+    ("P20: a vector is believed", "was not refused", (memory, "import_rows", whatever_its_vectors)),
     (
         "P20b: an archive needs no summary",
         "hits count 0",
         (Database, "execute", saying("UPDATE memories SET summary = NULL", NOTHING)),
     ),
     ("P21: an edited summary lets go of its session", "'compressed' is 0", (PipelineStore, "get", as_a_text)),
-    ("P21: a preference keeps its key", "hits count 1", (service, "preference_key", as_before)),
+    ("P21: a preference keeps its key", "hits count 1", (memory, "preference_key", as_before)),
     (
         "P21b: what was replaced is gone",
         "a length that is 1",
@@ -425,7 +432,7 @@ MUTANTS = [
         "hunter22",
         (importing, "row_without_secrets", lambda _: lambda row, _config: row),
     ),
-    ("P23: a query may be of any length", "was not refused", (service, "checked_text_in", of_any_length)),
+    ("P23: a query may be of any length", "was not refused", (memory, "checked_text_in", of_any_length)),
     (
         "X3p: users share one index of preferences",
         "hits count 1",

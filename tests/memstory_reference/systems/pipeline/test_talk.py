@@ -4,7 +4,7 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
 from memstory.contract.target import Scope
-from memstory_reference.systems.pipeline.memory import NOTHING_FORGOTTEN, PipelineMemory, without_wishes
+from memstory_reference.systems.pipeline.memory import NOTHING_FORGOTTEN, without_wishes
 
 ANN = Scope(user="ann", session="s")
 DOWN = ChatModelUnavailableError("The model is down.")
@@ -43,36 +43,32 @@ def test_a_wish_to_forget_is_left_out_and_all_else_stays_as_it_was_said(said, to
     assert without_wishes(said) == told
 
 
-async def test_a_wish_to_forget_that_no_model_hears_is_no_memory_and_the_error_says_that_it_is_open(make_service):
-    service = make_service(store_threshold=0)
-    memory = PipelineMemory(service, chat=Written(DOWN))
+async def test_a_wish_to_forget_that_no_model_hears_is_no_memory_and_the_error_says_that_it_is_open(make_pipeline):
+    memory = make_pipeline(talker=Written(DOWN), store_threshold=0)
     with pytest.raises(ChatModelUnavailableError) as failure:
         await memory.say("Please forget my allergy.", ANN)
     assert str(failure.value) == f"{DOWN} {NOTHING_FORGOTTEN}"
-    assert await service.memories("ann") == []
+    assert await memory.memories("ann") == []
 
 
-async def test_a_wish_to_forget_on_which_the_model_does_not_act_is_no_memory(make_service):
-    service = make_service(store_threshold=0)
-    memory = PipelineMemory(service, chat=Written("I cannot do that."))
+async def test_a_wish_to_forget_on_which_the_model_does_not_act_is_no_memory(make_pipeline):
+    memory = make_pipeline(talker=Written("I cannot do that."), store_threshold=0)
     await memory.say("Please forget my allergy.", ANN)
-    assert await service.memories("ann") == []
+    assert await memory.memories("ann") == []
 
 
-async def test_what_was_told_beside_a_wish_to_forget_is_kept_while_the_model_is_down(make_service):
-    service = make_service(store_threshold=0)
-    memory = PipelineMemory(service, chat=Written(DOWN))
+async def test_what_was_told_beside_a_wish_to_forget_is_kept_while_the_model_is_down(make_pipeline):
+    memory = make_pipeline(talker=Written(DOWN), store_threshold=0)
     with pytest.raises(ChatModelUnavailableError, match=f"What you said is kept. {DOWN} {NOTHING_FORGOTTEN}"):
         await memory.say("Forget my allergy. My sister Ilse is a pilot.", ANN)
-    assert [one.content for one in await service.memories("ann")] == ["My sister Ilse is a pilot."]
+    assert [one.content for one in await memory.memories("ann")] == ["My sister Ilse is a pilot."]
 
 
-async def test_what_was_forgotten_before_the_model_failed_is_out_of_its_sight(make_service):
-    service = make_service(store_threshold=0)
-    (kept,) = await service.ingest("I am allergic to nuts.", "ann", "s")
+async def test_what_was_forgotten_before_the_model_failed_is_out_of_its_sight(make_pipeline):
+    memory = make_pipeline(talker=(chat := Written("You are allergic to nuts.")), store_threshold=0)
+    (kept,) = await memory.ingest("I am allergic to nuts.", "ann", "s")
     forget = ToolRequest(name="forget_memory", arguments={"memory_id": kept.id})
-    chat = Written("You are allergic to nuts.", Reply(content="", tool_requests=[forget]), DOWN, "Hello.")
-    memory = PipelineMemory(service, chat=chat)
+    chat.replies += [Reply(content="", tool_requests=[forget]), DOWN, "Hello."]
     await memory.say("What am I allergic to?", ANN)
     with pytest.raises(ChatModelUnavailableError) as failure:
         await memory.say("Please forget my allergy.", ANN)
@@ -80,4 +76,4 @@ async def test_what_was_forgotten_before_the_model_failed_is_out_of_its_sight(ma
     await memory.say("Hello?", ANN)
     assert "nuts" in chat.prompts[1]
     assert "nuts" not in chat.prompts[-1]
-    assert await service.memories("ann") == []
+    assert await memory.memories("ann") == []

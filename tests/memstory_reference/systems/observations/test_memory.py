@@ -4,14 +4,17 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.target import Ref, Scope
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.errors import InputError
+from memstory_reference.systems.observations.memory import ObservationsMemory
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import observations_in_file
-from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.observations.settings import ObservationsSettings
+
+ANN = Scope(user="ann")
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VECTORS = {
@@ -50,10 +53,10 @@ def embedder():
 
 
 @pytest.fixture
-def make_service(tmp_path, embedder):
+def make_memory(tmp_path, embedder):
     def make(vectors=None, **config):
         numbers = count()
-        return ObservationService(
+        return ObservationsMemory(
             rows=observations_in_file(tmp_path / "observations.sqlite3", model=embedder.model),
             vectors=vectors or ExactStore(model=embedder.model),
             embedder=embedder,
@@ -67,89 +70,89 @@ def make_service(tmp_path, embedder):
 
 
 @pytest.fixture
-async def service(make_service):
-    service = make_service()
-    await service.open()
-    yield service
-    await service.close()
+async def memory(make_memory):
+    memory = make_memory()
+    await memory.open()
+    yield memory
+    await memory.close()
 
 
-async def ids(service, task="task", owner="ann", **options):
-    return [entry.observation.id for entry in await service.search(task, owner, **options)]
+async def ids(memory, task="task", owner="ann", **options):
+    return [entry.observation.id for entry in await memory.find(task, owner, **options)]
 
 
-async def test_a_better_run_outranks_a_nearer_one_even_alone(service):
-    await service.store(
+async def test_a_better_run_outranks_a_nearer_one_even_alone(memory):
+    await memory.store(
         [observation("near", "Near and poor.", 5.0), observation("good", "Less near and excellent.", 9.5)], "ann"
     )
-    assert await ids(service, top_k=1) == ["good"]
+    assert await ids(memory, top_k=1) == ["good"]
 
 
-async def test_storing_a_run_again_changes_nothing(service, embedder):
-    first = await service.store([observation("run", "Far.", 5.0)], "ann")
-    again = await service.store([observation("run", "Near and poor.", 9.0)], "ann")
+async def test_storing_a_run_again_changes_nothing(memory, embedder):
+    first = await memory.store([observation("run", "Far.", 5.0)], "ann")
+    again = await memory.store([observation("run", "Near and poor.", 9.0)], "ann")
     assert [one.outcome for one in (*first, *again)] == ["stored", "skipped"]
-    kept = await service.get("run", "ann")
+    kept = await memory.get(Ref(id="run"), ANN)
     assert kept is not None
-    assert (kept.narrative, embedder.data()["calls"]) == ("Far.", 1)
+    assert (kept.text, embedder.data()["calls"]) == ("Far.", 1)
 
 
-async def test_one_batch_is_one_embedding_call_and_its_repeats_are_skipped(service, embedder):
-    stored = await service.store(
+async def test_one_batch_is_one_embedding_call_and_its_repeats_are_skipped(memory, embedder):
+    stored = await memory.store(
         [observation("a", "Far."), observation("b", "Near and poor."), observation("a", "Far.")], "ann"
     )
     assert [one.outcome for one in stored] == ["stored", "stored", "skipped"]
     assert embedder.data()["calls"] == 1
 
 
-async def test_a_specific_word_finds_what_is_far(service):
-    await service.store([observation("run", "Near and poor.", facts=("It ran glm4:9b.",))], "ann")
-    found = await service.search("tune glm4:9b", "ann", min_sim=0.99)
+async def test_a_specific_word_finds_what_is_far(memory):
+    await memory.store([observation("run", "Near and poor.", facts=("It ran glm4:9b.",))], "ann")
+    found = await memory.find("tune glm4:9b", "ann", min_sim=0.99)
     assert [(entry.observation.id, entry.by_keyword) for entry in found] == [("run", True)]
     assert found[0].rank.sim == pytest.approx(math.sqrt(1 - 0.81), abs=1e-6)
 
 
-async def test_what_a_dead_process_left_in_the_outbox_is_caught_up(make_service):
+async def test_what_a_dead_process_left_in_the_outbox_is_caught_up(make_memory):
     class Dying(ExactStore):
         async def index(self, collection, owner):
             raise RuntimeError("killed")
 
-    service = make_service(Dying(model="fixed-2"))
+    memory = make_memory(Dying(model="fixed-2"))
     with pytest.raises(RuntimeError, match="killed"):
-        await service.store([observation("run", "Near and poor.")], "ann")
-    reopened = make_service()
+        await memory.store([observation("run", "Near and poor.")], "ann")
+    reopened = make_memory()
     await reopened.open()
     assert await ids(reopened) == ["run"]
-    assert await reopened.status("ann") == {"observations": 1, "unreadable": 0, "vectors": 1, "pending": 0}
+    assert await reopened.inspect("status", {}, ANN) == {"observations": 1, "unreadable": 0, "vectors": 1, "pending": 0}
 
 
-async def test_reindex_fills_an_empty_vector_index_and_drops_strays(make_service):
+async def test_reindex_fills_an_empty_vector_index_and_drops_strays(make_memory):
     store = ExactStore(model="fixed-2")
-    service = make_service(store)
-    await service.open()
-    await service.store([observation("run", "Near and poor."), observation("old", "Far.")], "ann")
+    memory = make_memory(store)
+    await memory.open()
+    await memory.store([observation("run", "Near and poor."), observation("old", "Far.")], "ann")
     index = await store.index("observations", "ann")
     await index.delete(["run"])
-    service.rows.delete("ann", ["old"])
-    assert await service.reindex("ann") == 1
-    assert await ids(service) == ["run"]
+    memory.rows.delete("ann", ["old"])
+    assert await memory.run("reindex", {}, ANN) == {"reindexed": 1}
+    assert await ids(memory) == ["run"]
     assert await index.count() == 1
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), -0.1, 10.1, True, "9"])
-async def test_a_score_that_would_break_the_order_is_refused(service, score):
+async def test_a_score_that_would_break_the_order_is_refused(memory, score):
     with pytest.raises(InputError, match="final_score"):
-        await service.store([observation("run", "Far.", score)], "ann")
+        await memory.store([observation("run", "Far.", score)], "ann")
 
 
 @pytest.mark.parametrize("rating", [float("nan"), 2.1, -2.1, True])
-async def test_a_rating_out_of_range_is_refused(service, rating):
-    await service.store([observation("run", "Far.")], "ann")
+async def test_a_rating_out_of_range_is_refused(memory, rating):
+    await memory.store([observation("run", "Far.")], "ann")
     with pytest.raises(InputError, match="numbers from -2 to 2"):
-        await service.rate("run", rating, "ann")
+        await memory.feedback(Ref(id="run"), rating, ANN)
 
 
-async def test_a_task_of_nothing_finds_nothing_and_embeds_nothing(service, embedder):
-    await service.store([observation("run", "Far.")], "ann")
-    assert (await ids(service, " "), await ids(service, top_k=0), await service.get_context("", "ann")) == ([], [], "")
+async def test_a_task_of_nothing_finds_nothing_and_embeds_nothing(memory, embedder):
+    await memory.store([observation("run", "Far.")], "ann")
+    assert (await ids(memory, " "), await ids(memory, top_k=0), await memory.get_context("", "ann")) == ([], [], "")
     assert embedder.data()["calls"] == 1

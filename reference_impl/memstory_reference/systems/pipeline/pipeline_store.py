@@ -28,9 +28,8 @@ from memstory_reference.systems.pipeline.chunk import (
     Write,
     content_hash,
 )
-from memstory_reference.systems.pipeline.ingest.chunking import Piece
-from memstory_reference.systems.pipeline.ingest.planning import UserMemories, twin_of
-from memstory_reference.systems.pipeline.stores.tables_store import (
+from memstory_reference.systems.pipeline.ingest import Piece, UserMemories, twin_of
+from memstory_reference.systems.pipeline.tables import (
     MEMORIES,
     PREFERENCES,
     TABLES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -23,11 +23,17 @@ from memstory_reference.input_checks import (
     limits_of,
     short_repr,
 )
-from memstory_reference.ports import Embedder, NewId
-from memstory_reference.systems.pipeline.chunk import ROLES, ChunkType, MemoryChunk, Vector, Write, content_hash
-from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_type
-from memstory_reference.systems.pipeline.reading.cleaning import clean
-from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
+from memstory_reference.ports import NewId
+from memstory_reference.systems.pipeline.chunk import (
+    ROLES,
+    ChunkType,
+    MemoryChunk,
+    Write,
+    checked_flag,
+    checked_type,
+    content_hash,
+)
+from memstory_reference.systems.pipeline.reading import clean, preference_key
 from memstory_reference.systems.pipeline.settings import PipelineSettings
 
 _GREATEST, _LEAST = 1e30, 1e-30
@@ -41,21 +47,6 @@ _RENAMED = {"text": "content", "kind": "memory_type", "session": "session_id"}
 _Check = Callable[[Tree, str], Tree]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Import:
-    """A memory to be written as it is, and its vector if the row brought one."""
-
-    memory: MemoryChunk
-    vector: Sequence[float] | None
-
-    def write(self, computed: Vector | None, embedder: Embedder) -> Write:
-        """Return what is written, with its own vector or the one that was `computed`; InputError for a wrong length."""
-        vector = computed if computed is not None and self.vector is None else np.asarray(self.vector, np.float32)
-        if embedder.dimension is not None and len(vector) != embedder.dimension:
-            raise InputError(f"vector: {len(vector)} numbers; the model {embedder.model} has {embedder.dimension}")
-        return Write(memory=self.memory, vector=vector)
-
-
 def export_row(memory: MemoryChunk) -> dict[str, Tree]:
     """Return the row of a memory, from which `import_rows` makes the same one."""
     row = {name: getattr(memory, _RENAMED.get(name, name)) for name in _CHECKS if name != "vector"}
@@ -65,8 +56,8 @@ def export_row(memory: MemoryChunk) -> dict[str, Tree]:
 
 def import_rows(
     rows: Sequence[Tree], user_id: str, *, now: datetime, new_id: NewId, config: PipelineSettings
-) -> list[Import]:
-    """Return the memories of `rows`; InputError names the row and the field that cannot be taken."""
+) -> list[Write]:
+    """Return the memories of `rows` with the vectors that they brought; InputError names row and field."""
     if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
         raise InputError(f"rows: expected a list of rows, not {type(rows).__name__}")
     ready = [
@@ -88,7 +79,7 @@ def row_without_secrets(row: Tree, config: PipelineSettings) -> Tree:
     )
 
 
-def _import_row(where: str, row: Tree, user_id: str, *, now: datetime, new_id: NewId) -> Import:
+def _import_row(where: str, row: Tree, user_id: str, *, now: datetime, new_id: NewId) -> Write:
     if not isinstance(row, Mapping):
         raise InputError(f"{where}: expected a mapping with a `text`, not {type(row).__name__}")
     if not isinstance(row.get("text"), str) or not clean(row["text"]):
@@ -105,12 +96,12 @@ def _import_row(where: str, row: Tree, user_id: str, *, now: datetime, new_id: N
         "updated_at": given.get("created_at", now),
     }
     fields = {**usual, **given, "text": clean(given["text"]), "id": given.get("id") or new_id()}
-    vector = fields.pop("vector", None)
+    vector = np.asarray(fields.pop("vector", ()), np.float32)
     memory = MemoryChunk(user_id=user_id, **{_RENAMED.get(name, name): value for name, value in fields.items()})
     if memory.memory_type is not ChunkType.PROCEDURAL:
-        return Import(memory=replace(memory, key=None, replaced_by=None), vector=vector)
+        return Write(memory=replace(memory, key=None, replaced_by=None), vector=vector)
     key = memory.key or preference_key(memory.content, content_hash(memory.content))
-    return Import(memory=replace(memory, key=key), vector=vector)
+    return Write(memory=replace(memory, key=key), vector=vector)
 
 
 def _moment(value: Tree, where: str) -> datetime:
