@@ -9,7 +9,6 @@ from typing import Any
 
 from memstory.contract.errors import Refused, UnavailableError
 from memstory.contract.target import Environment, Tree
-from memstory_reference.adapters.faults import FaultyPort
 from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.pipeline import PIPELINE, open_pipeline_memory
 from memstory_reference.systems.pipeline.chunk import Vector
@@ -18,6 +17,7 @@ from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.tables_store import MemoryTable
+from memstory_reference.targets.environment_ports import FaultyPort
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 REVERSED, UNAVAILABLE = "reversed", "unavailable"

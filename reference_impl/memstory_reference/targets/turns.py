@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from memstory.contract.target import Capability, Environment, Scope, Tree
 from memstory.contract.values import HELD
-from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
 from memstory_reference.composition.turns import TURNS, check_shared_turns
 from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import POSTGRES
@@ -20,6 +19,7 @@ from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
 from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.stores.folder_store import OWNERS_FILE
 from memstory_reference.systems.turns.stores.turns_store import TurnsStore
+from memstory_reference.targets.environment_ports import FaultSwitch, FaultyPort
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.models import Reply
-from memstory_reference.adapters.watched import WatchedModel
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline import (
     compression,
@@ -26,6 +25,7 @@ from memstory_reference.systems.pipeline.recall import Recaller
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.stores import pipeline_store
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
+from memstory_reference.targets.environment_ports import WatchedModel
 from memstory_reference.targets.pipeline import PipelineFactory
 from memstory_reference.text import chunks, secret_guard
 

@@ -7,7 +7,6 @@ import pytest
 
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.vectors.vector_rows import CheckedIndex
-from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.bus import InProcessBus
 from memstory_reference.composition import topics as composition
 from memstory_reference.ports import Purpose
@@ -19,6 +18,7 @@ from memstory_reference.systems.topics.forgetting import ForgottenEntry
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.targets.environment_ports import WatchedEmbedder
 from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.text import lines, secret_guard
 from memstory_reference.tooling import local_tools
