@@ -19,7 +19,7 @@ import pytest
 from memstory.contract.values import ToolSchema
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION, TOOL_SCHEMA, tool_request, tool_result
 from memstory_reference.cli import make_parser
-from memstory_reference.commands.memory_web import MemoryWeb
+from memstory_reference.commands.serve import MemoryWeb
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.systems.topics.settings import TopicsSettings
