@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from memstory_reference.errors import InputError, OtherModelError
 from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.ports import BY_RULES, STAND_IN
 from memstory_reference.storage.reindexing import PARTS, EmbeddedFile, reindex
+from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
@@ -37,13 +38,11 @@ IN_CHROMA: Final = (f"{COLLECTIONS}/chroma.sqlite3",)
 
 
 @asynccontextmanager
-async def closing_on_failure(close: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Close what was opened if what it was opened for cannot be had."""
-    try:
-        yield
-    except BaseException:
-        await close()
-        raise
+async def opening() -> AsyncIterator[AsyncExitStack]:
+    """Yield what closes all that is put on it, the latest first, if what it was opened for cannot be had."""
+    async with AsyncExitStack() as opened:
+        yield opened
+        opened.pop_all()
 
 
 def stand_in() -> ChatModel:
@@ -75,6 +74,13 @@ class MemoryPorts:
     def place_of(self, settings: CheckedSettings) -> PostgresPlace | None:
         """Return the database that has the memory, None for one on this machine."""
         return self.place or postgres_place(settings, settings.engine)
+
+    def tombstones(self, settings: CheckedSettings, opened: AsyncExitStack) -> Tombstones:
+        """Return what keeps away from a folder what was forgotten for good, until `opened` closes it."""
+        is_here = self.place is None and not settings.is_elsewhere
+        made = Tombstones(settings.folder / FILE) if is_here else NoTombstones()
+        opened.callback(made.close)
+        return made
 
     def store_name(self, settings: CheckedSettings) -> str:
         """Return what a report calls the store."""

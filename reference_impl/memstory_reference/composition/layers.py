@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, closing_on_failure
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, opening
 from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.storage.database_store import IN_MEMORY, Database
-from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.layers.log_entries import CRISES, FEEDBACK
 from memstory_reference.systems.layers.memory import LayersMemory, is_nobody
 from memstory_reference.systems.layers.ports import LayersPorts
@@ -39,12 +39,11 @@ async def open_layers(
     documented rules.
     """
     name = ports.store_name(settings) if settings.memory_mode.is_durable else "memory only"
-    async with AsyncExitStack() as opened:
+    async with opening() as opened:
         memory = LayersMemory(await _open_stores(settings, ports, opened), store_name=name, is_anonymous=is_anonymous)
-        opened.pop_all()
-    async with closing_on_failure(memory.close):
+        opened.push_async_callback(memory.close)
         await memory.open()
-    return memory
+        return memory
 
 
 async def _open_stores(settings: LayersSettings, ports: MemoryPorts, opened: AsyncExitStack) -> LayersPorts:
@@ -83,7 +82,7 @@ async def _open_stores(settings: LayersSettings, ports: MemoryPorts, opened: Asy
         crisis=close_later(log_in_file(folder / "audit.sqlite3", CRISES)),
         feedback=close_later(log_in_file(folder / "feedback.sqlite3", FEEDBACK)),
         release=lock.release,
-        tombstones=Tombstones(folder / FILE),
+        tombstones=ports.tombstones(settings, opened),
     )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, opening
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.storage.database_store import Database
-from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.service import PipelineService
@@ -30,7 +28,7 @@ async def open_pipeline(
     Without a language model it summarises by rules; without a re-ranker, given or of the settings, it blends.
     """
     place, model = ports.place_of(settings), ports.embedder.model
-    async with AsyncExitStack() as opened:
+    async with opening() as opened:
         lock = FolderLock(settings.folder)
         if place is None:
             opened.enter_context(lock)
@@ -47,19 +45,19 @@ async def open_pipeline(
             reranker=reranker or make_reranker(settings.reranker),
             around_searches=ports.wrap,
             release=lock.release,
-            tombstones=Tombstones(settings.folder / FILE) if place is None else NoTombstones(),
+            tombstones=ports.tombstones(settings, opened),
         )
-        service = PipelineService(database, parts, settings)
-        opened.pop_all()
-    return service
+        return PipelineService(database, parts, settings)
 
 
 async def open_pipeline_memory(
     settings: PipelineSettings, ports: MemoryPorts, reranker: Reranker | None = None
 ) -> PipelineMemory:
     """Open the pipeline with the model that talks for it."""
-    service = await open_pipeline(settings, ports, reranker)
-    return PipelineMemory(service, ports.chat, ports.store_name(settings))
+    async with opening() as opened:
+        service = await open_pipeline(settings, ports, reranker)
+        opened.push_async_callback(service.close)
+        return PipelineMemory(service, ports.chat, ports.store_name(settings))
 
 
 PIPELINE = MemorySystem(

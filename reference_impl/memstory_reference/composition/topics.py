@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEXES
-from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, closing_on_failure
+from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, opening
 from memstory_reference.composition.vector_stores import open_store
-from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
@@ -19,12 +18,14 @@ if TYPE_CHECKING:
 
 async def open_topics(settings: TopicsSettings, ports: MemoryPorts, bus: Bus | None = None) -> TopicsMemory:
     """Open the topics memory with its agent, on a bus of its own unless one is given."""
-    service = await open_topics_service(settings, ports)
-    engine = ports.store_name(settings)
-    memory = TopicsMemory(service, chat=ports.chat, new_id=ports.new_id, bus=bus, engine=engine)
-    async with closing_on_failure(memory.close):
+    async with opening() as opened:
+        service = await open_topics_service(settings, ports)
+        opened.push_async_callback(service.close)
+        engine = ports.store_name(settings)
+        memory = TopicsMemory(service, chat=ports.chat, new_id=ports.new_id, bus=bus, engine=engine)
+        opened.push_async_callback(memory.close)
         await memory.open()
-    return memory
+        return memory
 
 
 async def open_topics_service(settings: TopicsSettings, ports: MemoryPorts) -> MemoryService:
@@ -33,15 +34,16 @@ async def open_topics_service(settings: TopicsSettings, ports: MemoryPorts) -> M
     folder, server, embedder = settings.folder, settings.chroma_server, ports.embedder
     if settings.min_score is None:
         settings = replace(settings, min_score=embedder.profile.min_score)
-    store = await open_store(folder, embedder, engine=settings.store, server=server, place=place)
-    async with closing_on_failure(store.close):
+    async with opening() as opened:
+        store = await open_store(folder, embedder, engine=settings.store, server=server, place=place)
+        opened.push_async_callback(store.close)
         return MemoryService(
             settings=settings,
             store=ports.wrap(store),
             embedder=embedder,
             clock=ports.clock,
             new_id=ports.new_id,
-            tombstones=NoTombstones() if place or server else Tombstones(folder / FILE),
+            tombstones=ports.tombstones(settings, opened),
         )
 
 

@@ -8,7 +8,22 @@ from memstory.contract.errors import MemstoryError
 from memstory.contract.target import Scope
 from memstory_reference.composition.declaration import Models
 from memstory_reference.composition.systems import SYSTEMS
-from memstory_reference.storage.tombstones import FILE
+from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.systems.manager.manager import MemoryManager
+from memstory_reference.systems.observations.service import ObservationService
+from memstory_reference.systems.pipeline.service import PipelineService
+from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.turns.service import TurnsService
+
+MADE = [
+    *((name, system.memory) for name, system in SYSTEMS.items()),
+    ("topics", MemoryService),
+    ("observations", ObservationService),
+    ("pipeline", PipelineService),
+    ("manager", MemoryManager),
+    ("turns", TurnsService),
+]
+"""What an opener makes of what it has opened."""
 
 OPEN_FILES = Path("/proc/self/fd")
 
@@ -32,6 +47,26 @@ async def test_a_memory_that_cannot_be_opened_leaves_nothing_open_and_its_folder
     (tmp_path / FILE).unlink()
     await (await system.open(settings, Models())).close()
     assert "forgotten" in str(held.value)
+
+
+@pytest.mark.parametrize(("name", "made"), MADE)
+async def test_a_memory_that_cannot_be_made_of_what_was_opened_leaves_nothing_open(name, made, tmp_path, monkeypatch):
+    system = SYSTEMS[name]
+    settings = system.settings(None, {system.place: str(tmp_path), "embedding_model": "words"}, "test")
+    buried = Tombstones(tmp_path / FILE)
+    buried.bury("ana", ["My name is Ana."])
+    buried.close()
+
+    def fail(*_, **__):
+        raise MemstoryError("it cannot be made")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(made, "__init__", fail)
+        with pytest.raises(MemstoryError) as held:
+            await system.open(settings, Models())
+        assert left_open(tmp_path) == []
+    await (await system.open(settings, Models())).close()
+    assert "made" in str(held.value)
 
 
 async def test_a_memory_with_rules_of_its_own_asks_the_stand_in_whose_calls_are_to_be_recorded(tmp_path):
