@@ -35,7 +35,7 @@ from memstory_reference.commands.memory import (
     rows_of,
 )
 from memstory_reference.commands.terminal import Speech, Terminal, cell, json_text
-from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.declaration import ports_of
 from memstory_reference.composition.extras import open_bus
 from memstory_reference.composition.systems import system_named
 from memstory_reference.errors import InputError
@@ -98,21 +98,16 @@ async def _local(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Co
     """Open the memory that was typed; at the end its session ends too, and what is open is closed."""
     system, settings = chosen_settings(parsed)
     scope = _scope(parsed)
-    made: list[ChatModel] = []
-
-    def watched(model: ChatModel) -> ChatModel:
-        made.append(WatchedChat(model, speech.aside))
-        return made[-1]
-
-    models = Models(around_chat=watched, on_text=speech.part)
-    memory = await system.open(settings, models)
+    ports = ports_of(settings, speech.part)
+    chat = WatchedChat(ports.chat, speech.aside)
+    memory = await system.open(settings, replace(ports, chat=chat))
     try:
         status = memory.status_line(await memory.inspect("status", {}, scope))
         place = "this process alone" if memory.is_forgetful else system.place_of(settings)
         speech.aside(f"The memory of {_name(scope)} in {place}: {status}.")
-        talks, model = "chat" in memory.operations, made[-1].name
-        say = memory.say if talks else _say_by_tools(memory, models.chat_of(settings))
-        _greet(memory, scope, speech, system.talker(model) if talks else model)
+        talks = "chat" in memory.operations
+        say = memory.say if talks else _say_by_tools(memory, chat)
+        _greet(memory, scope, speech, system.talker(chat.name) if talks else chat.name)
         conversation = Conversation(memory=memory, say=say, speech=speech, scope=scope)
         yield conversation
         await conversation.leave()

@@ -23,7 +23,7 @@ from memstory.contract.target import Hit, Query, Ref, Scope
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Json, Tree
 from memstory_reference.commands.terminal import cell, json_text, printable
-from memstory_reference.composition.declaration import MemorySystem, Models
+from memstory_reference.composition.declaration import MemorySystem
 from memstory_reference.composition.systems import SYSTEMS, system_named
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_owner
@@ -110,7 +110,7 @@ async def _open_desk(parsed: argparse.Namespace) -> AsyncIterator[Desk]:
             f"one with 'chat --system {system.name}'"
         )
     is_read = parsed.action not in NEEDS_MODEL
-    memory = await (system.open_to_read(settings) if is_read else system.open(settings, Models()))
+    memory = await (system.open_to_read(settings) if is_read else system.open(settings))
     try:
         yield Desk(memory=memory, owner=parsed.owner, session=parsed.thread_id)
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.declaration import ports_of
 from memstory_reference.composition.observations import OBSERVATIONS, open_observations
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.observation import Observation
@@ -115,7 +115,7 @@ async def _with_service(work: Work, options: argparse.Namespace) -> int:
     settings = ObservationsSettings.default().merge(chosen, "command line")
     if options.action not in WRITING and not OBSERVATIONS.is_stored(settings):
         raise InputError(f"{settings.folder}: no observations are stored here; name the folder with --store")
-    service = await open_observations(settings, Models().ports(settings))
+    service = await open_observations(settings, ports_of(settings))
     try:
         return await work(service, options)
     finally:

@@ -19,7 +19,8 @@ from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.memory import chosen_settings, forget_meant
-from memstory_reference.composition.declaration import MemoryPorts, Models
+from memstory_reference.composition.chat_models import chat_of
+from memstory_reference.composition.declaration import MemoryPorts, ports_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.extras import http_service, open_bus
 from memstory_reference.composition.layers import open_layers
@@ -54,7 +55,7 @@ async def serve_http(parsed: argparse.Namespace) -> int:
         raise InputError(f"--port {parsed.port} is not allowed; allowed: 1 to {HIGHEST_PORT}")
     web = http_service()
     system, settings = chosen_settings(parsed)
-    memory = await system.open(settings, Models())
+    memory = await system.open(settings)
     try:
         page = files(__package__).joinpath("memories.html").read_text("utf-8")
         app = web.http_app(MemoryWeb(memory).acts(), page, parsed.host, parsed.port)
@@ -159,13 +160,13 @@ async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part
 @asynccontextmanager
 async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = _settings_of(parsed, TopicsSettings)
-    yield AgentPart(bus, chat=Models().chat_of(settings), new_id=random_id, settings=settings)
+    yield AgentPart(bus, chat=chat_of(settings), new_id=random_id, settings=settings)
 
 
 @asynccontextmanager
 async def _layers(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = _settings_of(parsed, LayersSettings)
-    service = await open_layers(settings, Models().ports(settings))
+    service = await open_layers(settings, ports_of(settings))
     try:
         yield LayersPart(service, bus, new_id=random_id)
         await service.shut_down()

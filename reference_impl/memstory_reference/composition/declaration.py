@@ -5,15 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder
 from memstory_reference.adapters.folder_copy import copy_folder
 from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.chat_models import OFFLINE, make_chat, no_embedder, own_embedder
+from memstory_reference.composition.chat_models import OFFLINE, chat_of, make_chat, no_embedder
 from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
 from memstory_reference.composition.vector_stores import COLLECTIONS, no_wrap, postgres_place
 from memstory_reference.errors import InputError, OtherModelError
@@ -88,35 +89,11 @@ class MemoryPorts:
         return settings.engine if place is None else place.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
-    """What a memory is opened with: the models of its settings; with `is_idle`, an embedder that has a name alone.
-
-    That is the name of the settings' model, or of the one that the memory was made with.
-    """
-
-    is_idle: bool = False
-    made_with: str | None = None
-    around_chat: Callable[[ChatModel], ChatModel] = lambda model: model
-    on_text: Callable[[str], None] | None = None
-
-    def embedder_of(self, settings: CheckedSettings) -> ProfiledEmbedder:
-        """Return the embedder."""
-        name = settings.embedding_model
-        if self.is_idle or not settings.embeds:
-            return make_idle_embedder(name, self.made_with if settings.embeds else name)
-        return embedder_of(settings)
-
-    def chat_of(self, settings: CheckedSettings) -> ChatModel:
-        """Return the language model, which passes on what it says while it says it."""
-        compared = no_embedder if self.is_idle or not settings.embeds else own_embedder
-        made = make_chat(settings.chat, compared, ollama_host=settings.ollama_host, on_text=self.on_text)
-        return self.around_chat(made)
-
-    def ports(self, settings: CheckedSettings) -> MemoryPorts:
-        """Return what the memory of `settings` runs on."""
-        chat = self.chat_of(settings)
-        return MemoryPorts(embedder=self.embedder_of(settings), chat=chat, has_model=settings.chat != OFFLINE)
+def ports_of(settings: CheckedSettings, on_text: Callable[[str], None] | None = None) -> MemoryPorts:
+    """Return the models of `settings`, on this machine; `on_text` hears what the chat model says while it says it."""
+    chat = chat_of(settings, on_text)
+    embedder = embedder_of(settings) if settings.embeds else IdleEmbedder(settings.embedding_model)
+    return MemoryPorts(embedder=embedder, chat=chat, has_model=settings.chat != OFFLINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +126,9 @@ class MemorySystem:
         settings: CheckedSettings = self.kind.default() if file is None else self.kind.read(file)
         return settings.merge(changes, where)
 
-    async def open(self, settings: CheckedSettings, models: Models) -> SystemMemory:
-        """Open the memory."""
-        memory = await self.opener(settings, models.ports(settings))
+    async def open(self, settings: CheckedSettings, ports: MemoryPorts | None = None) -> SystemMemory:
+        """Open the memory, where no ports are given on the models of its settings."""
+        memory = await self.opener(settings, ports or ports_of(settings))
         if not settings.is_elsewhere:
             # A process that was killed may have left it, with texts that are forgotten since.
             shutil.rmtree(settings.folder / PARTS, ignore_errors=True)
@@ -159,11 +136,17 @@ class MemorySystem:
 
     async def open_to_read(self, settings: CheckedSettings) -> SystemMemory:
         """Open the memory without a model, whichever its vectors are of."""
+        name = settings.embedding_model
+        idle = MemoryPorts(
+            embedder=make_idle_embedder(name) if settings.embeds else IdleEmbedder(name),
+            chat=make_chat(settings.chat, no_embedder, ollama_host=settings.ollama_host),
+            has_model=settings.chat != OFFLINE,
+        )
         try:
-            return await self.open(settings, Models(is_idle=True))
+            return await self.open(settings, idle)
         except OtherModelError as other:
             made_with = settings.merge({"embedding_model": other.model}, "the store")
-            return await self.open(made_with, Models(is_idle=True, made_with=other.model))
+            return await self.open(made_with, replace(idle, embedder=IdleEmbedder(other.model)))
 
     def is_stored(self, settings: CheckedSettings) -> bool:
         """Whether a memory is there already; nothing is opened or made."""
