@@ -9,7 +9,7 @@ from memstory_tests_waiting import eventually
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Scope
-from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.machine import SystemClock
 from memstory_reference.bus.calls import Caller
 from memstory_reference.systems.topics import process as topics
 

@@ -21,8 +21,7 @@ from memstory.contract.texts import did_you_mean
 from memstory.contract.values import ToolCall
 from memstory.models.shim import Agent
 from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
-from memstory_reference.adapters.clocks import SystemClock
-from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.adapters.machine import SystemClock, random_id
 from memstory_reference.bus.calls import Caller
 from memstory_reference.commands.memory import (
     Row,

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from memstory.contract.target import Scope
 from memstory.contract.values import ToolCall, Tree
-from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.adapters.machine import random_id
 from memstory_reference.composition.extras import mcp_sdk
 from memstory_reference.composition.systems import system_named
 from memstory_reference.input_checks import DEFAULT_OWNER, checked_owner

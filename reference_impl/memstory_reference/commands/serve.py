@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.contract.values import Tree
-from memstory_reference.adapters.clocks import SystemClock
-from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.adapters.machine import SystemClock, random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.memory import chosen_settings, forget_meant
 from memstory_reference.composition.chat_models import chat_of

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder
-from memstory_reference.adapters.folder_copy import copy_folder
-from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.adapters.machine import SystemClock, random_id
+from memstory_reference.adapters.store_folder import FolderLock, copy_folder
 from memstory_reference.composition.chat_models import OFFLINE, chat_of, make_chat, no_embedder
 from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
 from memstory_reference.composition.vector_stores import COLLECTIONS, no_wrap, postgres_place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.adapters.store_folder import FolderLock
 from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, opening
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.extras import open_shared_database

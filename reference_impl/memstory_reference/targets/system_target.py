@@ -37,7 +37,7 @@ from memstory.contract.target import (
 )
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import MADE_BY
-from memstory_reference.adapters.folder_copy import copy_folder
+from memstory_reference.adapters.store_folder import copy_folder
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
 from memstory_reference.composition.embedders import make_embedder

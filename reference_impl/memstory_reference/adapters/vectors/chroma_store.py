@@ -23,7 +23,7 @@ from chromadb.config import Settings
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.adapters.store_folder import FolderLock
 from memstory_reference.adapters.vectors.chroma_collections import (
     check_space,
     chroma_errors,

@@ -17,8 +17,7 @@ from memstory_reference.input_checks import DEFAULT_LIMITS, checked_memory
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import MemoryType, states
 from memstory_reference.systems.manager.memory_tools import FORGET, Forget, ManagerTools
-from memstory_reference.tooling.local_tools import has_succeeded
-from memstory_reference.tooling.talk import take_turn
+from memstory_reference.tooling import has_succeeded, take_turn
 
 USER, ASSISTANT = "user", "assistant"
 

@@ -9,7 +9,7 @@ from memstory.contract.values import Tree
 from memstory_reference.input_checks import checked_count
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, memory_type_of
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters, rows_within
+from memstory_reference.tooling import AddTool, ChangeTool, LocalTools, ReadTool, parameters, rows_within
 
 _TYPES = "conversation (30 days), fact (permanent) or context (today)"
 

@@ -10,7 +10,7 @@ from memstory_reference.systems.observations.observation import TASK_TYPES
 from memstory_reference.systems.observations.ordering import RankedObservation
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
+from memstory_reference.tooling import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 _FEW = {"type": "integer", "description": "How many runs at most", "default": 3}
 _TYPE = {"type": "string", "description": f"One of {', '.join(TASK_TYPES)}", "default": "research"}

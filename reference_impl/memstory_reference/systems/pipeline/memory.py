@@ -39,8 +39,7 @@ from memstory_reference.systems.pipeline.values import (
 )
 from memstory_reference.text.english.statements import what_to_forget
 from memstory_reference.text.sentences import sentences, tells_nothing
-from memstory_reference.tooling.local_tools import has_succeeded
-from memstory_reference.tooling.talk import take_turn
+from memstory_reference.tooling import has_succeeded, take_turn
 
 DEFAULT_SESSION = "default"
 CALLS = DEFAULT_LIMITS.max_tool_calls

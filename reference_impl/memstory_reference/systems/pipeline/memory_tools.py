@@ -11,7 +11,7 @@ from memstory_reference.systems.pipeline.chunk import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.selection import keyword_coverage
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.words import extract_keywords
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters, rows_within
+from memstory_reference.tooling import AddTool, ChangeTool, LocalTools, ReadTool, parameters, rows_within
 
 _FIVE = {"type": "integer", "description": "How many results at most", "default": 5, "minimum": 1}
 _FIFTY = {"type": "integer", "description": "How many at most", "default": 50, "minimum": 1}

@@ -25,7 +25,7 @@ from memstory_reference.systems.topics.result_texts import (
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.topic_keys import topic_key
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
+from memstory_reference.tooling import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
 """Tools that look something up: an answer that used one may only repeat what is remembered already."""

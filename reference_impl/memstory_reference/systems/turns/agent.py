@@ -15,8 +15,7 @@ from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.memory_tools import FORGET, TurnsTools
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, TURN, USER, NewTurn
-from memstory_reference.tooling.local_tools import has_succeeded
-from memstory_reference.tooling.talk import take_turn
+from memstory_reference.tooling import has_succeeded, take_turn
 
 SYSTEM_PROMPT = """\
 You are a helpful assistant with a memory of all that was said. The latest turns are above; recall what is older.

@@ -10,7 +10,7 @@ from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, NewTurn, Turn, moment_of
 from memstory_reference.text.words import plain_words
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
+from memstory_reference.tooling import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 EVERYTHING, LISTED = "*", 50
 LEAST_WORDS = 3

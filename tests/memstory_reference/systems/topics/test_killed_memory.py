@@ -10,9 +10,8 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
-from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.adapters.machine import SystemClock, random_id
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes

@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 
+from memstory_reference import tooling
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.vectors.vector_rows import CheckedIndex
 from memstory_reference.bus import InProcessBus
@@ -21,7 +22,6 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.targets.environment_ports import WatchedEmbedder
 from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.text import lines, secret_guard
-from memstory_reference.tooling import local_tools
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -144,7 +144,7 @@ MUTANTS = [
     ),
     ("L2b: another row for each writing of a topic", "'id' is", (memory_service, "topic_id", with_new_rows)),
     ("L3: looking up a topic embeds it", "'calls' is", (MemoryService, "topic_entry", by_meaning_first)),
-    ("L4: a query beats the topic", "result is", (local_tools, "check_arguments", without_topic_beside_a_query)),
+    ("L4: a query beats the topic", "result is", (tooling, "check_arguments", without_topic_beside_a_query)),
     ("L5: nothing found is told in other words", "result is 'None.'", (result_texts, "NO_MEMORIES", "None.")),
     (
         "L5: a topic is saved under another name",
@@ -252,7 +252,7 @@ MUTANTS = [
     (
         "X2: nobody checks arguments",
         "does not contain 'topic' in any case",
-        (local_tools, "check_arguments", lambda _: lambda _spec, given: given),
+        (tooling, "check_arguments", lambda _: lambda _spec, given: given),
         (memory_service, "checked_text", lambda _: lambda text, *_: text),
         (memory_service, "checked_memory", lambda _: lambda text, *_: text),
     ),

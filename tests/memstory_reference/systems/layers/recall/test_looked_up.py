@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.machine import SystemClock
 from memstory_reference.systems.layers.recall.retrieval import Retrieval
 from memstory_reference.systems.layers.settings import LayersSettings
 
