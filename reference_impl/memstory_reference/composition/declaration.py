@@ -44,11 +44,6 @@ async def opening() -> AsyncIterator[AsyncExitStack]:
         opened.pop_all()
 
 
-def stand_in() -> ChatModel:
-    """Return the stand-in that compares texts by their words alone."""
-    return make_chat(OFFLINE, no_embedder, ollama_host="")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPorts:
     """What a memory runs on: by default without a language model, on this machine's clock.
@@ -58,7 +53,7 @@ class MemoryPorts:
     """
 
     embedder: ProfiledEmbedder
-    chat: ChatModel = field(default_factory=stand_in)
+    chat: ChatModel = field(default_factory=lambda: make_chat(OFFLINE, no_embedder, ollama_host=""))
     has_model: bool = False
     clock: Clock = field(default_factory=SystemClock)
     new_id: NewId = random_id
