@@ -8,9 +8,9 @@ import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Hit, Item, Query, Ref, Scope
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 HIGHEST_PORT = 65_535
-S = TypeVar("S")
 ROOT: Final = "/api/memory"
 MOST = 500
 _DIGITS = 9
@@ -46,6 +45,14 @@ _OF_ONE: Final = {"archive": "archived", "restore": "restored"}
 """Jobs that are done with one memory, and what their answer is called."""
 
 Arguments = Mapping[str, Tree]
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Serve the part that was typed, or print what a server needs to know of all."""
+    if parsed.part == "config":
+        sys.stdout.write(server_configuration(lambda _: secrets.token_urlsafe(24), parsed.host, parsed.port))
+        return 0
+    return asyncio.run(serve_http(parsed) if parsed.part == "http" else _serve(parsed))
 
 
 async def serve_http(parsed: argparse.Namespace) -> int:
@@ -101,13 +108,10 @@ class Part(Protocol):
         ...
 
 
-Opened = Callable[[argparse.Namespace, "NatsBus"], AbstractAsyncContextManager[Part]]
-
-
-async def _serve(parsed: argparse.Namespace, opened: Opened) -> int:
+async def _serve(parsed: argparse.Namespace) -> int:
     """Serve until a signal ends it; what was taken is finished first."""
     stopped = asyncio.Event()
-    async with open_bus(parsed.bus, parsed.part) as bus, opened(parsed, bus) as part:
+    async with open_bus(parsed.bus, parsed.part) as bus, _opened(parsed, bus) as part:
         await part.start()
         try:
             bus.connection.when_back.append(part.come_back)
@@ -132,56 +136,27 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _settings_of(parsed: argparse.Namespace, kind: type[S]) -> S:
-    """Return the settings that were typed for a part of one memory alone."""
+@asynccontextmanager
+async def _opened(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
+    """Open the part that was typed; it is closed when it serves no more."""
     _, settings = chosen_settings(parsed)
-    if not isinstance(settings, kind):
-        raise TypeError(f"{parsed.system}: its settings are no {kind.__name__}")
-    return settings
-
-
-@asynccontextmanager
-async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = _settings_of(parsed, TopicsSettings)
-    service = await open_topics_service(settings, MemoryPorts(embedder=embedder_of(settings)))
-    try:
-        yield MemoryPart(service, bus, random_id)
-    finally:
-        await service.close()
-
-
-@asynccontextmanager
-async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = _settings_of(parsed, TopicsSettings)
-    yield ToolsPart(bus, settings=settings, clock=SystemClock(), new_id=random_id)
-
-
-@asynccontextmanager
-async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = _settings_of(parsed, TopicsSettings)
-    yield AgentPart(bus, chat=chat_of(settings), new_id=random_id, settings=settings)
-
-
-@asynccontextmanager
-async def _layers(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = _settings_of(parsed, LayersSettings)
-    service = await open_layers(settings, ports_of(settings))
-    try:
-        yield LayersPart(service, bus, new_id=random_id)
-        await service.shut_down()
-    finally:
-        await service.close()
-
-
-PARTS: Mapping[str, Opened] = {"memory": _memory, "tools": _tools, "agent": _agent, "layers": _layers}
-
-
-def run(parsed: argparse.Namespace) -> int:
-    """Serve the part that was typed, or print what a server needs to know of all."""
-    if parsed.part == "config":
-        sys.stdout.write(server_configuration(lambda _: secrets.token_urlsafe(24), parsed.host, parsed.port))
-        return 0
-    return asyncio.run(serve_http(parsed) if parsed.part == "http" else _serve(parsed, PARTS[parsed.part]))
+    async with AsyncExitStack() as closing:
+        match parsed.part, settings:
+            case "memory", TopicsSettings():
+                service = await open_topics_service(settings, MemoryPorts(embedder=embedder_of(settings)))
+                closing.push_async_callback(service.close)
+                yield MemoryPart(service, bus, random_id)
+            case "tools", TopicsSettings():
+                yield ToolsPart(bus, settings=settings, clock=SystemClock(), new_id=random_id)
+            case "agent", TopicsSettings():
+                yield AgentPart(bus, chat=chat_of(settings), new_id=random_id, settings=settings)
+            case "layers", LayersSettings():
+                memory = await open_layers(settings, ports_of(settings))
+                closing.push_async_callback(memory.close)
+                yield LayersPart(memory, bus, new_id=random_id)
+                await memory.shut_down()
+            case _:
+                raise TypeError(f"no part {parsed.part} has such settings: {type(settings).__name__}")
 
 
 class MemoryWeb:
