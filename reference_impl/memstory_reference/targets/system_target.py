@@ -58,58 +58,6 @@ EMBEDDER: Final = "embedder"
 """How stories call the embedding model."""
 
 
-class WarningLog(logging.Handler):
-    """Keeps warnings and worse of the whole package while it is attached."""
-
-    def __init__(self) -> None:
-        super().__init__(level=logging.WARNING)
-        self._lines: deque[dict[str, Tree]] = deque(maxlen=KEPT_LINES)
-        self._number = 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._number += 1
-        line = {"level": record.levelname, "logger": record.name, "message": record.getMessage()}
-        self._lines.append({"number": self._number, **line})
-
-    def attach(self) -> None:
-        """Begin to listen."""
-        logging.getLogger(ROOT).addHandler(self)
-
-    def detach(self) -> None:
-        """Listen no more."""
-        logging.getLogger(ROOT).removeHandler(self)
-
-    def data(self, since: int = 0) -> list[dict[str, Tree]]:
-        """Return the lines after line number `since`, oldest first."""
-        return [line for line in self._lines if line["number"] > since]
-
-
-@contextmanager
-def harness_errors(*, is_fault_injected: bool = False, failures: Sequence[UnavailableError] = ()) -> Iterator[None]:
-    """Turn what the reference raises inside into what the harness knows.
-
-    A part that is down because the story made it so is an answer that the story judges; otherwise it is an error, also
-    where a system already put it into words: `failures` holds what really failed so far.
-    """
-    unavailable = Refused if is_fault_injected else TargetError
-    try:
-        yield
-        if failures:
-            raise TargetError(f"Memory unavailable: {failures[0]}") from failures[0]  # noqa: TRY301  (no error of the reference)
-    except (NotSupported, Refused, SetupError, StoryError, TargetError):
-        raise
-    except UnknownTextError as error:
-        raise StoryError(str(error)) from error
-    except InputError as error:
-        raise Refused(str(error)) from error
-    except ChatModelUnavailableError as error:
-        raise unavailable(f"Model unavailable: {error}") from error
-    except UnavailableError as error:
-        raise unavailable(f"Memory unavailable: {error}") from error
-    except MemstoryError as error:
-        raise TargetError(str(error)) from error
-
-
 COMMON: Final[frozenset[Capability]] = frozenset(
     {
         *("restart", "restart.embedder", "crash", "clock", "persistent", "scope.user", "scope.required"),
@@ -366,6 +314,58 @@ class SystemFactory(TargetFactory):
         if key not in self._made:
             self._made[key] = make_embedder(name, ollama_host=ollama_host)
         return self._made[key]
+
+
+class WarningLog(logging.Handler):
+    """Keeps warnings and worse of the whole package while it is attached."""
+
+    def __init__(self) -> None:
+        super().__init__(level=logging.WARNING)
+        self._lines: deque[dict[str, Tree]] = deque(maxlen=KEPT_LINES)
+        self._number = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._number += 1
+        line = {"level": record.levelname, "logger": record.name, "message": record.getMessage()}
+        self._lines.append({"number": self._number, **line})
+
+    def attach(self) -> None:
+        """Begin to listen."""
+        logging.getLogger(ROOT).addHandler(self)
+
+    def detach(self) -> None:
+        """Listen no more."""
+        logging.getLogger(ROOT).removeHandler(self)
+
+    def data(self, since: int = 0) -> list[dict[str, Tree]]:
+        """Return the lines after line number `since`, oldest first."""
+        return [line for line in self._lines if line["number"] > since]
+
+
+@contextmanager
+def harness_errors(*, is_fault_injected: bool = False, failures: Sequence[UnavailableError] = ()) -> Iterator[None]:
+    """Turn what the reference raises inside into what the harness knows.
+
+    A part that is down because the story made it so is an answer that the story judges; otherwise it is an error, also
+    where a system already put it into words: `failures` holds what really failed so far.
+    """
+    unavailable = Refused if is_fault_injected else TargetError
+    try:
+        yield
+        if failures:
+            raise TargetError(f"Memory unavailable: {failures[0]}") from failures[0]  # noqa: TRY301  (no error of the reference)
+    except (NotSupported, Refused, SetupError, StoryError, TargetError):
+        raise
+    except UnknownTextError as error:
+        raise StoryError(str(error)) from error
+    except InputError as error:
+        raise Refused(str(error)) from error
+    except ChatModelUnavailableError as error:
+        raise unavailable(f"Model unavailable: {error}") from error
+    except UnavailableError as error:
+        raise unavailable(f"Memory unavailable: {error}") from error
+    except MemstoryError as error:
+        raise TargetError(str(error)) from error
 
 
 def check_options(options: Mapping[str, Tree], known: Sequence[str]) -> None:
