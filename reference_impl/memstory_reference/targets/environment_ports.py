@@ -6,7 +6,7 @@ import asyncio
 import json
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memstory.contract.clock import Stopwatch
 from memstory.contract.errors import MemstoryError, NotSupported, SetupError, StoryError, UnavailableError
@@ -37,7 +36,7 @@ from memstory.models.spoiled_replies import REPLIES, STATUSES, spoil
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors, IdleEmbedder
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder, sent_texts
 from memstory_reference.composition.chat_models import make_chat, no_embedder, own_embedder
-from memstory_reference.ports import EmbedderUnavailableError, Match, NewId, Primitive, Purpose, Vectors
+from memstory_reference.ports import EmbedderUnavailableError, NewId, Purpose, Vectors
 from memstory_reference.setting_rules import CheckedSettings
 
 FILE = "opened"
@@ -206,9 +205,15 @@ class FaultSwitch:
 
 
 class FaultyPort:
-    """Anything with async methods, behind a switch. Methods in `free` work in every mode."""
+    """Anything with async methods, behind a switch.
 
-    free: ClassVar[frozenset[str]] = frozenset()
+    Most stories have no fault: nothing stands between the memory and its store then.
+    """
+
+    free: ClassVar[Collection[str]] = ()
+    """Methods that work in every mode."""
+    garbage: ClassVar[Mapping[str, Callable[[], object]]] = {}
+    """Methods that can answer with wrong content, and with which."""
 
     def __init__(self, inner: Any, switch: FaultSwitch) -> None:
         self._inner = inner
@@ -217,29 +222,23 @@ class FaultyPort:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
         if self._switch.mode == "ok" or name in self.free or not iscoroutinefunction(method):
-            # Most stories have no fault: nothing stands between the memory and its store then.
             return method
 
         async def pass_or_fail(*args: Any, **kwargs: Any) -> Any:
             await self._switch.pass_or_fail()
+            if name in self.garbage and self._switch.garbles():
+                return self.garbage[name]()
             return await method(*args, **kwargs)
 
         return pass_or_fail
 
 
 class _FaultyIndex(FaultyPort):
-    """An index; its garbage is that it finds nothing."""
-
-    async def query(
-        self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive] | None = None
-    ) -> Sequence[Match]:
-        await self._switch.pass_or_fail()
-        found: Sequence[Match] = [] if self._switch.garbles() else await self._inner.query(vector, k, where)
-        return found
+    garbage: ClassVar = {"query": list}
 
 
 class FaultyVectorStore(FaultyPort):
-    """A vector store and all its indexes."""
+    """A vector store and all its indexes; its garbage is that they find nothing."""
 
     # A store that is down is still closed: its folder must be free for the next to open it.
     free = frozenset({"close"})

@@ -8,21 +8,6 @@ from memstory.contract.errors import MemstoryError
 from memstory.contract.target import Scope
 from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.storage.tombstones import FILE, Tombstones
-from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.observations.service import ObservationService
-from memstory_reference.systems.pipeline.service import PipelineService
-from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.turns.service import TurnsService
-
-MADE = [
-    *((name, system.memory) for name, system in SYSTEMS.items()),
-    ("topics", MemoryService),
-    ("observations", ObservationService),
-    ("pipeline", PipelineService),
-    ("manager", MemoryManager),
-    ("turns", TurnsService),
-]
-"""What an opener makes of what it has opened."""
 
 OPEN_FILES = Path("/proc/self/fd")
 
@@ -48,8 +33,8 @@ async def test_a_memory_that_cannot_be_opened_leaves_nothing_open_and_its_folder
     assert "forgotten" in str(held.value)
 
 
-@pytest.mark.parametrize(("name", "made"), MADE)
-async def test_a_memory_that_cannot_be_made_of_what_was_opened_leaves_nothing_open(name, made, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", SYSTEMS)
+async def test_a_memory_that_cannot_be_made_of_what_was_opened_leaves_nothing_open(name, tmp_path, monkeypatch):
     system = SYSTEMS[name]
     settings = system.settings(None, {system.place: str(tmp_path), "embedding_model": "words"}, "test")
     buried = Tombstones(tmp_path / FILE)
@@ -60,7 +45,7 @@ async def test_a_memory_that_cannot_be_made_of_what_was_opened_leaves_nothing_op
         raise MemstoryError("it cannot be made")
 
     with monkeypatch.context() as broken:
-        broken.setattr(made, "__init__", fail)
+        broken.setattr(system.memory, "__init__", fail)
         with pytest.raises(MemstoryError) as held:
             await system.open(settings)
         assert left_open(tmp_path) == []

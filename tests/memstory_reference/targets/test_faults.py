@@ -50,3 +50,12 @@ async def test_garbage_of_the_store_finds_nothing(store, switch):
     assert len(await index.query(vector, 1)) == 1
     switch.mode = "garbage"
     assert not await index.query(vector, 1)
+
+
+async def test_nothing_stands_before_a_store_that_has_no_fault(switch):
+    inner = ExactStore(model="fixed")
+    store = FaultyVectorStore(inner, switch)
+    assert store.owners == inner.owners
+    switch.mode = "slow"
+    assert store.owners != inner.owners
+    await store.close()
