@@ -15,10 +15,10 @@ from itertools import takewhile
 from typing import Final
 
 from memstory.contract.errors import MemstoryError
-from memstory.contract.models import ChatModel, ChatRequest, Reply, ToolRequest
+from memstory.contract.models import ChatModel, ChatRequest, Reply
 from memstory.contract.target import Query, Scope, Turn
 from memstory.contract.texts import did_you_mean
-from memstory.contract.values import ToolCall
+from memstory.contract.values import ToolCall, Tree
 from memstory.models.shim import Agent
 from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory_reference.adapters.machine import SystemClock, random_id
@@ -346,7 +346,7 @@ class Conversation:
 class WatchedChat:
     """Tells `show` what `inner` asks of tools, as it asks, and what they answered, before it reads that."""
 
-    def __init__(self, inner: ChatModel, show: Callable[[str], None]) -> None:
+    def __init__(self, inner: ChatModel, show: Show) -> None:
         self.name = inner.name
         self._inner = inner
         self._show = show
@@ -357,28 +357,23 @@ class WatchedChat:
             self._show(answer_line(message.content))
         reply = await self._inner.chat(request)
         for called in reply.tool_requests:
-            self._show(call_line(called))
+            self._show(call_line(called.name, called.arguments))
         return reply
 
 
-def call_line(request: ToolRequest) -> str:
-    """Return the line that shows a call."""
-    return f"  → {cell(call_text(request), SHOWN_CHARACTERS)}"
+def call_line(name: str, arguments: Mapping[str, Tree]) -> str:
+    """Return the line that shows a call, as it is written in a program.
+
+    >>> call_line("save_topic", {"topic": "user.name", "content": "Ana"})
+    '  → save_topic(topic="user.name", content="Ana")'
+    """
+    given = ", ".join(f"{key}={json_text(value)}" for key, value in arguments.items())
+    return f"  → {cell(f'{name}({given})', SHOWN_CHARACTERS)}"
 
 
 def answer_line(text: str) -> str:
     """Return the line that shows what a tool answered."""
     return f"  ← {cell(text, SHOWN_CHARACTERS)}"
-
-
-def call_text(request: ToolRequest) -> str:
-    """Return a call as it is written in a program.
-
-    >>> call_text(ToolRequest(name="save_topic", arguments={"topic": "user.name", "content": "Ana"}))
-    'save_topic(topic="user.name", content="Ana")'
-    """
-    arguments = ", ".join(f"{name}={json_text(value)}" for name, value in request.arguments.items())
-    return f"{request.name}({arguments})"
 
 
 class BriefBus:
@@ -401,7 +396,7 @@ def _connect(system: str, address: str, show: Show) -> SystemMemory:
 
     def show_calls(outcomes: Sequence[ToolCall]) -> None:
         for outcome in outcomes:
-            show(call_line(ToolRequest(name=outcome.name, arguments=outcome.args)))
+            show(call_line(outcome.name, outcome.args))
             show(answer_line(outcome.text))
 
     if system == "layers":
