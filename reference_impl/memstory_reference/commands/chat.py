@@ -33,7 +33,7 @@ from memstory_reference.commands.memory import (
     row_table,
     rows_of,
 )
-from memstory_reference.commands.terminal import Speech, Terminal, cell, json_text
+from memstory_reference.commands.terminal import Terminal, cell, json_text
 from memstory_reference.composition.declaration import ports_of
 from memstory_reference.composition.extras import open_bus
 from memstory_reference.composition.systems import system_named
@@ -63,17 +63,16 @@ Say = Callable[[str, Scope], Awaitable[Turn]]
 def run(parsed: argparse.Namespace) -> int:
     """Talk until the input ends; a script learns by the exit code that a turn failed."""
     terminal = Terminal(sys.stdin, sys.stdout)
-    speech = Speech(terminal)
     with asyncio.Runner() as runner, ExitStack() as closing:
-        opening = _remote(parsed, speech) if parsed.bus else _local(parsed, speech)
+        opening = _remote(parsed, terminal) if parsed.bus else _local(parsed, terminal)
         conversation = runner.run(opening.__aenter__())
         closing.push(lambda *failure: runner.run(opening.__aexit__(*failure)))
-        return talk(conversation, terminal, speech, runner)
+        return talk(conversation, runner)
 
 
-def talk(conversation: Conversation, terminal: Terminal, speech: Speech, runner: asyncio.Runner) -> int:
+def talk(conversation: Conversation, runner: asyncio.Runner) -> int:
     """Talk until the input ends; return the exit code."""
-    has_failed = False
+    terminal, has_failed = conversation.terminal, False
     while True:
         try:
             line = terminal.ask(PROMPT)
@@ -83,31 +82,31 @@ def talk(conversation: Conversation, terminal: Terminal, speech: Speech, runner:
         except ConversationEnd:
             break
         except MemstoryError as error:
-            speech.aside(f"! {error}")
+            terminal.aside(f"! {error}")
             has_failed = True
         except KeyboardInterrupt:
             if not terminal.is_interactive:
                 raise
-            speech.aside("\n(stopped; Ctrl-D ends the conversation)")
+            terminal.aside("\n(stopped; Ctrl-D ends the conversation)")
     return A_TURN_FAILED if has_failed and not terminal.is_interactive else 0
 
 
 @asynccontextmanager
-async def _local(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
+async def _local(parsed: argparse.Namespace, terminal: Terminal) -> AsyncIterator[Conversation]:
     """Open the memory that was typed; at the end its session ends too, and what is open is closed."""
     system, settings = chosen_settings(parsed)
     scope = _scope(parsed)
-    ports = ports_of(settings, speech.part)
-    chat = WatchedChat(ports.chat, speech.aside)
+    ports = ports_of(settings, terminal.part)
+    chat = WatchedChat(ports.chat, terminal.aside)
     memory = await system.open(settings, replace(ports, chat=chat))
     try:
         status = memory.status_line(await memory.inspect("status", {}, scope))
         place = "this process alone" if memory.is_forgetful else system.place_of(settings)
-        speech.aside(f"The memory of {_name(scope)} in {place}: {status}.")
+        terminal.aside(f"The memory of {_name(scope)} in {place}: {status}.")
         talks = "chat" in memory.operations
         say = memory.say if talks else _say_by_tools(memory, chat)
-        _greet(memory, scope, speech, system.talker(chat.name) if talks else chat.name)
-        conversation = Conversation(memory=memory, say=say, speech=speech, scope=scope)
+        _greet(memory, scope, terminal, system.talker(chat.name) if talks else chat.name)
+        conversation = Conversation(memory=memory, say=say, terminal=terminal, scope=scope)
         yield conversation
         await conversation.leave()
     finally:
@@ -115,7 +114,7 @@ async def _local(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Co
 
 
 @asynccontextmanager
-async def _remote(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
+async def _remote(parsed: argparse.Namespace, terminal: Terminal) -> AsyncIterator[Conversation]:
     """Meet the processes that serve the memory that was typed."""
     if parsed.system not in PROCESSES:
         raise InputError(f"--bus is for {' and '.join(PROCESSES)}; the {parsed.system} memory talks in this process")
@@ -124,14 +123,14 @@ async def _remote(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[C
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} is decided by the processes that serve; leave it out with --bus")
     scope = _scope(parsed)
-    memory = _connect(parsed.system, parsed.bus, speech.aside)
+    memory = _connect(parsed.system, parsed.bus, terminal.aside)
     status = await memory.inspect("status", {}, scope)
-    speech.aside(f"The memory of {_name(scope)} in the processes on the bus: {memory.status_line(status)}.")
+    terminal.aside(f"The memory of {_name(scope)} in the processes on the bus: {memory.status_line(status)}.")
     for name, (part, how) in PROCESSES[parsed.system].items():
         if name not in status:
-            speech.aside(f"! no process serves {part}. Start one: {how}")
-    speech.aside("/help lists the commands, /quit ends.")
-    conversation = Conversation(memory=memory, say=memory.say, speech=speech, scope=scope)
+            terminal.aside(f"! no process serves {part}. Start one: {how}")
+    terminal.aside("/help lists the commands, /quit ends.")
+    conversation = Conversation(memory=memory, say=memory.say, terminal=terminal, scope=scope)
     yield conversation
     await conversation.leave()
 
@@ -152,17 +151,17 @@ def _say_by_tools(memory: SystemMemory, model: ChatModel) -> Say:
     return Agent(model, MemoryTools(target=memory, able=able, schemas=TOOLSETS[usual_toolset(able)])).say
 
 
-def _greet(memory: SystemMemory, scope: Scope, speech: Speech, model: str) -> None:
-    speech.aside(f"Answers come from: {model}.")
+def _greet(memory: SystemMemory, scope: Scope, terminal: Terminal, model: str) -> None:
+    terminal.aside(f"Answers come from: {model}.")
     if STAND_IN in model:
-        speech.aside("It follows written rules; no language model is behind it. Choose one with --chat ollama:NAME.")
+        terminal.aside("It follows written rules; no language model is behind it. Choose one with --chat ollama:NAME.")
     if memory.is_forgetful:
-        speech.aside("Nothing of this conversation is written; when it ends, all of it is forgotten.")
+        terminal.aside("Nothing of this conversation is written; when it ends, all of it is forgotten.")
     elif not scope.user:
-        speech.aside(
+        terminal.aside(
             f"--thread-id {scope.session} comes back to it; --owner NAME gives every thread of NAME one memory."
         )
-    speech.aside("/help lists the commands, /quit ends.")
+    terminal.aside("/help lists the commands, /quit ends.")
 
 
 class ConversationEnd(Exception):  # noqa: N818  (not an error)
@@ -185,7 +184,7 @@ class Conversation:
 
     memory: SystemMemory
     say: Say
-    speech: Speech
+    terminal: Terminal
     scope: Scope
     _said: str = ""
 
@@ -206,9 +205,9 @@ class Conversation:
     async def _turn(self, said: str) -> None:
         turn = await self.say(said, self.scope)
         self._said = said
-        self.speech.answer(turn.answer)
+        self.terminal.answer(turn.answer)
         for note in turn.notes:
-            self.speech.aside(f"! {note}")
+            self.terminal.aside(f"! {note}")
         # While the next line is awaited nothing runs here, and the next turn may ask for this one.
         await self.memory.settle()
 
@@ -268,7 +267,7 @@ class Conversation:
             raise InputError("/forget: say what: a name or an id as /list shows it, or words such as '/forget my name'")
         if "job.forget" in self.memory.capabilities():
             # Such a memory knows words and ids, and says itself what it did.
-            self.speech.aside(await self.memory.run("forget", {"what": what}, self.scope))
+            self.terminal.aside(await self.memory.run("forget", {"what": what}, self.scope))
             return
         done = await forget_meant(self.memory, what, self._owner)
         gone = rows_of(self.scope, done.gone)
@@ -276,9 +275,9 @@ class Conversation:
         named = dict.fromkeys(row_name(row) for row in gone if is_named(row))
         names = [*named] or [row_name(row) for row in gone][:1]
         more = f", and {len(gone) - len(names)} more that say it" if len(gone) > len(names) else ""
-        self.speech.aside(f"Forgotten: {', '.join(names)}{more}." if gone else "Nothing was forgotten.")
+        self.terminal.aside(f"Forgotten: {', '.join(names)}{more}." if gone else "Nothing was forgotten.")
         if done.mentions:
-            self.speech.aside("These mention it too; /forget with an id forgets one:")
+            self.terminal.aside("These mention it too; /forget with an id forgets one:")
             self._show(rows_of(self.scope, done.mentions), "")
 
     async def _context(self, text: str) -> None:
@@ -286,15 +285,15 @@ class Conversation:
         if not asked:
             raise InputError("/context: nothing has been said yet; give a text")
         context = await self.memory.context(Query(text=asked), self.scope)
-        self.speech.aside(context or "Nothing is remembered for it.")
+        self.terminal.aside(context or "Nothing is remembered for it.")
 
     async def _status(self, _: str) -> None:
-        self.speech.aside(self.memory.status_line(await self.memory.inspect("status", {}, self.scope)))
+        self.terminal.aside(self.memory.status_line(await self.memory.inspect("status", {}, self.scope)))
 
     def _rate(self, value: int) -> Callable[[str], Awaitable[None]]:
         async def rate(_: str) -> None:
             is_kept = await self.memory.run("rate", {"value": value}, self.scope)
-            self.speech.aside("Rated." if is_kept else "That turn is not remembered, so there is nothing to rate.")
+            self.terminal.aside("Rated." if is_kept else "That turn is not remembered, so there is nothing to rate.")
 
         return rate
 
@@ -303,29 +302,29 @@ class Conversation:
             raise InputError(f"/run: say which job: {self._jobs()}")
         job, *arguments = typed.split(" ")
         report = await self.memory.run(job, job_arguments([one for one in arguments if one]), self.scope)
-        self.speech.aside("Done." if report is None else json_text(report, indent=2))
+        self.terminal.aside("Done." if report is None else json_text(report, indent=2))
 
     async def _end(self, reason: str) -> None:
         report = await self.memory.run("end", {"reason": reason}, self.scope)
         if report["ended"]:
             kept = "its summary is kept" if report["summary"] else "it was too short for a summary"
-            self.speech.aside(f"The session is ended: {kept}. Held memories that are kept now: {report['kept']}.")
+            self.terminal.aside(f"The session is ended: {kept}. Held memories that are kept now: {report['kept']}.")
         elif report["waiting"]:
             turns = f"{report['waiting']} turn{'s' if report['waiting'] > 1 else ''}"
-            self.speech.aside(
+            self.terminal.aside(
                 f"! The session is not ended: the model is not there to read {turns}. They are kept and wait for it."
             )
         elif reason == EXPLICIT:
-            self.speech.aside("There is no session to end.")
+            self.terminal.aside("There is no session to end.")
 
     async def _new(self, _: str) -> None:
         self.scope = replace(self.scope, session=random_id())
-        self.speech.aside("A new session.")
+        self.terminal.aside("A new session.")
 
     async def _help(self, _: str) -> None:
         commands = self.commands().values()
         width = max(len(one.usage) for one in commands)
-        self.speech.aside("\n".join(f"{one.usage:{width}}  {one.help}" for one in commands))
+        self.terminal.aside("\n".join(f"{one.usage:{width}}  {one.help}" for one in commands))
 
     async def _quit(self, _: str) -> None:
         raise ConversationEnd
@@ -340,7 +339,7 @@ class Conversation:
         return replace(self.scope, session=None) if self.scope.user else self.scope
 
     def _show(self, rows: Sequence[Row], for_none: str) -> None:
-        self.speech.aside(row_table(rows) if rows else for_none)
+        self.terminal.aside(row_table(rows) if rows else for_none)
 
 
 class WatchedChat:

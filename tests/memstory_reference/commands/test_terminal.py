@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from memstory_reference.commands.terminal import Speech, Terminal
+from memstory_reference.commands.terminal import Terminal
 
 
 def test_bytes_that_are_no_text_end_no_conversation():
@@ -17,7 +17,7 @@ def test_bytes_that_are_no_text_end_no_conversation():
     shown = io.BytesIO()
     terminal = Terminal(stdin, io.TextIOWrapper(shown, encoding="ascii"))
     assert [terminal.ask("> "), terminal.ask("> "), terminal.ask("> ")] == ["caf\ufffd", "next", None]
-    terminal.print("café")
+    terminal.aside("café")
     assert shown.getvalue() == b"caf\\xe9\n"
 
 
@@ -29,18 +29,18 @@ def test_an_empty_line_is_not_the_end():
 @pytest.mark.parametrize(
     ("said", "printed"),
     [
-        (lambda speech: (speech.part("one "), speech.part("two"), speech.answer("one two")), "one two\n"),
-        (lambda speech: (speech.part("Let me look."), speech.aside("→ look"), speech.answer("It is two.")),
+        (lambda terminal: (terminal.part("one "), terminal.part("two"), terminal.answer("one two")), "one two\n"),
+        (lambda terminal: (terminal.part("Let me look."), terminal.aside("→ look"), terminal.answer("It is two.")),
          "Let me look.\n→ look\nIt is two.\n"),
-        (lambda speech: (speech.part("half an ans"), speech.aside("! it broke")), "half an ans\n! it broke\n"),
-        (lambda speech: (speech.part("one\n"), speech.answer("one\n")), "one\n"),
-        (lambda speech: (speech.part(" "), speech.answer("I have no answer to that.")),
+        (lambda terminal: (terminal.part("half an ans"), terminal.aside("! it broke")), "half an ans\n! it broke\n"),
+        (lambda terminal: (terminal.part("one\n"), terminal.answer("one\n")), "one\n"),
+        (lambda terminal: (terminal.part(" "), terminal.answer("I have no answer to that.")),
          " \nI have no answer to that.\n"),
     ],
 )  # fmt: skip
 def test_an_answer_is_printed_once_and_what_interrupts_it_on_a_line_of_its_own(said, printed):
     out = io.StringIO()
-    said(Speech(Terminal(io.StringIO(), out)))
+    said(Terminal(io.StringIO(), out))
     assert out.getvalue() == printed
 
 
@@ -49,7 +49,7 @@ import sys
 from memstory_reference.commands.terminal import Terminal
 terminal = Terminal(sys.stdin, sys.stdout)
 while (line := terminal.ask("you> ")) is not None:
-    terminal.print(f"<{line}>")
+    terminal.aside(f"<{line}>")
 print("ended")
 """
 
