@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from memstory.contract.target import Item, Scope
-from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.machine import SystemClock
 from memstory_reference.adapters.vectors.exact_store import open_exact_folder
 from memstory_reference.ports import Purpose, Vectors, VectorStore
 from memstory_reference.systems.topics.memory_service import MemoryService

@@ -304,11 +304,9 @@ def back_up_memory(system: str, path: str | Path | None, to: str | Path, **setti
 
 
 async def _open(system: str, path: str | Path | None, owner: str, settings: Mapping[str, Tree]) -> AsyncMemory:
-    from memstory_reference.composition.declaration import Models  # noqa: PLC0415
-
     chosen, checked = _choose(system, path, settings)
     whose = checked_owner(owner)
-    return AsyncMemory(memory=await chosen.open(checked, Models()), owner=whose)
+    return AsyncMemory(memory=await chosen.open(checked), owner=whose)
 
 
 def _choose(system: str, path: str | Path | None, settings: Mapping[str, Tree]) -> tuple[MemorySystem, CheckedSettings]:

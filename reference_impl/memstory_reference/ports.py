@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
-from memstory.contract.models import ChatModel
 from memstory.contract.values import Json
 
 if TYPE_CHECKING:
@@ -125,17 +123,6 @@ class VectorStore(Protocol):
     async def close(self) -> None:
         """Release the place, so that another process may own it."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemPorts:
-    """What a system with an agent runs on; the store is open, and the system closes it."""
-
-    clock: Clock
-    embedder: Embedder
-    store: VectorStore
-    chat: ChatModel
-    new_id: NewId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

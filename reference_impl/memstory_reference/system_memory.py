@@ -148,7 +148,19 @@ class SystemMemory(Memory):
 
     async def export_rows(self, scope: Scope) -> Sequence[Mapping[str, Tree]]:
         """Return every memory as JSON, archived ones too, as `import_rows` takes them."""
-        return [exported_row(one) for one in (*await self.list(scope), *await self.list_archived(scope))]
+        every = (*await self.list(scope), *await self.list_archived(scope))
+        rows = [
+            {
+                "id": one.id,
+                "kind": one.kind,
+                "key": one.key,
+                "text": one.text,
+                "created_at": one.created_at,
+                "metadata": dict(one.metadata) or None,
+            }
+            for one in every
+        ]
+        return [{name: value for name, value in row.items() if value is not None} for row in rows]
 
     async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
         """Add what `export_rows` returned, all of it or nothing; return for each row that is left out why."""
@@ -225,19 +237,6 @@ def engine_name(engine: str) -> str:
     """Return what a report says of the engine of a memory that was specified on Chroma."""
     chroma = f"chromadb {version('chromadb')}"
     return {CHROMA: chroma, SQLITE: f"sqlite + {chroma}"}.get(engine, engine)
-
-
-def exported_row(hit: Hit) -> dict[str, Tree]:
-    """Return a memory as JSON, without what it lacks."""
-    row = {
-        "id": hit.id,
-        "kind": hit.kind,
-        "key": hit.key,
-        "text": hit.text,
-        "created_at": hit.created_at,
-        "metadata": dict(hit.metadata) or None,
-    }
-    return {name: value for name, value in row.items() if value is not None}
 
 
 def read_rows(rows: Sequence[Mapping[str, Tree]], make: Callable[[Mapping[str, Tree]], R]) -> list[R]:

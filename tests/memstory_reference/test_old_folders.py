@@ -23,7 +23,7 @@ from memstory.contract.target import Scope
 from memstory_reference import open_memory_async
 from memstory_reference.adapters.embedding.fixed_vectors import RandomVectors
 from memstory_reference.cli import main
-from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.library import AsyncMemory
@@ -278,14 +278,10 @@ class QuickVectors(RandomVectors):
     model = MINILM
 
 
-class QuickModels(Models):
-    def embedder_of(self, settings):
-        return QuickVectors()
-
-
 async def opened(system, place):
     given = {SYSTEMS[system].place: str(place)}
-    return AsyncMemory(memory=await SYSTEMS[system].open(SYSTEMS[system].settings(None, given, "test"), QuickModels()))
+    settings = SYSTEMS[system].settings(None, given, "test")
+    return AsyncMemory(memory=await SYSTEMS[system].open(settings, MemoryPorts(embedder=QuickVectors())))
 
 
 async def write(folder, done, acknowledge):

@@ -19,7 +19,7 @@ import pytest
 from memstory.contract.values import ToolSchema
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION, TOOL_SCHEMA, tool_request, tool_result
 from memstory_reference.cli import make_parser
-from memstory_reference.commands.memory_web import MemoryWeb
+from memstory_reference.commands.serve import MemoryWeb
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 from memstory_reference.systems.topics.settings import TopicsSettings
@@ -82,7 +82,7 @@ Observation(id, title, narrative, facts, task, task_type, final_score, timestamp
 compress_and_store(task, output, task_type, final_score) | .memory:ObservationsMemory.compress_and_store
 compress_and_store model | composition.observations:open_observations | the model is chosen where a memory is opened
 COMPRESS_PROMPT | .compression:compression_prompt | OF-13: the described template cannot be formatted
-generate_run_id | adapters.random_ids:random_id | OF-15: one source of ids for all; a run may bring its own
+generate_run_id | adapters.machine:random_id | OF-15: one source of ids for all; a run may bring its own
 store_sqlite | .memory:ObservationsMemory.store | OF-16: both indexes are written by one operation
 Plan.prior_work | .research:ResearchPlan.prior_work | layers plan writes, and no two classes share a name
 memory.py | command memory list | one program for all memories: the action lists

@@ -11,7 +11,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from memstory.contract.values import Json, ToolCall, ToolSchema
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, ReadTool
+from memstory_reference.tooling import AddTool, ChangeTool, ReadTool
 
 CallTool = Callable[[str, Mapping[str, Json]], Awaitable[ToolCall]]
 """The name and the arguments of a call to what came of it; a wrong call has an error, and is never an exception."""

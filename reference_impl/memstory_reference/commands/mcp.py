@@ -9,8 +9,7 @@ from importlib.metadata import version
 
 from memstory.contract.target import Scope
 from memstory.contract.values import ToolCall, Tree
-from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.declaration import Models
+from memstory_reference.adapters.machine import random_id
 from memstory_reference.composition.extras import mcp_sdk
 from memstory_reference.composition.systems import system_named
 from memstory_reference.input_checks import DEFAULT_OWNER, checked_owner
@@ -31,7 +30,7 @@ async def serve(parsed: argparse.Namespace) -> int:
     settings = system.settings(parsed.config, place, "--path")
     # One client starts one process: that is one session of the memory.
     scope = Scope(user=checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner), session=random_id())
-    memory = await system.open(settings, Models())
+    memory = await system.open(settings)
     try:
         sdk = mcp_sdk()
 

@@ -14,7 +14,7 @@ from tabulate import tabulate
 
 from memstory.contract.errors import SetupError
 from memstory.models.ollama_address import DEFAULT, VARIABLE, ollama_url
-from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.declaration import ports_of
 from memstory_reference.composition.observations import OBSERVATIONS, open_observations
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.memory import ObservationsMemory, StoredObservation
@@ -119,7 +119,7 @@ async def _with_memory(work: Work, options: argparse.Namespace) -> int:
     settings = ObservationsSettings.default().merge(chosen, "command line")
     if options.action not in WRITING and not OBSERVATIONS.is_stored(settings):
         raise InputError(f"{settings.folder}: no observations are stored here; name the folder with --store")
-    memory = await open_observations(settings, Models().ports(settings))
+    memory = await open_observations(settings, ports_of(settings))
     try:
         return await work(memory, options)
     finally:

@@ -7,21 +7,26 @@ import asyncio
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.random_ids import random_id
+from memstory.contract.target import Hit, Item, Query, Ref, Scope
+from memstory.contract.values import Tree
+from memstory_reference.adapters.machine import random_id
 from memstory_reference.bus.permissions import server_configuration
-from memstory_reference.commands.desk import chosen_settings, chosen_settings_of
-from memstory_reference.commands.memory_web import MemoryWeb, memory_page
-from memstory_reference.composition.declaration import MemoryPorts, Models
+from memstory_reference.commands.memory import chosen_settings, forget_meant
+from memstory_reference.composition.chat_models import chat_of
+from memstory_reference.composition.declaration import MemoryPorts, ports_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.extras import http_service, open_bus
 from memstory_reference.composition.layers import open_layers
 from memstory_reference.composition.topics import open_topics_service
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, NotFoundError
+from memstory_reference.input_checks import checked_count, checked_mapping, checked_owner, plain_text
+from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.layers.process import LayersPart
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.topics.process import AgentPart, MemoryPart, ToolsPart
@@ -32,6 +37,22 @@ if TYPE_CHECKING:
 
 
 HIGHEST_PORT = 65_535
+ROOT: Final = "/api/memory"
+MOST = 500
+_DIGITS = 9
+_OF_A_MEMORY: Final = ("user_id", "session_id", "text", "kind", "key", "metadata")
+_OF_ONE: Final = {"archive": "archived", "restore": "restored"}
+"""Jobs that are done with one memory, and what their answer is called."""
+
+Arguments = Mapping[str, Tree]
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Serve the part that was typed, or print what a server needs to know of all."""
+    if parsed.part == "config":
+        sys.stdout.write(server_configuration(lambda _: secrets.token_urlsafe(24), parsed.host, parsed.port))
+        return 0
+    return asyncio.run(serve_http(parsed) if parsed.part == "http" else _serve(parsed))
 
 
 async def serve_http(parsed: argparse.Namespace) -> int:
@@ -40,10 +61,10 @@ async def serve_http(parsed: argparse.Namespace) -> int:
         raise InputError(f"--port {parsed.port} is not allowed; allowed: 1 to {HIGHEST_PORT}")
     web = http_service()
     system, settings = chosen_settings(parsed)
-    memory = await system.open(settings, Models())
+    memory = await system.open(settings)
     try:
-        acts = [web.Endpoint(method=how, path=path, answer=answer) for how, path, answer in MemoryWeb(memory).acts()]
-        app = web.http_app(acts, memory_page(), parsed.host, parsed.port)
+        page = files(__package__).joinpath("memories.html").read_text("utf-8")
+        app = web.http_app(MemoryWeb(memory).acts(), page, parsed.host, parsed.port)
         server = web.HttpServer(app, parsed.host, parsed.port, lambda: _announce(parsed))
         on_signals(server.stop)
         await server.serve()
@@ -87,13 +108,10 @@ class Part(Protocol):
         ...
 
 
-Opened = Callable[[argparse.Namespace, "NatsBus"], AbstractAsyncContextManager[Part]]
-
-
-async def _serve(parsed: argparse.Namespace, opened: Opened) -> int:
+async def _serve(parsed: argparse.Namespace) -> int:
     """Serve until a signal ends it; what was taken is finished first."""
     stopped = asyncio.Event()
-    async with open_bus(parsed.bus, parsed.part) as bus, opened(parsed, bus) as part:
+    async with open_bus(parsed.bus, parsed.part) as bus, _opened(parsed, bus) as part:
         await part.start()
         try:
             bus.connection.when_back.append(part.come_back)
@@ -119,44 +137,166 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
 
 
 @asynccontextmanager
-async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = chosen_settings_of(parsed, TopicsSettings)
-    service = await open_topics_service(settings, MemoryPorts(embedder=embedder_of(settings)))
-    try:
-        yield MemoryPart(service, bus, random_id)
-    finally:
-        await service.close()
+async def _opened(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
+    """Open the part that was typed; it is closed when it serves no more."""
+    _, settings = chosen_settings(parsed)
+    async with AsyncExitStack() as closing:
+        match parsed.part, settings:
+            case "memory", TopicsSettings():
+                service = await open_topics_service(settings, MemoryPorts(embedder=embedder_of(settings)))
+                closing.push_async_callback(service.close)
+                yield MemoryPart(service, bus, random_id)
+            case "tools", TopicsSettings():
+                yield ToolsPart(bus, settings=settings, new_id=random_id)
+            case "agent", TopicsSettings():
+                yield AgentPart(bus, chat=chat_of(settings), new_id=random_id, settings=settings)
+            case "layers", LayersSettings():
+                memory = await open_layers(settings, ports_of(settings))
+                closing.push_async_callback(memory.close)
+                yield LayersPart(memory, bus, new_id=random_id)
+                await memory.shut_down()
+            case _:
+                raise TypeError(f"no part {parsed.part} has such settings: {type(settings).__name__}")
 
 
-@asynccontextmanager
-async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = chosen_settings_of(parsed, TopicsSettings)
-    yield ToolsPart(bus, settings=settings, new_id=random_id)
+class MemoryWeb:
+    """Each method answers one request; `user_id`, or without one `session_id`, says whose memory it is."""
+
+    def __init__(self, memory: SystemMemory) -> None:
+        self._memory = memory
+        able = memory.capabilities()
+        self._jobs = sorted(one.removeprefix("job.") for one in able if one.startswith("job."))
+
+    def acts(self) -> list[tuple[str, str, Callable[[Arguments], Awaitable[Tree]]]]:
+        """Return method, path and what answers it: a job that a route names is reached by that alone."""
+        one = f"{ROOT}/memories/{{id}}"
+        own = [
+            ("GET", f"{ROOT}/status", self._status),
+            ("POST", f"{ROOT}/turn", self._turn),
+            ("GET", f"{ROOT}/memories", self._list),
+            ("POST", f"{ROOT}/memories", self._add),
+            ("GET", f"{ROOT}/search", self._search),
+            ("GET", f"{ROOT}/export", self._export),
+            ("POST", f"{ROOT}/forget", self._forget),
+            ("GET", one, self._get),
+            ("PATCH", one, self._edit),
+            ("DELETE", one, self._delete),
+        ]
+        named = [("POST", f"{one}/{job}", self._done_with_one(job)) for job in _OF_ONE if job in self._jobs]
+        rest = [("POST", f"{ROOT}/{job}", self._run_job(job)) for job in self._jobs if job not in (*_OF_ONE, "forget")]
+        return [*own, *named, *rest]
+
+    async def _status(self, args: Arguments) -> Tree:
+        status = await self._memory.inspect("status", {}, _scope(args))
+        counts = {name: status[name] for name in self._memory.counted if name in status}
+        # A memory may have labels of its own for its counts.
+        return {"counts": counts, "labels": {name: name for name in counts}, **status, "jobs": self._jobs}
+
+    async def _turn(self, args: Arguments) -> Tree:
+        if args.get("session_id") is None:
+            raise InputError("say which session with session_id")
+        turn = await self._memory.say(_text(args, "said"), _scope(args))
+        return {"answer": turn.answer, "context": turn.context or "", "notes": list(turn.notes)}
+
+    async def _list(self, args: Arguments) -> Tree:
+        scope, kinds = _owner(args), _kinds(args)
+        most = checked_count(_number(args.get("limit", MOST)), "limit", 1, MOST)
+        found = list(await self._memory.list(scope, kinds))
+        if args.get("archived") in (True, "true", "1"):
+            found += [hit for hit in await self._memory.list_archived(scope) if not kinds or hit.kind in kinds]
+        return {"memories": [self._memory.view(hit) for hit in found[:most]], "total": len(found)}
+
+    async def _add(self, args: Arguments) -> Tree:
+        unknown = [name for name in args if name not in _OF_A_MEMORY]
+        if unknown:
+            raise InputError(f"{unknown[0]!r:.80} is unknown; allowed: {', '.join(_OF_A_MEMORY)}")
+        metadata = checked_mapping(args.get("metadata") or {}, "metadata")
+        key = None if args.get("key") is None else _text(args, "key")
+        item = Item(text=_text(args, "text"), kind=next(iter(_kinds(args)), None), key=key, metadata=metadata)
+        receipt = await self._memory.add([item], _scope(args))
+        return {"memories": [{"id": one.id, "outcome": one.outcome, "reason": one.reason} for one in receipt.items]}
+
+    async def _search(self, args: Arguments) -> Tree:
+        top_k = None if args.get("limit") is None else checked_count(_number(args["limit"]), "limit", 1, MOST)
+        query = Query(text=_text(args, "query"), kinds=_kinds(args), top_k=top_k)
+        return {"memories": [self._memory.view(hit) for hit in await self._memory.search(query, _owner(args))]}
+
+    async def _export(self, args: Arguments) -> Tree:
+        return {"records": list(await self._memory.export_rows(_owner(args)))}
+
+    async def _forget(self, args: Arguments) -> Tree:
+        what = _text(args, "what")
+        if "forget" in self._jobs:
+            return {"said": await self._memory.run("forget", {"what": what}, _scope(args))}
+        done = await forget_meant(self._memory, what, _owner(args))
+        return {"forgotten": [hit.id for hit in done.gone], "mentions": [hit.id for hit in done.mentions]}
+
+    async def _get(self, args: Arguments) -> Tree:
+        return self._memory.view(await self._find(args))
+
+    async def _edit(self, args: Arguments) -> Tree:
+        hit = await self._find(args)
+        changes, allowed = args.get("content"), self._memory.view(hit)["editable"]
+        if not isinstance(changes, dict) or not changes or not set(changes) <= set(allowed):
+            raise InputError(f"content must be an object with one or more of {', '.join(allowed)}")
+        return self._memory.view(await self._memory.edit(hit, changes, _owner(args)))
+
+    async def _delete(self, args: Arguments) -> Tree:
+        hit = await self._find(args)
+        await self._memory.delete(Ref(id=hit.id), _owner(args))
+        return {"deleted": hit.id}
+
+    def _run_job(self, job: str) -> Callable[[Arguments], Awaitable[Tree]]:
+        async def run(args: Arguments) -> Tree:
+            given = {name: value for name, value in args.items() if name not in ("user_id", "session_id")}
+            report = await self._memory.run(job, given, _scope(args))
+            return report if isinstance(report, dict) else {"result": report}
+
+        return run
+
+    def _done_with_one(self, job: str) -> Callable[[Arguments], Awaitable[Tree]]:
+        async def run(args: Arguments) -> Tree:
+            hit = await self._find(args)
+            return {_OF_ONE[job]: await self._memory.run(job, {"id": hit.id}, _owner(args))}
+
+        return run
+
+    async def _find(self, args: Arguments) -> Hit:
+        hit = await self._memory.get(Ref(id=_text(args, "id")), _owner(args))
+        if hit is None:
+            raise NotFoundError(f"this owner has no memory {args['id']!r:.80}")
+        return hit
 
 
-@asynccontextmanager
-async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = chosen_settings_of(parsed, TopicsSettings)
-    yield AgentPart(bus, chat=Models().chat_of(settings), new_id=random_id, settings=settings)
+def _scope(args: Arguments) -> Scope:
+    """Return whose memory a request is about, and in which session."""
+    user, session = args.get("user_id"), args.get("session_id")
+    for name in ("user_id", "session_id"):
+        if args.get(name) is not None:
+            plain_text(args[name], name)
+    if not user and not session:
+        raise InputError("a memory belongs to somebody: say whose with user_id, or with session_id alone")
+    return Scope(user=checked_owner(user, "user_id") if user else "", session=session or None)
 
 
-@asynccontextmanager
-async def _layers(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    settings = chosen_settings_of(parsed, LayersSettings)
-    service = await open_layers(settings, Models().ports(settings))
-    try:
-        yield LayersPart(service, bus, new_id=random_id)
-        await service.shut_down()
-    finally:
-        await service.close()
+def _owner(args: Arguments) -> Scope:
+    """Return whose memory a request is about, in all sessions."""
+    scope = _scope(args)
+    return Scope(user=scope.user) if scope.user else scope
 
 
-PARTS: Mapping[str, Opened] = {"memory": _memory, "tools": _tools, "agent": _agent, "layers": _layers}
+def _kinds(args: Arguments) -> list[str]:
+    return [_text(args, "kind")] if args.get("kind") is not None else []
 
 
-def run(parsed: argparse.Namespace) -> int:
-    """Serve the part that was typed, or print what a server needs to know of all."""
-    if parsed.part == "config":
-        sys.stdout.write(server_configuration(lambda _: secrets.token_urlsafe(24), parsed.host, parsed.port))
-        return 0
-    return asyncio.run(serve_http(parsed) if parsed.part == "http" else _serve(parsed, PARTS[parsed.part]))
+def _text(args: Arguments, name: str) -> str:
+    value = args.get(name)
+    if value is None:
+        raise InputError(f"{name} must be text, and is missing")
+    return plain_text(value, name)
+
+
+def _number(value: Tree) -> Tree:
+    # A query has texts alone.
+    is_typed = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS
+    return int(value) if is_typed else value

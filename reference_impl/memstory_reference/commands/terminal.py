@@ -47,11 +47,15 @@ def json_text(value: Json, *, indent: int | None = None) -> str:
 
 
 class Terminal:
-    """Asks for lines and prints them; what is typed can be edited and called back where readline is there."""
+    """Asks for lines, and shows what is said; nothing that is remembered can steer it.
+
+    What is typed can be edited and called back where readline is there.
+    """
 
     def __init__(self, stdin: TextIO, stdout: TextIO) -> None:
         self._stdin = stdin
         self._stdout = stdout
+        self._streamed = ""
         self.is_interactive = stdin.isatty() and stdout.isatty()
         for stream, errors in ((stdin, "replace"), (stdout, "backslashreplace")):
             # What cannot be read or shown in this terminal's encoding ends no conversation.
@@ -66,18 +70,35 @@ class Terminal:
             if self.is_interactive:
                 return input(prompt)
         except EOFError:
-            self.print("")
+            self._write("\n")
             return None
         line = self._stdin.readline()
         return line.rstrip("\r\n") if line else None
 
-    def print(self, line: str) -> None:
-        """Print a line at once."""
-        self.write(f"{line}\n")
+    def part(self, text: str) -> None:
+        """Print a part of an answer while the model is still writing it."""
+        self._write(printable(text))
+        self._streamed += text
 
-    def write(self, part: str) -> None:
-        """Print a part of a line at once."""
-        self._stdout.write(part)
+    def aside(self, line: str) -> None:
+        """Print a separate line: a tool call, an error, the answer to a command."""
+        self._break()
+        self._write(f"{printable(line)}\n")
+
+    def answer(self, text: str) -> None:
+        """Print an answer, unless its parts just were."""
+        is_said = bool(self._streamed.strip()) and self._streamed.strip() == text.strip()
+        self._break()
+        if not is_said:
+            self._write(f"{printable(text)}\n")
+
+    def _break(self) -> None:
+        if self._streamed and not self._streamed.endswith("\n"):
+            self._write("\n")
+        self._streamed = ""
+
+    def _write(self, text: str) -> None:
+        self._stdout.write(text)
         self._stdout.flush()
 
 
@@ -86,33 +107,3 @@ def _enable_editing() -> None:
         import readline  # noqa: F401, PLC0415  (importing it is what enables it; Windows has none)
     except ImportError:
         return
-
-
-class Speech:
-    """The voice of a conversation on a terminal; what is remembered cannot steer the terminal."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-        self._streamed = ""
-
-    def part(self, text: str) -> None:
-        """Print a part of an answer while the model is still writing it."""
-        self._terminal.write(printable(text))
-        self._streamed += text
-
-    def aside(self, line: str) -> None:
-        """Print a separate line: a tool call, an error, the answer to a command."""
-        self._break()
-        self._terminal.print(printable(line))
-
-    def answer(self, text: str) -> None:
-        """Print an answer, unless its parts just were."""
-        is_said = bool(self._streamed.strip()) and self._streamed.strip() == text.strip()
-        self._break()
-        if not is_said:
-            self._terminal.print(printable(text))
-
-    def _break(self) -> None:
-        if self._streamed and not self._streamed.endswith("\n"):
-            self._terminal.print("")
-        self._streamed = ""

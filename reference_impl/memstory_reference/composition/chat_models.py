@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memstory.contract.models import ChatModel
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
     from memstory_reference.ports import Embedder
+    from memstory_reference.setting_rules import CheckedSettings
 
 OFFLINE = "offline"
 
@@ -40,6 +41,12 @@ def _minilm(folder: Path) -> ProfiledEmbedder:
 
 def no_embedder() -> None:
     """Return no embedder: the stand-in compares texts by their words alone."""
+
+
+def chat_of(settings: CheckedSettings, on_text: Callable[[str], None] | None = None) -> ChatModel:
+    """Return the chat model of `settings`; without vectors the stand-in goes by words alone, too."""
+    compared = own_embedder if settings.embeds else no_embedder
+    return make_chat(settings.chat, compared, ollama_host=settings.ollama_host, on_text=on_text)
 
 
 def make_chat(

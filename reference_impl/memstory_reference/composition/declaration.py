@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from memstory_reference.adapters.clocks import SystemClock
-from memstory_reference.adapters.folder_copy import copy_folder
-from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.composition.chat_models import OFFLINE, make_chat, no_embedder, own_embedder
+from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder
+from memstory_reference.adapters.machine import SystemClock, random_id
+from memstory_reference.adapters.store_folder import FolderLock, copy_folder
+from memstory_reference.composition.chat_models import OFFLINE, chat_of, make_chat, no_embedder
 from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
 from memstory_reference.composition.vector_stores import COLLECTIONS, no_wrap, open_store, postgres_place
 from memstory_reference.errors import InputError, OtherModelError
@@ -40,18 +39,11 @@ IN_CHROMA: Final = (f"{COLLECTIONS}/chroma.sqlite3",)
 
 
 @asynccontextmanager
-async def closing_on_failure(close: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Close what was opened if what it was opened for cannot be had."""
-    try:
-        yield
-    except BaseException:
-        await close()
-        raise
-
-
-def stand_in() -> ChatModel:
-    """Return the stand-in that compares texts by their words alone."""
-    return make_chat(OFFLINE, no_embedder, ollama_host="")
+async def opening() -> AsyncIterator[AsyncExitStack]:
+    """Yield what closes all that is put on it, the latest first, if what it was opened for cannot be had."""
+    async with AsyncExitStack() as opened:
+        yield opened
+        opened.pop_all()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +55,7 @@ class MemoryPorts:
     """
 
     embedder: ProfiledEmbedder
-    chat: ChatModel = field(default_factory=stand_in)
+    chat: ChatModel = field(default_factory=lambda: make_chat(OFFLINE, no_embedder, ollama_host=""))
     has_model: bool = False
     clock: Clock = field(default_factory=SystemClock)
     new_id: NewId = random_id
@@ -79,6 +71,13 @@ class MemoryPorts:
         """Return the database that has the memory, None for one on this machine."""
         return self.place or postgres_place(settings, settings.engine)
 
+    def tombstones(self, settings: CheckedSettings, opened: AsyncExitStack) -> Tombstones:
+        """Return what keeps away from a folder what was forgotten for good, until `opened` closes it."""
+        is_here = self.place is None and not settings.is_elsewhere
+        made = Tombstones(settings.folder / FILE) if is_here else NoTombstones()
+        opened.callback(made.close)
+        return made
+
     def store_name(self, settings: CheckedSettings) -> str:
         """Return what a report calls the store."""
         place = self.place_of(settings)
@@ -93,48 +92,25 @@ async def open_on_vectors(settings: Any, ports: MemoryPorts, make: Callable[...,
     place, embedder = ports.place_of(settings), ports.embedder
     if settings.min_score is None:
         settings = replace(settings, min_score=embedder.profile.min_score)
-    store = await open_store(settings.folder, embedder, engine=settings.store, server=server, place=place)
-    async with closing_on_failure(store.close):
+    async with opening() as opened:
+        store = await open_store(settings.folder, embedder, engine=settings.store, server=server, place=place)
+        opened.push_async_callback(store.close)
         return make(
             settings=settings,
             vectors=ports.wrap(store),
             embedder=embedder,
             clock=ports.clock,
             new_id=ports.new_id,
-            tombstones=NoTombstones() if place or server else Tombstones(settings.folder / FILE),
+            tombstones=ports.tombstones(settings, opened),
             engine=ports.store_name(settings),
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
-    """What a memory is opened with: the models of its settings; with `is_idle`, an embedder that has a name alone.
-
-    That is the name of the settings' model, or of the one that the memory was made with.
-    """
-
-    is_idle: bool = False
-    made_with: str | None = None
-    around_chat: Callable[[ChatModel], ChatModel] = lambda model: model
-    on_text: Callable[[str], None] | None = None
-
-    def embedder_of(self, settings: CheckedSettings) -> ProfiledEmbedder:
-        """Return the embedder."""
-        name = settings.embedding_model
-        if self.is_idle or not settings.embeds:
-            return make_idle_embedder(name, self.made_with if settings.embeds else name)
-        return embedder_of(settings)
-
-    def chat_of(self, settings: CheckedSettings) -> ChatModel:
-        """Return the language model, which passes on what it says while it says it."""
-        compared = no_embedder if self.is_idle or not settings.embeds else own_embedder
-        made = make_chat(settings.chat, compared, ollama_host=settings.ollama_host, on_text=self.on_text)
-        return self.around_chat(made)
-
-    def ports(self, settings: CheckedSettings) -> MemoryPorts:
-        """Return what the memory of `settings` runs on."""
-        chat = self.chat_of(settings)
-        return MemoryPorts(embedder=self.embedder_of(settings), chat=chat, has_model=settings.chat != OFFLINE)
+def ports_of(settings: CheckedSettings, on_text: Callable[[str], None] | None = None) -> MemoryPorts:
+    """Return the models of `settings`, on this machine; `on_text` hears what the chat model says while it says it."""
+    chat = chat_of(settings, on_text)
+    embedder = embedder_of(settings) if settings.embeds else IdleEmbedder(settings.embedding_model)
+    return MemoryPorts(embedder=embedder, chat=chat, has_model=settings.chat != OFFLINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +143,9 @@ class MemorySystem:
         settings: CheckedSettings = self.kind.default() if file is None else self.kind.read(file)
         return settings.merge(changes, where)
 
-    async def open(self, settings: CheckedSettings, models: Models) -> SystemMemory:
-        """Open the memory."""
-        memory = await self.opener(settings, models.ports(settings))
+    async def open(self, settings: CheckedSettings, ports: MemoryPorts | None = None) -> SystemMemory:
+        """Open the memory, where no ports are given on the models of its settings."""
+        memory = await self.opener(settings, ports or ports_of(settings))
         if not settings.is_elsewhere:
             # A process that was killed may have left it, with texts that are forgotten since.
             shutil.rmtree(settings.folder / PARTS, ignore_errors=True)
@@ -177,11 +153,17 @@ class MemorySystem:
 
     async def open_to_read(self, settings: CheckedSettings) -> SystemMemory:
         """Open the memory without a model, whichever its vectors are of."""
+        name = settings.embedding_model
+        idle = MemoryPorts(
+            embedder=make_idle_embedder(name) if settings.embeds else IdleEmbedder(name),
+            chat=make_chat(settings.chat, no_embedder, ollama_host=settings.ollama_host),
+            has_model=settings.chat != OFFLINE,
+        )
         try:
-            return await self.open(settings, Models(is_idle=True))
+            return await self.open(settings, idle)
         except OtherModelError as other:
             made_with = settings.merge({"embedding_model": other.model}, "the store")
-            return await self.open(made_with, Models(is_idle=True, made_with=other.model))
+            return await self.open(made_with, replace(idle, embedder=IdleEmbedder(other.model)))
 
     def is_stored(self, settings: CheckedSettings) -> bool:
         """Whether a memory is there already; nothing is opened or made."""

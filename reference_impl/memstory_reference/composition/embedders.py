@@ -65,15 +65,12 @@ def make_embedder(name: str, *, ollama_host: str, cached: bool = True) -> Cached
     return CachedEmbedder(local, file, identity=local.identity)
 
 
-def make_idle_embedder(name: str, made_with: str | None = None) -> ProfiledEmbedder:
-    """Return an embedder that only knows the name of its model: nothing is loaded, and no server is asked.
-
-    The model is the one that a setting names, or the one that a store was `made_with`.
-    """
+def make_idle_embedder(name: str) -> ProfiledEmbedder:
+    """Return an embedder that only knows the name of its model: nothing is loaded, and no server is asked."""
     from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder  # noqa: PLC0415
 
-    if made_with is not None or name in (RANDOM, WORDS):
-        return IdleEmbedder(made_with or name)
+    if name in (RANDOM, WORDS):
+        return IdleEmbedder(name)
     model = _on_a_server(name)
     if model is not None and name.startswith(OPENAI):
         return IdleEmbedder(name)

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, closing_on_failure
+from memstory_reference.adapters.store_folder import FolderLock
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, opening
 from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.storage.sql_database import IN_MEMORY, Database
-from memstory_reference.storage.tombstones import FILE, Tombstones
+from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.logs import CRISES, FEEDBACK, Log, LogKind, R
 from memstory_reference.systems.layers.memory import LayersMemory, is_nobody
@@ -38,12 +38,11 @@ async def open_layers(
     documented rules.
     """
     name = ports.store_name(settings) if settings.memory_mode.is_durable else "memory only"
-    async with AsyncExitStack() as opened:
+    async with opening() as opened:
         memory = LayersMemory(await _open_stores(settings, ports, opened), store_name=name, is_anonymous=is_anonymous)
-        opened.pop_all()
-    async with closing_on_failure(memory.close):
+        opened.push_async_callback(memory.close)
         await memory.open()
-    return memory
+        return memory
 
 
 async def _open_stores(settings: LayersSettings, ports: MemoryPorts, opened: AsyncExitStack) -> LayersPorts:
@@ -80,8 +79,8 @@ async def _open_stores(settings: LayersSettings, ports: MemoryPorts, opened: Asy
         store=ports.wrap(store),
         crisis=close_later(log_in_file(file_of("audit.sqlite3"), CRISES)),
         feedback=close_later(log_in_file(file_of("feedback.sqlite3"), FEEDBACK)),
-        tombstones=Tombstones(folder / FILE if is_durable else None),
         release=lock.release,
+        tombstones=ports.tombstones(settings, opened) if is_durable else Tombstones(),
     )
 
 

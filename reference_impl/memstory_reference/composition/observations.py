@@ -7,12 +7,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
+from memstory_reference.adapters.store_folder import FolderLock
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, opening
 from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.composition.vector_stores import drop_damaged, open_exact_schema, open_store
 from memstory_reference.setting_rules import SQLITE
-from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.observations.memory import ObservationsMemory
 from memstory_reference.systems.observations.observations_store import (
     EMBEDDED_FILE,
@@ -38,7 +37,7 @@ async def open_observations(settings: ObservationsSettings, ports: MemoryPorts) 
     Vectors that are damaged are made again: the rows, and a copy of each vector, are in the observations' own file.
     """
     place, folder = ports.place_of(settings), settings.folder
-    async with AsyncExitStack() as opened:
+    async with opening() as opened:
         lock = FolderLock(folder)
         if place is None:
             opened.enter_context(lock)
@@ -54,13 +53,11 @@ async def open_observations(settings: ObservationsSettings, ports: MemoryPorts) 
             new_id=ports.new_id,
             config=settings,
             engine=ports.store_name(settings),
-            tombstones=Tombstones(folder / FILE) if place is None else NoTombstones(),
+            tombstones=ports.tombstones(settings, opened),
             release=lock.release,
         )
-        opened.callback(memory.tombstones.close)
         await memory.open()
-        opened.pop_all()
-    return memory
+        return memory
 
 
 async def _in_folder(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
+from memstory_reference.adapters.store_folder import FolderLock
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, opening
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.storage.sql_database import Database
-from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.settings import PipelineSettings
@@ -29,7 +27,7 @@ async def open_pipeline(
     Without a language model it summarises by rules; without a re-ranker, given or of the settings, it blends.
     """
     place, model = ports.place_of(settings), ports.embedder.model
-    async with AsyncExitStack() as opened:
+    async with opening() as opened:
         lock = FolderLock(settings.folder)
         if place is None:
             opened.enter_context(lock)
@@ -47,11 +45,9 @@ async def open_pipeline(
             reranker=reranker or make_reranker(settings.reranker),
             around_searches=ports.wrap,
             release=lock.release,
-            tombstones=Tombstones(settings.folder / FILE) if place is None else NoTombstones(),
+            tombstones=ports.tombstones(settings, opened),
         )
-        memory = PipelineMemory(database, parts, settings, ports.store_name(settings))
-        opened.pop_all()
-    return memory
+        return PipelineMemory(database, parts, settings, ports.store_name(settings))
 
 
 PIPELINE = MemorySystem(

@@ -6,13 +6,7 @@ from functools import partial
 
 from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEXES
 from memstory_reference.bus import Bus, InProcessBus
-from memstory_reference.composition.declaration import (
-    IN_CHROMA,
-    MemoryPorts,
-    MemorySystem,
-    closing_on_failure,
-    open_on_vectors,
-)
+from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, open_on_vectors, opening
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
@@ -22,9 +16,10 @@ async def open_topics(settings: TopicsSettings, ports: MemoryPorts, bus: Bus | N
     """Open the topics memory with its agent, on a bus of its own unless one is given."""
     make = partial(TopicsMemory, chat=ports.chat, bus=bus or InProcessBus())
     memory = await open_on_vectors(settings, ports, make, settings.chroma_server)
-    async with closing_on_failure(memory.close):
+    async with opening() as opened:
+        opened.push_async_callback(memory.close)
         await memory.open()
-    return memory
+        return memory
 
 
 async def open_topics_service(settings: TopicsSettings, ports: MemoryPorts) -> MemoryService:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.adapters.folder_lock import FolderLock
-from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, closing_on_failure
+from memstory_reference.adapters.store_folder import FolderLock
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, opening
 from memstory_reference.composition.extras import POSTGRES_DRIVER, open_shared_database, require_extra
-from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.settings import TurnsSettings
@@ -28,18 +27,19 @@ if TYPE_CHECKING:
 async def open_turns(settings: TurnsSettings, ports: MemoryPorts) -> TurnsMemory:
     """Open the turns memory in its folder, which this process then owns, or in Postgres, which many may share."""
     place, model = ports.place_of(settings), ports.embedder.model
-    store = await turns_in_postgres(place, model) if place else turns_in_folder(settings.folder, model)
-    async with closing_on_failure(store.close):
+    async with opening() as opened:
+        store = await turns_in_postgres(place, model) if place else turns_in_folder(settings.folder, model)
+        opened.push_async_callback(store.close)
         service = TurnsService(
             store=ports.wrap(store),
             embedder=ports.embedder,
             clock=ports.clock,
             new_id=ports.new_id,
             config=settings,
-            tombstones=None if place else Tombstones(settings.folder / FILE),
+            tombstones=ports.tombstones(settings, opened),
         )
-    name = place.name if place else TurnsMemory.in_folder
-    return TurnsMemory(service, chat=ports.chat, clock=ports.clock, store_name=name)
+        name = place.name if place else TurnsMemory.in_folder
+        return TurnsMemory(service, chat=ports.chat, clock=ports.clock, store_name=name)
 
 
 async def check_shared_turns(place: PostgresPlace) -> None:

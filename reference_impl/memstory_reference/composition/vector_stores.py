@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.adapters.store_folder import FolderLock
 from memstory_reference.adapters.vectors.exact_store import FILE, MIGRATIONS, ExactStore, is_sound, open_exact_folder
 from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.errors import InputError, StoreConflictError

@@ -8,7 +8,6 @@ from typing import cast
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Environment, Scope, Tree
-from memstory_reference.adapters.faults import FaultSwitch, FaultyPort
 from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.layers import LAYERS, open_layers
 from memstory_reference.errors import InputError
@@ -16,7 +15,12 @@ from memstory_reference.systems.layers.layers_store import LayersStore
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.layers.records import MemoryRecord, SessionMemoryBuffer
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.targets.environment_ports import EnvironmentPorts, counted_ids, environment_ports
+from memstory_reference.targets.environment_ports import (
+    EnvironmentPorts,
+    FaultSwitch,
+    FaultyPort,
+    counted_ids,
+)
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 BREAKS_AT = 1
@@ -80,7 +84,7 @@ class LayersTarget(SystemTarget):
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         new_id = None if self._is_durable else counted_ids(env.seed)
-        return environment_ports(env, self._settings, self._make_embedder, new_id=new_id, after_reply=EXTRACTOR)
+        return EnvironmentPorts(env, self._settings, self._make_embedder, new_id=new_id, after_reply=EXTRACTOR)
 
     def _wrap(self, store: LayersStore) -> LayersStore:
         return faulty_layers_store(store, self._ports.switches["store"])

@@ -13,7 +13,6 @@ from memstory.targets.embedders import Purpose as HarnessPurpose
 from memstory_reference.composition.chat_models import OFFLINE, make_chat
 from memstory_reference.composition.embedders import MINILM, OLLAMA, OPENAI, RANDOM, make_embedder
 from memstory_reference.ports import EmbedderUnavailableError, Purpose
-from memstory_reference.targets.refusals import harness_errors
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
@@ -28,12 +27,11 @@ class OfferedEmbedder:
 
     async def embed(self, texts: Sequence[str], purpose: HarnessPurpose) -> list[list[float]]:
         """Return one vector a text; SetupError where the model's server gives none."""
-        with harness_errors():
-            try:
-                vectors = await self._inner.embed(texts, Purpose(purpose))
-            except EmbedderUnavailableError as error:
-                # It is not the memory that does not answer.
-                raise SetupError(f"the embedder {self.model} gave no vectors: {error}") from error
+        try:
+            vectors = await self._inner.embed(texts, Purpose(purpose))
+        except EmbedderUnavailableError as error:
+            # It is not the memory that does not answer.
+            raise SetupError(f"the embedder {self.model} gave no vectors: {error}") from error
         rows: list[list[float]] = vectors.tolist()
         return rows
 
@@ -83,5 +81,4 @@ def _on_a_server(kind: str, model: str, options: Mapping[str, Tree]) -> OfferedE
 
 def _offer(name: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     host = options.get("ollama_host")
-    with harness_errors():
-        return OfferedEmbedder(make_embedder(name, ollama_host=ollama_host() if host is None else str(host)))
+    return OfferedEmbedder(make_embedder(name, ollama_host=ollama_host() if host is None else str(host)))

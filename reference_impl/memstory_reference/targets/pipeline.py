@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from memstory.contract.errors import Refused, UnavailableError
 from memstory.contract.target import Environment, Tree
-from memstory_reference.adapters.faults import FaultyPort
 from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.pipeline import PIPELINE, open_pipeline
-from memstory_reference.systems.pipeline.chunk import Vector
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.parts import Reranker
 from memstory_reference.systems.pipeline.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.settings import PipelineSettings
-from memstory_reference.systems.pipeline.tables import MemoryTable
+from memstory_reference.targets.environment_ports import FaultyPort
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 REVERSED, UNAVAILABLE = "reversed", "unavailable"
@@ -45,13 +43,7 @@ class _FaultySearches(FaultyPort):
     """What searches by vectors, behind a switch; its garbage is that nothing is found."""
 
     free = frozenset({"run"})
-
-    async def similar(self, table: MemoryTable, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
-        await self._switch.pass_or_fail()
-        found: Mapping[str, float] = (
-            {} if self._switch.garbles() else await self._inner.similar(table, owner, vector, k)
-        )
-        return found
+    garbage: ClassVar = {"similar": dict}
 
 
 class PipelineTarget(SystemTarget):

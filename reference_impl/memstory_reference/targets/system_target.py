@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import wraps
 from inspect import iscoroutinefunction
@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import Refused, StoryError, TargetError
+from memstory.contract.errors import (
+    MemstoryError,
+    NotSupported,
+    Refused,
+    SetupError,
+    StoryError,
+    TargetError,
+    UnavailableError,
+)
+from memstory.contract.models import ChatModelUnavailableError
 from memstory.contract.target import (
     Capability,
     Environment,
@@ -28,16 +37,15 @@ from memstory.contract.target import (
 )
 from memstory.contract.texts import did_you_mean
 from memstory.contract.values import MADE_BY
-from memstory_reference.adapters.folder_copy import copy_folder
+from memstory_reference.adapters.store_folder import copy_folder
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.declaration import MemoryPorts, MemorySystem
 from memstory_reference.composition.embedders import make_embedder
-from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.errors import InputError, StoreConflictError, UnknownTextError
 from memstory_reference.setting_rules import EMBEDDING_MODEL, POSTGRES, SQL_ENGINE, SQLITE, check_settings
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.system_memory import JOB, SystemMemory, check_arguments, check_names, own_operations
-from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
-from memstory_reference.targets.refusals import harness_errors, story_errors
+from memstory_reference.targets.environment_ports import EnvironmentPorts, FaultyVectorStore, MakeEmbedder
 from memstory_reference.targets.shared_postgres import CasesPostgres
 
 if TYPE_CHECKING:
@@ -48,32 +56,6 @@ ROOT = "memstory_reference"
 KEPT_LINES = 1_000
 EMBEDDER: Final = "embedder"
 """How stories call the embedding model."""
-
-
-class WarningLog(logging.Handler):
-    """Keeps warnings and worse of the whole package while it is attached."""
-
-    def __init__(self) -> None:
-        super().__init__(level=logging.WARNING)
-        self._lines: deque[dict[str, Tree]] = deque(maxlen=KEPT_LINES)
-        self._number = 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._number += 1
-        line = {"level": record.levelname, "logger": record.name, "message": record.getMessage()}
-        self._lines.append({"number": self._number, **line})
-
-    def attach(self) -> None:
-        """Begin to listen."""
-        logging.getLogger(ROOT).addHandler(self)
-
-    def detach(self) -> None:
-        """Listen no more."""
-        logging.getLogger(ROOT).removeHandler(self)
-
-    def data(self, since: int = 0) -> list[dict[str, Tree]]:
-        """Return the lines after line number `since`, oldest first."""
-        return [line for line in self._lines if line["number"] > since]
 
 
 COMMON: Final[frozenset[Capability]] = frozenset(
@@ -149,11 +131,11 @@ class SystemTarget(Target):
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         """Return the ports that `env` asks for; InputError is the story's mistake."""
-        return environment_ports(env, self._settings, self._make_embedder)
+        return EnvironmentPorts(env, self._settings, self._make_embedder)
 
     def _wrap(self, store: Any) -> Any:
         """Return the store of the memory as one that the story can make fail."""
-        return self._ports.with_faults(store)
+        return FaultyVectorStore(store, self._ports.switches["store"])
 
     async def _open_memory(self, folder: Path) -> SystemMemory:
         """Return the memory in `folder`, or in its database, open on the ports of the case."""
@@ -185,10 +167,13 @@ class SystemTarget(Target):
         self._env, self._clock = replace(env, options={**self.usual_options, **env.options}), clock
         env = self._env
         with harness_errors():
-            with story_errors():
+            try:
                 check_options(env.options, self.options)
                 self._settings = self._settings_of(env)
                 self._ports = self._ports_of(env)
+            except InputError as error:
+                # Options and vectors are written by the story's author.
+                raise StoryError(str(error)) from error
             self.embedding = self._ports.embedding
             self._log.attach()
             try:
@@ -329,6 +314,58 @@ class SystemFactory(TargetFactory):
         if key not in self._made:
             self._made[key] = make_embedder(name, ollama_host=ollama_host)
         return self._made[key]
+
+
+class WarningLog(logging.Handler):
+    """Keeps warnings and worse of the whole package while it is attached."""
+
+    def __init__(self) -> None:
+        super().__init__(level=logging.WARNING)
+        self._lines: deque[dict[str, Tree]] = deque(maxlen=KEPT_LINES)
+        self._number = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._number += 1
+        line = {"level": record.levelname, "logger": record.name, "message": record.getMessage()}
+        self._lines.append({"number": self._number, **line})
+
+    def attach(self) -> None:
+        """Begin to listen."""
+        logging.getLogger(ROOT).addHandler(self)
+
+    def detach(self) -> None:
+        """Listen no more."""
+        logging.getLogger(ROOT).removeHandler(self)
+
+    def data(self, since: int = 0) -> list[dict[str, Tree]]:
+        """Return the lines after line number `since`, oldest first."""
+        return [line for line in self._lines if line["number"] > since]
+
+
+@contextmanager
+def harness_errors(*, is_fault_injected: bool = False, failures: Sequence[UnavailableError] = ()) -> Iterator[None]:
+    """Turn what the reference raises inside into what the harness knows.
+
+    A part that is down because the story made it so is an answer that the story judges; otherwise it is an error, also
+    where a system already put it into words: `failures` holds what really failed so far.
+    """
+    unavailable = Refused if is_fault_injected else TargetError
+    try:
+        yield
+        if failures:
+            raise TargetError(f"Memory unavailable: {failures[0]}") from failures[0]  # noqa: TRY301  (no error of the reference)
+    except (NotSupported, Refused, SetupError, StoryError, TargetError):
+        raise
+    except UnknownTextError as error:
+        raise StoryError(str(error)) from error
+    except InputError as error:
+        raise Refused(str(error)) from error
+    except ChatModelUnavailableError as error:
+        raise unavailable(f"Model unavailable: {error}") from error
+    except UnavailableError as error:
+        raise unavailable(f"Memory unavailable: {error}") from error
+    except MemstoryError as error:
+        raise TargetError(str(error)) from error
 
 
 def check_options(options: Mapping[str, Tree], known: Sequence[str]) -> None:

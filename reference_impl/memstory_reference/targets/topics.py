@@ -21,7 +21,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import CHROMA, POSTGRES
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
+from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder
 from memstory_reference.targets.shared_postgres import CasesPostgres
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
@@ -57,7 +57,7 @@ class TopicsTarget(SystemTarget):
         if self._bus not in BUSES:
             raise InputError(f"options: bus {self._bus!r:.80} is not allowed; allowed: {', '.join(BUSES)}")
         profile = _profile(env.options.get("profile"), has_vectors=bool(env.vectors))
-        return environment_ports(env, self._settings, self._make_embedder, profile=profile)
+        return EnvironmentPorts(env, self._settings, self._make_embedder, profile=profile)
 
     async def _open_on(self, settings: TopicsSettings, ports: MemoryPorts) -> TopicsMemory:
         bus = await self._server_bus(Path(self._env.workspace) / "nats") if self._bus == NATS else None

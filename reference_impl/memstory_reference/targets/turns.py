@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar
 
 from memstory.contract.target import Capability, Environment, Scope, Tree
 from memstory.contract.values import HELD
-from memstory_reference.adapters.faults import FaultyPort
 from memstory_reference.composition.turns import TURNS, check_shared_turns
 from memstory_reference.errors import InputError
 from memstory_reference.setting_rules import POSTGRES
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.turns.memory import TurnsMemory
-from memstory_reference.systems.turns.ranking import Pool, empty_pool
+from memstory_reference.systems.turns.ranking import empty_pool
 from memstory_reference.systems.turns.settings import TurnsSettings
 from memstory_reference.systems.turns.stores.turns_store import OWNERS_FILE, TurnsStore
+from memstory_reference.targets.environment_ports import FaultyPort
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
 
@@ -27,11 +27,7 @@ class _FaultyTurnsStore(FaultyPort):
 
     # A store that is down is still closed: its folder must be free for the next to open it.
     free = frozenset({"close"})
-
-    async def pool(self, *args: Any) -> Pool:
-        await self._switch.pass_or_fail()
-        found: Pool = await self._inner.pool(*args)
-        return empty_pool() if self._switch.garbles() else found
+    garbage: ClassVar = {"pool": empty_pool}
 
 
 AT = "at"
@@ -57,8 +53,8 @@ class TurnsTarget(FolderTarget):
         settings: TurnsSettings = replace(super()._settings_of(env), cleaning=not env.vectors)
         return settings
 
-    def _wrap(self, store: TurnsStore) -> TurnsStore:
-        return cast("TurnsStore", _FaultyTurnsStore(store, self._ports.switches["store"]))
+    def _wrap(self, store: TurnsStore) -> Any:
+        return _FaultyTurnsStore(store, self._ports.switches["store"])
 
     async def about(self) -> Mapping[str, str]:
         about = await super().about()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Reply
-from memstory_reference.composition import declaration
+from memstory_reference.composition import chat_models
 
 SAVED = "Please remember my preferred language is Elixir."
 ASKED = "What language do I prefer?"
@@ -32,7 +32,7 @@ def model(monkeypatch):
             made.update(options)
             return Model()
 
-        monkeypatch.setattr(declaration, "make_chat", make)
+        monkeypatch.setattr(chat_models, "make_chat", make)
 
     return put
 

@@ -115,7 +115,7 @@ def test_what_does_not_fit_together_is_one_line_and_nothing_is_made(typed, tmp_p
 
 
 def test_a_busy_store_is_one_line(typed):
-    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
+    from memstory_reference.adapters.store_folder import FolderLock  # noqa: PLC0415
 
     typed(*LAYERS, lines=FACTS)
     lock = FolderLock(Path(".layers"))

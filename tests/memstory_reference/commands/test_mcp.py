@@ -16,7 +16,6 @@ from memstory.contract.models import function_of
 from memstory.contract.target import ToolSchema
 from memstory_reference.cli import main
 from memstory_reference.composition import extras
-from memstory_reference.composition.declaration import Models
 from memstory_reference.composition.systems import SYSTEMS, system_named
 
 mcp = pytest.importorskip("mcp", reason="pip install '.[mcp]'")
@@ -226,7 +225,7 @@ async def open_system(tmp_path):
         async def open_one(name, **values):
             system = system_named(name)
             settings = system.settings(None, {system.place: str(tmp_path / "store"), **values}, "test")
-            memory = await system.open(settings, Models())
+            memory = await system.open(settings)
             opened.push_async_callback(memory.close)
             return memory
 

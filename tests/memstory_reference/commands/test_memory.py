@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.adapters.store_folder import FolderLock
 from memstory_reference.composition import embedders
 
 FACTS = ["Please remember my preferred language is Elixir.", "My name is Ana."]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memstory_reference.cli import COMMANDS, make_parser
-from memstory_reference.commands.conversation import Conversation
+from memstory_reference.commands.chat import Conversation
 
 PAGES = Path(__file__).parents[3] / "docs/how-to"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)

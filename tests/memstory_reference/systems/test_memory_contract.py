@@ -24,7 +24,7 @@ from memstory.contract.errors import MemstoryError, NotSupported, UnavailableErr
 from memstory.contract.target import Item, Query, Ref, Scope
 from memstory_reference import AsyncMemory
 from memstory_reference.adapters.embedding.fixed_vectors import CountedWords
-from memstory_reference.composition.declaration import Models
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import EmbedderUnavailableError
@@ -66,12 +66,12 @@ class Entry:
     also: object = nothing
     sound: object = nothing
 
-    async def open(self, place, models=Models(), **changes):  # noqa: B008  (frozen)
+    async def open(self, place, ports=None, **changes):
         system = SYSTEMS[self.system]
         given = {"embedding_model": "words", **self.settings, system.place: str(place), **changes}
         if self.engine == "chroma":
             given["store"] = "chroma"
-        return AsyncMemory(memory=await system.open(system.settings(None, given, "test"), models), owner="ann")
+        return AsyncMemory(memory=await system.open(system.settings(None, given, "test"), ports), owner="ann")
 
 
 AT_NOON = {"timezone": f"Etc/GMT{datetime.now(UTC).hour - 12:+}"}
@@ -143,14 +143,10 @@ def embedder():
 async def opening(entry, place, embedder):
     """`await opening()` opens the memory on `embedder`; what is left open is closed."""
 
-    class OwnModels(Models):
-        def embedder_of(self, settings):
-            return embedder
-
     opened = []
 
     async def open_(**settings):
-        opened.append(await entry.open(place, OwnModels(), **settings))
+        opened.append(await entry.open(place, MemoryPorts(embedder=embedder), **settings))
         return opened[-1]
 
     yield open_

@@ -14,7 +14,7 @@ from memstory.contract.errors import MemstoryError
 from memstory.contract.target import Item, Query, Ref, Scope
 from memstory_reference import AsyncMemory
 from memstory_reference.adapters.embedding.fixed_vectors import CountedWords
-from memstory_reference.composition.declaration import MemoryPorts, Models
+from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.observations import open_observations
 from memstory_reference.composition.systems import SYSTEMS
 from memstory_reference.composition.vector_stores import no_wrap, open_exact_schema
@@ -35,7 +35,7 @@ KEY, EAST = "user.city", (1.0, 0.0)
 async def opened(system, url, **changes):
     given = {"store": "postgres", SYSTEMS[system].place: url, "embedding_model": "words", **changes}
     settings = SYSTEMS[system].settings(None, given, "test")
-    memory = AsyncMemory(memory=await SYSTEMS[system].open(settings, Models()), owner="ann")
+    memory = AsyncMemory(memory=await SYSTEMS[system].open(settings), owner="ann")
     try:
         yield memory
     finally:
@@ -532,7 +532,7 @@ async def test_a_server_that_refuses_or_is_away_is_one_line_without_the_password
 async def test_a_store_and_a_place_that_do_not_go_together_are_refused_without_the_password(system, given):
     settings = SYSTEMS[system].settings(None, {"embedding_model": "words", **given}, "test")
     with pytest.raises(InputError, match="postgresql://USER") as refusal:
-        await SYSTEMS[system].open(settings, Models())
+        await SYSTEMS[system].open(settings)
     assert "sesame" not in str(refusal.value)
 
 

@@ -12,7 +12,7 @@ from memstory_reference.composition import chat_models
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.ports import Purpose
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
+from memstory_reference.targets.environment_ports import EnvironmentPorts
 
 QUESTION = "Which musical instrument do I practise?"
 FOUND = "[Memory recall — 2026-05-31]\n1. (relevance: 0.50) 2026-05-30 Q: I play the cello. A: I see."
@@ -21,7 +21,7 @@ FOUND = "[Memory recall — 2026-05-31]\n1. (relevance: 0.50) 2026-05-30 Q: I pl
 def ports(tmp_path, *, other_embedder=False, **settings) -> EnvironmentPorts:
     vectors = {"query": [1, 0]}
     env = Environment(workspace=str(tmp_path), owner="case.ann", vectors=vectors, other_embedder=other_embedder)
-    return environment_ports(env, LayersSettings(**settings), lambda name, host: make_embedder(name, ollama_host=host))
+    return EnvironmentPorts(env, LayersSettings(**settings), lambda name, host: make_embedder(name, ollama_host=host))
 
 
 async def answer(made: EnvironmentPorts) -> str:
@@ -70,6 +70,6 @@ async def test_another_embedder_has_another_name_and_vectors_of_the_same_length(
 async def test_calls_of_a_model_are_counted_and_those_of_the_stand_in_are_not(tmp_path):
     assert ports(tmp_path).counted.use is None
     env = Environment(workspace=str(tmp_path), owner="ann", vectors={"q": [1, 0]}, model_rules=[{"reply": "Hi."}])
-    made = environment_ports(env, LayersSettings(), lambda name, host: make_embedder(name, ollama_host=host))
+    made = EnvironmentPorts(env, LayersSettings(), lambda name, host: make_embedder(name, ollama_host=host))
     await made.chat.chat(ChatRequest([Message(role="user", content="Hello")]))
     assert (made.counted.use.calls, made.counted.use.prompt_tokens, made.counted.use.failed) == (1, None, 0)

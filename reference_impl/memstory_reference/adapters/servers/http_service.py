@@ -13,7 +13,6 @@ import logging
 import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import uvicorn
@@ -36,13 +35,8 @@ _READING = ("GET", "HEAD")
 Answer = Callable[[Mapping[str, Tree]], Awaitable[Tree]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """One thing that can be asked: what is in the path, the query and the body goes to `answer` as one mapping."""
-
-    method: str
-    path: str
-    answer: Answer
+Endpoint = tuple[str, str, Answer]
+"""One thing that can be asked: method, path, and what answers the path, the query and the body as one mapping."""
 
 
 def http_app(acts: Sequence[Endpoint], page: str, host: str, port: int) -> Starlette:
@@ -57,14 +51,14 @@ def http_app(acts: Sequence[Endpoint], page: str, host: str, port: int) -> Starl
         "Cache-Control": "no-store",
     }
 
-    def endpoint(act: Endpoint | None) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(act: Answer | None) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             try:
                 check_asker(request.headers, names, port=port, is_page=act is None)
                 # A browser asks before it deletes for another site, and a path says what.
                 if request.method not in _READING and (request.method != "DELETE" or _has_body(request)):
                     check_json(request.headers)
-                answer = HTMLResponse(page) if act is None else _json(await act.answer(await _arguments(request)))
+                answer = HTMLResponse(page) if act is None else _json(await act(await _arguments(request)))
             except (RefusedRequestError, MemstoryError) as error:
                 answer = _json({"error": str(error)}, _status(error))
             except ClientDisconnect:
@@ -84,39 +78,29 @@ def http_app(acts: Sequence[Endpoint], page: str, host: str, port: int) -> Starl
         return answer
 
     routes = [Route("/", endpoint(None), methods=["GET"])]
-    routes += [Route(act.path, endpoint(act), methods=[act.method]) for act in acts]
+    routes += [Route(path, endpoint(answer), methods=[method]) for method, path, answer in acts]
     return Starlette(routes=routes, exception_handlers={HTTPException: nothing})
 
 
-class _Announcing(uvicorn.Server):
-    """A server that says when it takes requests."""
+class HttpServer(uvicorn.Server):
+    """The application on a port; `serve` returns at `stop` or a signal, when what was asked is answered.
 
-    def __init__(self, settings: uvicorn.Config, announce: Callable[[], None]) -> None:
-        super().__init__(settings)
+    `announce` is called once it can be asked.
+    """
+
+    def __init__(self, app: Starlette, host: str, port: int, announce: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="off")
+        )
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._announce()
 
-
-class HttpServer:
-    """The application on a port; `serve` returns when `stop` was called and what was asked is answered.
-
-    `announce` is called once it can be asked.
-    """
-
-    def __init__(self, app: Starlette, host: str, port: int, announce: Callable[[], None]) -> None:
-        settings = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="off")
-        self._server = _Announcing(settings, announce)
-
-    async def serve(self) -> None:
-        """Serve until `stop`, or a signal, which its own handler then gets."""
-        await self._server.serve()
-
     def stop(self) -> None:
         """Take no more requests."""
-        self._server.should_exit = True
+        self.should_exit = True
 
 
 def _has_body(request: Request) -> bool:

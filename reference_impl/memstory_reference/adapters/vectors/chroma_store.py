@@ -29,7 +29,7 @@ from chromadb.errors import ChromaError, NotFoundError
 from numpy.typing import NDArray
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.adapters.store_folder import FolderLock
 from memstory_reference.adapters.vectors.vector_rows import CheckedIndex, check_model, checked_collection, checked_name
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.ports import Match, Primitive, Record

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.adapters.store_folder import FolderLock
 from memstory_reference.adapters.vectors.vector_rows import (
     CheckedIndex,
     check_model,

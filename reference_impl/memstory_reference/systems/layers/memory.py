@@ -68,7 +68,7 @@ from memstory_reference.systems.layers.values import (
 )
 from memstory_reference.text.english.statements import wants_list
 from memstory_reference.text.secret_guard import left_out
-from memstory_reference.tooling.memory_tools import TOOLS, call_memory_tool
+from memstory_reference.tooling import TOOLS, call_memory_tool
 
 LOG = logging.getLogger(__name__)
 PURGE_EVERY = timedelta(days=1)

@@ -19,7 +19,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, checked_count, checked_memory
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories import Memory, MemoryType, memory_type_of, states
-from memstory_reference.tooling.local_tools import (
+from memstory_reference.tooling import (
     AddTool,
     ChangeTool,
     LocalTools,
@@ -27,8 +27,8 @@ from memstory_reference.tooling.local_tools import (
     has_succeeded,
     parameters,
     rows_within,
+    take_turn,
 )
-from memstory_reference.tooling.talk import take_turn
 
 _TYPES = "conversation (30 days), fact (permanent) or context (today)"
 

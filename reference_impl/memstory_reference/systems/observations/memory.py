@@ -67,7 +67,7 @@ from memstory_reference.systems.observations.settings import ObservationsSetting
 from memstory_reference.text.lines import shorten
 from memstory_reference.text.secret_guard import left_out
 from memstory_reference.text.words import extract_keywords
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
+from memstory_reference.tooling import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 RELATED_TASKS = 100
 MOST_LISTED = 1_000_000

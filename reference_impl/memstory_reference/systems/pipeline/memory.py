@@ -71,7 +71,7 @@ from memstory_reference.text.english.statements import what_to_forget
 from memstory_reference.text.secret_guard import SecretAction, left_out
 from memstory_reference.text.sentences import sentences, tells_nothing
 from memstory_reference.text.words import extract_keywords
-from memstory_reference.tooling.local_tools import (
+from memstory_reference.tooling import (
     AddTool,
     ChangeTool,
     LocalTools,
@@ -79,8 +79,8 @@ from memstory_reference.tooling.local_tools import (
     has_succeeded,
     parameters,
     rows_within,
+    take_turn,
 )
-from memstory_reference.tooling.talk import take_turn
 
 _log = logging.getLogger(__name__)
 

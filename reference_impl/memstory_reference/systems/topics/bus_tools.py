@@ -17,7 +17,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import Envelope, Handler, NewId, NoRespondersError
 from memstory_reference.text.lines import shorten
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling import LocalTools
 
 READY_SECONDS = 30.0
 

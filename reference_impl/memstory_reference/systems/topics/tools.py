@@ -16,7 +16,7 @@ from memstory_reference.systems.topics.bus_tools import ToolServer
 from memstory_reference.systems.topics.entries import TOPIC
 from memstory_reference.systems.topics.result_texts import forgotten_text, memories_text
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, parameters
+from memstory_reference.tooling import AddTool, ChangeTool, LocalTools, ReadTool, parameters
 
 RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
 """Tools that look something up: an answer that used one may only repeat what is remembered already."""

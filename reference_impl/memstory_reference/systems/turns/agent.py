@@ -17,8 +17,7 @@ from memstory_reference.input_checks import checked_count, checked_memory, check
 from memstory_reference.systems.turns.service import TurnsService
 from memstory_reference.systems.turns.turn import ASSISTANT, TURN, USER, Conditions, NewTurn, Turn, moment_of
 from memstory_reference.text.words import plain_words
-from memstory_reference.tooling.local_tools import AddTool, ChangeTool, LocalTools, ReadTool, has_succeeded, parameters
-from memstory_reference.tooling.talk import take_turn
+from memstory_reference.tooling import AddTool, ChangeTool, LocalTools, ReadTool, has_succeeded, parameters, take_turn
 
 EVERYTHING, LISTED = "*", 50
 LEAST_WORDS = 3

@@ -12,8 +12,8 @@ from nats import errors
 from memstory.contract.errors import SetupError, UnavailableError
 from memstory.contract.models import Reply, ToolRequest
 from memstory.contract.target import Item, Ref, Scope
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.adapters.machine import SystemClock
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.adapters.vectors.exact_store import ExactStore

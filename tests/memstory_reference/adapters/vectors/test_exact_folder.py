@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memstory.contract.errors import SetupError, UnavailableError
-from memstory_reference.adapters.folder_lock import LOCK_NAME
+from memstory_reference.adapters.store_folder import LOCK_NAME
 from memstory_reference.adapters.vectors.exact_store import FILE, open_exact_folder
 from memstory_reference.errors import StoreConflictError
 

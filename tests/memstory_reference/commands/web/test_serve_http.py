@@ -8,7 +8,7 @@ import pytest
 
 from memstory.contract.errors import NotSupported
 from memstory_reference.cli import main
-from memstory_reference.commands.memory_web import MemoryWeb
+from memstory_reference.commands.serve import MemoryWeb
 from memstory_reference.system_memory import SYSTEM_NAMES, SystemMemory
 
 LONG = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.machine import SystemClock
 from memstory_reference.systems.layers.identity import OwnerSession
 from memstory_reference.systems.layers.recall import Retrieval, fuse, rrf_score
 from memstory_reference.systems.layers.settings import LayersSettings

@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from memstory.contract.models import ChatModelUnavailableError
-from memstory_reference.adapters.faults import FaultSwitch
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.identity import OwnerMissingError, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.records import Arc, Fact, Layer, Rule
 from memstory_reference.systems.layers.sessions import EndReason
 from memstory_reference.systems.layers.settings import MemoryMode
+from memstory_reference.targets.environment_ports import FaultSwitch
 
 LONG = [
     "My sister is a pilot and flies to the northern islands every week of the year.",

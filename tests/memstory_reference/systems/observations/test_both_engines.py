@@ -9,7 +9,6 @@ import pytest
 
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.postgres_database import open_postgres_database
-from memstory_reference.systems.observations import observations_store, words_store
 from memstory_reference.systems.observations import observations_store
 from memstory_reference.text.words import extract_keywords
 

@@ -7,7 +7,6 @@ import pytest
 
 from memstory.contract.target import Ref, Scope
 from memstory_reference import AsyncMemory
-from memstory_reference.composition.declaration import Models
 from memstory_reference.composition.systems import SYSTEMS
 
 ANN = Scope(user="ann")
@@ -17,7 +16,7 @@ ANN = Scope(user="ann")
 async def opened(url):
     system = SYSTEMS["observations"]
     settings = system.settings(None, {"path": url, "embedding_model": "words"}, "test")
-    memory = AsyncMemory(memory=await system.open(settings, Models()), owner="ann")
+    memory = AsyncMemory(memory=await system.open(settings), owner="ann")
     yield memory
     await memory.close()
 

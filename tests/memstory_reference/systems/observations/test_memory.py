@@ -7,12 +7,12 @@ import pytest
 from memstory.contract.target import Ref, Scope
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.memory import ObservationsMemory
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.observations_store import observations_in_file
 from memstory_reference.systems.observations.settings import ObservationsSettings
+from memstory_reference.targets.environment_ports import WatchedEmbedder
 
 ANN = Scope(user="ann")
 

@@ -8,12 +8,12 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
-from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.storage.sql_database import Database
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.systems.pipeline.tables import EMBEDDED_FILE, SCHEMA, SCHEMA_VERSION
+from memstory_reference.targets.environment_ports import WatchedEmbedder
 
 
 @dataclass

@@ -8,7 +8,6 @@ import pytest
 from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory.contract.models import Reply
 from memstory.contract.target import Ref, Scope
-from memstory_reference.adapters.watched import WatchedModel
 from memstory_reference.storage.sql_database import Database
 from memstory_reference.systems.pipeline import (
     compression,
@@ -26,6 +25,7 @@ from memstory_reference.systems.pipeline.ingest import Planner
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.recall import Recaller
+from memstory_reference.targets.environment_ports import WatchedModel
 from memstory_reference.targets.pipeline import PipelineFactory
 from memstory_reference.text import chunks, secret_guard
 

@@ -9,10 +9,10 @@ import pytest
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import profile_of
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
+from memstory_reference.targets.environment_ports import WatchedEmbedder
 
 VECTORS = {
     "query": [1, 0],

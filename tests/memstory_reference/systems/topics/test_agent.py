@@ -15,7 +15,7 @@ from memstory_reference.systems.topics import agent
 from memstory_reference.systems.topics.agent import SYSTEM_PROMPT, GeneratorAgent
 from memstory_reference.systems.topics.bus_tools import ToolServer
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling import LocalTools
 
 LOOKUP = ToolSchema(
     name="lookup",

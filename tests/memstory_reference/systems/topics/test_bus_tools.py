@@ -8,7 +8,7 @@ from memstory.contract.values import ToolSchema
 from memstory_reference.bus import InProcessBus
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.bus_tools import ToolBox, ToolServer
-from memstory_reference.tooling.local_tools import LocalTools
+from memstory_reference.tooling import LocalTools
 
 ECHO = ToolSchema(
     name="echo",

@@ -11,9 +11,8 @@ from itertools import count
 import pytest
 
 from memstory.contract.target import Scope
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
-from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.adapters.machine import SystemClock, random_id
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import from_bytes, open_nats_bus, to_bytes
 from memstory_reference.adapters.vectors.exact_store import open_exact_folder

@@ -6,9 +6,9 @@ from itertools import count
 import pytest
 
 from memstory.contract.target import Query, Ref, Scope
+from memstory_reference import tooling
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.vectors.vector_rows import CheckedIndex
-from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.bus import InProcessBus
 from memstory_reference.composition import topics as composition
 from memstory_reference.ports import Purpose
@@ -20,9 +20,9 @@ from memstory_reference.systems.topics.entries import effective_score, hit_of
 from memstory_reference.systems.topics.memory import TopicsMemory
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.targets.environment_ports import WatchedEmbedder
 from memstory_reference.targets.topics import TopicsFactory
 from memstory_reference.text import lines, secret_guard
-from memstory_reference.tooling import local_tools
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -146,7 +146,7 @@ MUTANTS = [
     ),
     ("L2b: another row for each writing of a topic", "'id' is", (memory_service, "topic_id", with_new_rows)),
     ("L3: looking up a topic embeds it", "'calls' is", (MemoryService, "get", by_meaning_first)),
-    ("L4: a query beats the topic", "result is", (local_tools, "check_arguments", without_topic_beside_a_query)),
+    ("L4: a query beats the topic", "result is", (tooling, "check_arguments", without_topic_beside_a_query)),
     ("L5: nothing found is told in other words", "result is 'None.'", (result_texts, "NO_MEMORIES", "None.")),
     (
         "L5: a topic is saved under another name",
@@ -254,7 +254,7 @@ MUTANTS = [
     (
         "X2: nobody checks arguments",
         "does not contain 'topic' in any case",
-        (local_tools, "check_arguments", lambda _: lambda _spec, given: given),
+        (tooling, "check_arguments", lambda _: lambda _spec, given: given),
         (memory_service, "checked_text", lambda _: lambda text, *_: text),
         (memory_service, "checked_memory", lambda _: lambda text, *_: text),
     ),

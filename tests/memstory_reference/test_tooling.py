@@ -5,7 +5,7 @@ from jsonschema import Draft202012Validator
 
 from memstory.contract.values import ToolSchema
 from memstory_reference.errors import InputError
-from memstory_reference.tooling.local_tools import check_arguments
+from memstory_reference.tooling import check_arguments
 
 TYPES = ["string", "integer", "number", "boolean", "array", "object"]
 SPEC = ToolSchema(

@@ -4,8 +4,8 @@ from datetime import UTC, timedelta
 
 import pytest
 
-from memstory_reference.adapters import clocks
-from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters import machine
+from memstory_reference.adapters.machine import SystemClock
 
 
 def test_the_present_is_aware_and_in_utc():
@@ -13,7 +13,7 @@ def test_the_present_is_aware_and_in_utc():
 
 
 async def test_a_sleeper_is_woken_when_its_moment_has_come_and_not_before(monkeypatch):
-    monkeypatch.setattr(clocks, "LONGEST_SLEEP_SECONDS", 0.01)
+    monkeypatch.setattr(machine, "LONGEST_SLEEP_SECONDS", 0.01)
     clock = SystemClock()
     moment = clock.now() + timedelta(seconds=0.03)
     await clock.sleep_until(moment)

@@ -5,8 +5,7 @@ from contextlib import closing
 import pytest
 
 from memstory.contract.errors import SetupError
-from memstory_reference.adapters.folder_copy import copy_folder
-from memstory_reference.adapters.folder_lock import LOCK_NAME, FolderLock
+from memstory_reference.adapters.store_folder import LOCK_NAME, FolderLock, copy_folder
 from memstory_reference.errors import InputError, StoreConflictError
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.faults import FaultSwitch, faulty_vector_store
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.ports import Record
+from memstory_reference.targets.environment_ports import FaultSwitch, FaultyVectorStore
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def switch():
 
 @pytest.fixture
 async def store(switch):
-    store = faulty_vector_store(ExactStore(model="fixed"), switch)
+    store = FaultyVectorStore(ExactStore(model="fixed"), switch)
     yield store
     await store.close()
 
@@ -50,3 +50,12 @@ async def test_garbage_of_the_store_finds_nothing(store, switch):
     assert len(await index.query(vector, 1)) == 1
     switch.mode = "garbage"
     assert not await index.query(vector, 1)
+
+
+async def test_nothing_stands_before_a_store_that_has_no_fault(switch):
+    inner = ExactStore(model="fixed")
+    store = FaultyVectorStore(inner, switch)
+    assert store.owners == inner.owners
+    switch.mode = "slow"
+    assert store.owners != inner.owners
+    await store.close()

@@ -10,10 +10,9 @@ from memstory.models.spoiled_replies import STATUSES
 from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import profile_of
-from memstory_reference.adapters.faults import CHAT_MODEL, SPOILED, FaultSwitch
-from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
 from memstory_reference.errors import UnknownTextError
 from memstory_reference.ports import EmbedderUnavailableError, Purpose
+from memstory_reference.targets.environment_ports import CHAT_MODEL, SPOILED, FaultSwitch, WatchedEmbedder, WatchedModel
 
 
 def nomic_like() -> FixedVectors:
