@@ -1,21 +1,27 @@
+import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.exact_store import (
     EMBEDDED_FILE,
     FILE,
     INDEXES,
+    SCHEMA,
     ExactStore,
     is_sound,
     open_exact_file,
 )
+from memstory_reference.ports import Record
 from memstory_reference.storage import held_rows
 from memstory_reference.storage.reindexing import reindex
-from memstory_reference.storage.sql_database import Database
+from memstory_reference.storage.sql_database import IN_MEMORY, Database
 
 EXECUTE, EXECUTEMANY = Database.execute, Database.executemany
 
@@ -64,6 +70,40 @@ async def test_write_that_fails_changes_neither_the_file_nor_memory(rows_of, spr
     found = await index.query(spread(4)[0], 9)
     assert sorted(match.record.id for match in found) == [f"r{n:04}" for n in range(4)]
     await store.close()
+
+
+STEPS = st.tuples(
+    st.sampled_from([0, 1]),
+    st.sampled_from(["upsert", "delete", "query", "fail"]),
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
+
+
+@given(st.lists(STEPS, min_size=5, max_size=30))
+def test_two_stores_over_one_database_find_what_is_in_it_whoever_wrote_or_failed_to(steps):
+    async def play():
+        database, kept = Database(IN_MEMORY, schema=SCHEMA), {}
+        indexes = [await ExactStore(database, model="fixed").index("memory", "ana") for _ in (0, 1)]
+        for place, does, row, axis in steps:
+            index, vector = indexes[place], np.eye(4, dtype=np.float32)[axis]
+            record = Record(id=str(row), text=str(axis), metadata={"is": "row"}, vector=vector)
+            if does == "query":
+                found = await index.query(vector, 9, {"is": "row"})
+                assert {one.record.id: one.record.text for one in found} == kept
+                assert {one.record.id for one in found if one.similarity == 1} == {
+                    one for one, text in kept.items() if text == str(axis)
+                }
+            elif does == "delete":
+                assert await index.delete([record.id]) == [one for one in [record.id] if kept.pop(one, None)]
+            else:
+                write = _write_then_fail if does == "fail" else EXECUTEMANY
+                with mock.patch.object(Database, "executemany", write), suppress(RuntimeError):
+                    await index.upsert([record])
+                    kept[record.id] = record.text
+        database.close()
+
+    asyncio.run(play())
 
 
 async def test_deleted_text_is_in_no_file(tmp_path, rows_of, spread):
