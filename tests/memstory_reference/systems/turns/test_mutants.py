@@ -78,7 +78,7 @@ def without_the_metadata(plain):
 
 MUTANTS = [
     ("T50b: what repeats it stays", "forgotten", (agent, "LEAST_WORDS", 1_000)),
-    ("T50: the wish is kept word for word", "'walnuts'", (agent, "FORGET", lambda plain: replace(plain, name="none"))),
+    ("T50: the wish is kept word for word", "'walnuts'", (agent, "has_succeeded", lambda _plain: lambda *_: False)),
     ("T50: nothing is listed", "bakery", (agent, "LISTED", 0)),
     ("X6: only what says the same is forgotten", "(ann|ben)", (model, "facts_in", lambda _plain: lambda *_: [])),
     ("T1: whoever spoke", "'speaker'", without("speaker")),
