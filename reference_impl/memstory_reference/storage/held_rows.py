@@ -132,7 +132,9 @@ class HeldRows(Generic[K, V]):
     def _locked(self, key: K) -> _Lent[V]:
         while True:
             with self._lock:
-                held = self._held.setdefault(key, _Lent(self._make()))
+                held = self._held.get(key)
+                if held is None:
+                    held = self._held[key] = _Lent(self._make())
                 self._held.move_to_end(key)
             held.lock.acquire()
             if self._held.get(key) is held:  # else somebody has let go of it meanwhile
