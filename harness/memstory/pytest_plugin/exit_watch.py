@@ -15,7 +15,7 @@ from secrets import token_hex
 from typing import Final
 
 from memstory.pytest_plugin.options import ENDED
-from memstory.running.hosting.marked import end_marked
+from memstory.running.supervision import end_marked
 
 MARK: Final = "MEMSTORY_STARTED_BY"
 """The variable by which the children of a target are known, including those in other sessions."""

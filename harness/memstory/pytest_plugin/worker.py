@@ -30,11 +30,10 @@ from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording
 from memstory.running.endings import describe_error, failure_of
 from memstory.running.hosting.guarded import contain_exits
-from memstory.running.own_folder import OwnFolder, clear_dead_folders
 from memstory.running.retrieval import Progress
 from memstory.running.runner import RETRIEVAL_SECONDS, RunOptions
 from memstory.running.stage import CLOSING_SECONDS, owner_of
-from memstory.running.supervision import SUPERVISOR
+from memstory.running.supervision import SUPERVISOR, OwnFolder, clear_dead_folders
 from memstory.running.watchdog import interrupted_after
 from memstory.targets.discovery import is_table_spec, load_spec, promising_within
 from memstory.targets.promises import ProbeFindings

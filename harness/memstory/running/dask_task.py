@@ -99,7 +99,7 @@ def run_batch(job: Job) -> BatchResult:
     if before := client.get_metadata(place, default=""):
         return BatchResult(worker=before, refusal="", lost="the worker ended while it ran", files={})
     client.set_metadata(place, here)
-    from memstory.running.own_folder import OwnFolder  # noqa: PLC0415  (see the module's docstring)
+    from memstory.running.supervision import OwnFolder  # noqa: PLC0415  (see the module's docstring)
 
     own = OwnFolder()
     try:

@@ -18,9 +18,15 @@ from memstory.contract.errors import SetupError
 from memstory.contract.texts import did_you_mean
 from memstory.results.folder.histories import HISTORIES_NAME
 from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME
-from memstory.running.hosting.marked import end_marked
-from memstory.running.own_folder import OwnFolder, clear_dead_folders
-from memstory.running.supervision import ENDED, REPORT, SUPERVISOR, messages_of
+from memstory.running.supervision import (
+    ENDED,
+    REPORT,
+    SUPERVISOR,
+    OwnFolder,
+    clear_dead_folders,
+    end_marked,
+    messages_of,
+)
 
 _HANDED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LOST: Final = 3
