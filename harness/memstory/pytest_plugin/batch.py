@@ -13,11 +13,10 @@ from typing import Final
 import pytest
 
 from memstory.bundled import named_path
-from memstory.commands.running.batch_process import FOLDER
 from memstory.pytest_plugin.items import StoryItem
 from memstory.pytest_plugin.session import LEFT, REMARKS
 from memstory.results.runs import some
-from memstory.running.dask_task import JOB_NAME, Job
+from memstory.running.dask_task import BATCH_FOLDER, JOB_NAME, Job
 
 REPORTS_NAME: Final = "reports.jsonl"
 END_NAME: Final = "end.json"
@@ -28,7 +27,7 @@ _OF_THE_DRIVER: Final = ("lf", "failedfirst", "newfirst", "stepwise", "usepdb", 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Make this session one of the batch, before other plugins look at their options."""
-    folder = Path(os.environ[FOLDER])
+    folder = Path(os.environ[BATCH_FOLDER])
     job: Job = json.loads((folder / JOB_NAME).read_text("utf-8"))
     for name in _OF_THE_DRIVER:
         if hasattr(config.option, name):

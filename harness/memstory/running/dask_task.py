@@ -20,7 +20,10 @@ from typing import Any, Final, TypedDict
 
 JOB_NAME: Final = "job.json"
 OUTPUT_NAME: Final = "output.txt"
-BATCH_PROCESS: Final = "memstory.commands.running.batch_process"
+BATCH_FOLDER: Final = "MEMSTORY_BATCH"
+"""The variable with the folder of a batch, in its process."""
+
+BATCH_PROCESS: Final = "memstory.commands.running.supervising"
 
 _LOOK_SECONDS: Final = 0.05
 _END_SECONDS: Final = 20.0
