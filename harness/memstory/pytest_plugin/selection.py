@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from statistics import median
-from typing import Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -23,6 +23,47 @@ from memstory.results.runs import Part, quantity
 _SHARD: Final = "memstory_shard"
 _LEFT_OUT: Final = "memstory_left_out"
 """Under which a worker of xdist tells its part of the run, and how many cases --quick has left out."""
+
+
+class Selection:
+    """What `-k` and `-m` select, asked of a case before it is an item: a shard of a million rows makes its own alone.
+
+    It asks pytest's own matchers, and pytest looks at the items that are made once more itself.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Read them. One that is wrong selects all here, and ends the session where pytest reads it."""
+        # pytest has no public word for what they mean to it; its own plugin for them is asked, so that both are one.
+        self._own = cast("Any", config.pluginmanager.get_plugin("mark"))
+        keywords, marks = config.getoption("keyword").lstrip(), config.getoption("markexpr")
+        try:
+            self._keywords = self._own.Expression.compile(keywords) if keywords else None
+            self._marks = self._own.Expression.compile(marks) if marks else None
+        except SyntaxError:
+            self._keywords = self._marks = None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is to be selected by them."""
+        return self._keywords is not None or self._marks is not None
+
+    def has(self, item: pytest.Item) -> bool:
+        """Whether they leave an item in."""
+        return self._has_marks(item) and self._has_keywords(item)
+
+    def places(self, item: pytest.Item, names: Iterable[str]) -> Iterator[int]:
+        """Yield the places of those names under which `item` would be left in."""
+        if self._has_marks(item):
+            for place, item.name in enumerate(names):
+                if self._has_keywords(item):
+                    yield place
+
+    def _has_keywords(self, item: pytest.Item) -> bool:
+        return self._keywords is None or bool(self._keywords.evaluate(self._own.KeywordMatcher.from_item(item)))
+
+    def _has_marks(self, item: pytest.Item) -> bool:
+        matcher = self._own.MarkMatcher.from_markers
+        return self._marks is None or bool(self._marks.evaluate(matcher(item.iter_markers())))
 
 
 def select_stories(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -15,9 +15,14 @@ from memstory.contract.codec import encode_lean
 from memstory.contract.errors import Mark, SetupError
 from memstory.contract.target import Tree
 from memstory.pytest_plugin.budget import budget_of
-from memstory.pytest_plugin.exit_watch import about_to_leave
 from memstory.pytest_plugin.options import SESSION, TIMES, chosen_options, is_worker, redaction_level, report_folder
-from memstory.pytest_plugin.process_guard import QUIET_EXIT, end_undisturbed, interrupt_on_termination, no_quiet_exit
+from memstory.pytest_plugin.process_guard import (
+    QUIET_EXIT,
+    about_to_leave,
+    end_undisturbed,
+    interrupt_on_termination,
+    no_quiet_exit,
+)
 from memstory.pytest_plugin.shards import Deal
 from memstory.pytest_plugin.targets import load_chosen_or_own, options_of, options_of_the_project
 from memstory.pytest_plugin.worker import Worker

@@ -22,9 +22,8 @@ from memstory.models.loading import load_model
 from memstory.models.question_answers import QuestionAnswers
 from memstory.models.shim import Chats
 from memstory.playing import broken, case_of, play
-from memstory.pytest_plugin.exit_watch import watch_the_end
 from memstory.pytest_plugin.options import case_seconds, judge_file
-from memstory.pytest_plugin.process_guard import no_quiet_exit, nothing_forgotten
+from memstory.pytest_plugin.process_guard import no_quiet_exit, nothing_forgotten, watch_the_end
 from memstory.results.folder.histories import Histories
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording
