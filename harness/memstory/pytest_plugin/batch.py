@@ -76,5 +76,5 @@ class Batch:
     def pytest_unconfigure(self) -> None:
         """Write down what only this process knows of its targets."""
         output = self._config.workeroutput  # type: ignore[attr-defined]  # of xdist
-        text = json.dumps({name: output.get(name) for name in (LEFT, REMARKS)})
+        text = json.dumps({name: output[name] for name in (LEFT, REMARKS) if name in output})
         (self._folder / END_NAME).write_text(text, "utf-8")

@@ -23,7 +23,7 @@ from memstory.contract.errors import SetupError, TargetError
 from memstory.pytest_plugin.batch import END_NAME, REPORTS_NAME
 from memstory.pytest_plugin.items import StoryItem, select_once
 from memstory.pytest_plugin.options import judge_file
-from memstory.pytest_plugin.session import LEFT, REMARKS, SessionState, state_of
+from memstory.pytest_plugin.session import SessionState, state_of
 from memstory.results.folder.spool import Spool
 from memstory.results.runs import quantity
 from memstory.running.dask_pool import DaskPool
@@ -166,9 +166,7 @@ class Distribution:
                 self._config.hook.pytest_runtest_logreport(report=report)
             self._config.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
             _stop_if_asked(session)
-        end = json.loads(files.get(END_NAME, b"{}"))
-        state.left += end.get(LEFT) or []
-        state.hear(end.get(REMARKS) or "")
+        state.hear(json.loads(files.get(END_NAME, b"{}")))
         return lost
 
     def _job(self, name: str, batch: _Batch) -> Job:

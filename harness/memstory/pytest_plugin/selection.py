@@ -15,7 +15,7 @@ from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.options import TIMES, is_worker
-from memstory.pytest_plugin.session import LEFT, REMARKS, SELECTED, begin, state_of
+from memstory.pytest_plugin.session import begin, state_of
 from memstory.pytest_plugin.shards import CaseTimes, Deal
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Part, quantity
@@ -145,12 +145,9 @@ def deselect_others(config: pytest.Config, items: list[pytest.Item], deal: Deal)
 
 
 def hear_worker(config: pytest.Config, output: Mapping[str, Tree]) -> None:
-    """Take from a worker of xdist what only it knows: the process that writes the report runs nothing itself."""
+    """Take from a worker of xdist what only it knows, the run's shard and how many cases were left out, too."""
     state = state_of(config)
-    state.left += output.get(LEFT, [])
-    # Of an object, the worker that has probed it says most.
-    state.remarks = max(output.get(REMARKS, ""), state.remarks, key=len)
-    state.selected = decode(Sequence[CaseResult], output.get(SELECTED, [])) or state.selected
+    state.hear(output)
     state.left_out = output.get(_LEFT_OUT, state.left_out)
     if _SHARD not in output:
         return

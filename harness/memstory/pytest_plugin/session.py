@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from memstory.contract.codec import encode_lean
+from memstory.contract.codec import decode, encode_lean
 from memstory.contract.errors import Mark, SetupError
 from memstory.contract.target import Tree
 from memstory.pytest_plugin.budget import budget_of
@@ -103,9 +103,12 @@ class SessionState:
             said = [fill(one, _WIDTH) for one in self._worker.remarks() if one]
             self.remarks = "\n".join(filter(None, [self.remarks, *said]))
 
-    def hear(self, remarks: str) -> None:
-        """Take what a process elsewhere has to say of its targets; the one that has probed an object says most."""
-        self.remarks = max(remarks, self.remarks, key=len)
+    def hear(self, output: Mapping[str, Tree]) -> None:
+        """Take from a worker what only it knows: the process that writes the report runs nothing itself."""
+        self.left += output.get(LEFT, [])
+        # Of an object, the worker that has probed it says most.
+        self.remarks = max(output.get(REMARKS, ""), self.remarks, key=len)
+        self.selected = decode(Sequence[CaseResult], output.get(SELECTED, [])) or self.selected
         self._is_heard = True
 
     def select(self, cases: Iterable[tuple[CaseResult, Level]]) -> None:
@@ -226,7 +229,7 @@ def _leave_out_silent(config: pytest.Config) -> None:
 
 
 def _for_the_controller(state: SessionState) -> Mapping[str, Tree]:
-    """Return what only a worker knows: the process that writes the report runs nothing itself."""
+    """Return what the process that writes the report is to hear of this worker."""
     # A target may have removed the file.
     is_gone = not (state.folder / SELECTED_NAME).exists()
     selected = [encode_lean(case) for case in state.selected] if is_gone else []
