@@ -188,7 +188,7 @@ def _keep_killed(folder: Path, kept: Path) -> str:
     for name in left:
         (folder / name).replace(kept / name)
     try:
-        done = Spool(kept).load().results
+        done = Spool(kept).read()
         missing = len(lost_cases(read_selected(kept), done, ""))
     except SetupError:  # another version wrote it: `memstory report` says so
         return ""
@@ -307,16 +307,15 @@ def report_from_spool(
 
 def _report_from_spool(folder: Path, why: str) -> str:
     options = PageOptions()
-    spooled = Spool(folder).load()
-    missing = lost_cases(read_selected(folder), spooled.results, why)
-    if spooled.results or missing:
-        cases = [*spooled.results, *missing]
+    spool = Spool(folder)
+    done = spool.read()
+    missing = lost_cases(read_selected(folder), done, why)
+    if done or missing:
+        cases = [*done, *missing]
         write_reports(folder, make_run(cases, make_fingerprint(cases), complete=False))
-        torn = f"; {spooled.torn} more was being written and is lost" if spooled.torn else ""
+        torn = f"; {spool.torn} more was being written and is lost" if spool.torn else ""
         named = f"; no result: {', '.join(case.id for case in missing)}" if missing else ""
-        return (
-            f"{folder / REPORT_NAME}: the run was cut short, {quantity(len(spooled.results), 'case')} done{torn}{named}"
-        )
+        return f"{folder / REPORT_NAME}: the run was cut short, {quantity(len(done), 'case')} done{torn}{named}"
     results = ResultsFile(plain_or_packed(folder / RESULTS_NAME))
     recorded = plain_or_packed(folder / RECORDINGS_NAME)
     shown: Iterable[CaseResult] = RecordedCases(results, recorded) if recorded.is_file() else results

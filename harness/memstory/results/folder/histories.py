@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from memstory.contract.target import Tree
-from memstory.results.folder.whole_files import make_again, writing
+from memstory.results.folder.whole_files import append_line
 
 HISTORIES_NAME: Final = "histories.jsonl"
 
@@ -29,13 +29,8 @@ class Histories:
         return self._kept.get(key)
 
     def keep(self, key: str, tree: Tree) -> None:
-        """Write what a history gave, by one write; SetupError where the disk does not take it."""
-        # Every line begins with a line end, so that one whose writer was killed does not spoil it.
-        line = f"\n{json.dumps({'key': key, 'gave': self._clean(tree)}, separators=(',', ':'))}\n"
-        with writing(self._path):
-            make_again(self._path.parent)
-            with self._path.open("ab", buffering=0) as file:
-                file.write(line.encode())
+        """Write what a history gave; SetupError where the disk does not take it."""
+        append_line(self._path, {"key": key, "gave": self._clean(tree)})
 
     def _read(self) -> dict[str, Tree]:
         found: dict[str, Tree] = {}
