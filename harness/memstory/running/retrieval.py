@@ -78,10 +78,9 @@ Progress = Callable[[int, int, str], None]
 class TaskPlan:
     """What a story says of its retrieval task; `seed` is the trial's own.
 
-    `base` is the folder of its file, below whose root its data lie, or `anywhere`; remembering may take
-    `corpus_seconds`, if that is limited: by the story, or where a target `hurries` because nobody named it. What each
-    collection gave is kept in `histories`, and taken from there, under `key` and what names the collection. `answers`
-    answers each question from the first k texts.
+    `base` is the folder of its file, below whose root its data lie, or `anywhere`. What each collection gave is kept in
+    `histories`, and taken from there, under `key` and what names the collection. `answers` answers each question from
+    the first k texts.
     """
 
     task: RetrievalTask
@@ -90,8 +89,7 @@ class TaskPlan:
     seed: int
     base: Path
     anywhere: bool = False
-    corpus_seconds: float | None = None
-    hurries: bool = False
+    limit: Limit | None = None
     histories: Histories | None = None
     key: Sequence[Tree] = ()
     answers: QuestionAnswers | None = None
@@ -168,9 +166,8 @@ def _by_labels(
         yield record
         return
     published, examined = with_labels([record.level], labels)
-    judged = sum(one.judged and one.category not in record.apart for one in record.questions)
-    other = sum(one.id in audited and one.judged and one.category not in record.apart for one in record.questions)
-    note = f"the audit names other evidence for {other} of the {judged} judged questions"
+    other = sum(one.id in audited for one in record.counted)
+    note = f"the audit names other evidence for {other} of the {len(record.counted)} judged questions"
     record = replace(record, level=published, notes=(*record.notes, note))
     yield record
     questions = [
@@ -188,15 +185,14 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
         if isinstance(stage.target, GuardedTarget) and isinstance(stage.target.inner, Oracle):
             stage.target.inner.take_gold(task.collection)
         used, begun = stage.usage(), perf_counter()
-        limit = None if plan.corpus_seconds is None else Limit(plan.corpus_seconds, is_for_unnamed=plan.hurries)
-        rememberer = Rememberer(stage, able, retrieval.kind, limit)
+        rememberer = Rememberer(stage, able, retrieval.kind, plan.limit)
         ids = await rememberer.remember(task)
         seconds, usage = perf_counter() - begun, stage.usage()
         footprint = await stage.footprint()
         asker = Asker(stage, retrieval, lambda hit: ids.of(hit.id, hit.text), plan.answers)
         return _Result(
             about=await stage.target.perform(Request.of(Target.about)),
-            questions=await _ask_all(asker, task.collection.questions, limit),
+            questions=await _ask_all(asker, task.collection.questions, plan.limit),
             documents=len(task.collection.documents),
             refused=tuple(f"{task.collection.id}: {one}" for one in rememberer.refused),
             add_seconds=seconds,
@@ -210,7 +206,6 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
 
 async def _one_preloaded(task: PerturbedCollection, plan: TaskPlan, stage: Stage, _: TargetFactory) -> _Result:
     """Ask a memory that was filled before, and do nothing else."""
-    limit = None if plan.corpus_seconds is None else Limit(plan.corpus_seconds, is_for_unnamed=plan.hurries)
     await stage.open()
     try:
         about = await stage.target.perform(Request.of(Target.about))
@@ -218,7 +213,7 @@ async def _one_preloaded(task: PerturbedCollection, plan: TaskPlan, stage: Stage
         if held == "0":
             raise StoryError(f"nothing is remembered of the user {plan.retrieval.user!r}", plan.retrieval.mark)
         asker = Asker(stage, plan.retrieval, partial(_given_id, plan.retrieval.ids), plan.answers)
-        questions = await _ask_all(asker, task.collection.questions, limit)
+        questions = await _ask_all(asker, task.collection.questions, plan.limit)
     finally:
         await stage.close()
     return _Result(

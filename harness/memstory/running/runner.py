@@ -30,7 +30,7 @@ from memstory.results.recording import Failure, Recording
 from memstory.running.endings import failure_of
 from memstory.running.left_tasks import LeftTasks
 from memstory.running.performer import Branch, Holds, Performer, is_judged
-from memstory.running.retrieval import Progress, TaskPlan, run_retrieval
+from memstory.running.retrieval import Limit, Progress, TaskPlan, run_retrieval
 from memstory.running.stage import Stage, make_environment, open_stage
 from memstory.tasks.retrieval import sample_of, sample_questions
 
@@ -198,6 +198,7 @@ class _Run:
                 draw = partial(sample_questions, task, story.retrieval.sample, story.retrieval.seed)
                 task = await asyncio.to_thread(draw)
             hurries = story.measure and not self.options.is_named and story.retrieval.within is None
+            seconds = CORPUS_SECONDS if hurries else story.retrieval.within
             plan = TaskPlan(
                 task=task,
                 retrieval=story.retrieval,
@@ -205,8 +206,7 @@ class _Run:
                 seed=env.seed,
                 base=base,
                 anywhere=anywhere,
-                corpus_seconds=CORPUS_SECONDS if hurries else story.retrieval.within,
-                hurries=hurries,
+                limit=None if seconds is None else Limit(seconds, is_for_unnamed=hurries),
                 histories=self.options.histories,
                 key=(self.case.id, story.digest, story.retrieval.depth, dict(env.options), self._answering),
                 answers=self.options.answers,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Final
 
 from memstory.bundled import bundled_stories
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
-from memstory.commands.output import WIDE, say_listing, screen_width, table
+from memstory.commands.output import WIDE, say_aside, say_listing, screen_width, table
 from memstory.commands.story_files import story_files
 from memstory.commands.story_loading import load
 from memstory.commands.target_list import list_targets
@@ -52,7 +51,7 @@ def _run(chosen: argparse.Namespace) -> int:
         as_json=chosen.json,
     )
     for error in loaded.errors:
-        sys.stderr.write(f"{error}\n")
+        say_aside(str(error))
     return FINDINGS if loaded.invalid else OK
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memstory.bundled import named_path
 from memstory.commands.command import FINDINGS, OK, Command, add_json
-from memstory.commands.output import say, say_json, table, with_progress
+from memstory.commands.output import say, say_aside, say_json, table, with_progress
 from memstory.commands.results.rejudging import Rejudgement, rejudge_case
 from memstory.commands.results.results_files import recorded_run_at
 from memstory.commands.story_files import story_files
@@ -33,7 +32,7 @@ def _run(chosen: argparse.Namespace) -> int:
     cases = [case for case in recorded_run_at(chosen.results).cases if case.trials]
     loaded = load(story_files(chosen.paths or _files_of(cases)))
     for error in loaded.errors:
-        sys.stderr.write(f"{error}\n")
+        say_aside(str(error))
     stories = _by_name(loaded)
     judged = [rejudge_case(case, stories.get((case.story, case.row))) for case in with_progress(cases, "case")]
     flipped = [one for one in judged if one.has_flipped]

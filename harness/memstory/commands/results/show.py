@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from memstory.commands.command import OK, Command, add_json
-from memstory.commands.output import in_colour, say, say_json
+from memstory.commands.output import in_colour, say, say_aside, say_json
 from memstory.commands.results.results_files import has_recordings, recorded_run_at, run_at
 from memstory.contract.codec import Misfit, decode, encode
 from memstory.contract.errors import SetupError
@@ -59,7 +59,7 @@ def _run(chosen: argparse.Namespace) -> int:
     case = _case(recorded_run_at(chosen.results) if is_recorded else run_at(chosen.results), chosen.case)
     trial = _trial(case, chosen.trial)
     for line in _incomplete(case, is_recorded=is_recorded):
-        sys.stderr.write(f"memstory show: {line}\n")
+        say_aside(f"memstory show: {line}")
     if chosen.json:
         say_json(encode(case))
         return OK

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final, Protocol
+from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.contract.values import STAND_IN
@@ -21,22 +21,6 @@ RECALL: Final = "recall@5"
 
 JUDGED: Final[Sequence[Outcome]] = ("passed", "failed")
 UNREADABLE: Final = "(could not be read)"
-
-
-class Totals(Protocol):
-    """What a table of totals says of one target."""
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-
-    @property
-    def counts(self) -> Mapping[Outcome, int]:
-        """How many of its cases ended in each way."""
-
-    @property
-    def recall(self) -> float | None:
-        """The mean recall@5 over the judged stories that have it; None without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +48,15 @@ class Column:
     def about(self) -> Mapping[str, Sequence[str]]:
         """What the target said about itself."""
         return self.run.run.fingerprint.targets.get(self.target, {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTotals:
+    """How the cases of one target ended, of a run whose cases are not all at hand."""
+
+    title: str
+    counts: Mapping[Outcome, int]
+    recall: float | None
 
 
 def outcome_counts(cases: Iterable[CaseResult]) -> Mapping[Outcome, int]:

@@ -33,7 +33,7 @@ from memstory.reporting.document import (
 from memstory.reporting.sections.columns import (
     JUDGED,
     Column,
-    Totals,
+    TargetTotals,
     outcome_counts,
     shard_name,
     targets_of,
@@ -144,12 +144,12 @@ def essential_section(columns: Sequence[Column]) -> Section:
     return Section("The essential stories", where_any(table))
 
 
-def shown_outcomes(columns: Sequence[Totals], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
+def shown_outcomes(columns: Sequence[Column | TargetTotals], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
     """Return the outcomes that totals show: those of `always`, and those that occurred."""
     return [name for name in OUTCOMES if name in always or any(one.counts[name] for one in columns)]
 
 
-def totals_table(columns: Sequence[Totals], changes: Mapping[str, str]) -> Table:
+def totals_table(columns: Sequence[Column | TargetTotals], changes: Mapping[str, str]) -> Table:
     """Return the totals by target; `changes` in words, if any."""
     is_judged = any(one.counts[name] for one in columns for name in JUDGED)
     outcomes = shown_outcomes(columns, JUDGED if is_judged else ())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
-from memstory.reporting.sections.columns import JUDGED, RECALL
+from memstory.reporting.sections.columns import JUDGED, RECALL, TargetTotals
 from memstory.reporting.sections.outcomes import (
     ALONE,
     ESSENTIAL,
@@ -27,15 +26,6 @@ SHOWN_WRONG: Final = 3_000
 
 SAMPLE: Final = 1_000
 """So many of the others, about."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetTotals:
-    """How the cases of one target ended."""
-
-    title: str
-    counts: Mapping[Outcome, int]
-    recall: float | None
 
 
 class Tally:
