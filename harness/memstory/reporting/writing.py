@@ -11,9 +11,9 @@ from typing import IO, Final
 
 from memstory.contract.errors import SetupError
 from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, join_words, page_note, where_any
-from memstory.reporting.large_runs import CasePages, LargeRun, clear_case_pages, large_document, large_page
+from memstory.reporting.large_runs import CasePages, LargeRun, Tally, clear_case_pages, large_document, large_page
 from memstory.reporting.markdown import Links, as_markdown
-from memstory.reporting.page.html import MOST_CASES, PageInput, lines_in, render_page
+from memstory.reporting.page.html import MOST_CASES, LinesOf, PageInput, lines_in, render_page
 from memstory.reporting.sections.cases import (
     by_reason,
     failure_sections,
@@ -52,7 +52,6 @@ from memstory.reporting.sections.outcomes import (
     totals_table,
 )
 from memstory.reporting.sections.scores import retrieval, score_tables
-from memstory.reporting.sections.tally import Tally
 from memstory.results.folder.histories import HISTORIES_NAME
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, RecordedCases, stored, write_recordings
@@ -90,10 +89,6 @@ is the mean of 1 / rank of the first right one; *n* is the number of questions i
 are not part of the total. `results.json` has all of it in full.""")
 
 
-def _without_secrets(text: str) -> str:
-    return Secrets().without(text)[0]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageOptions:
     """What the page shows beside the run: the lines of its stories, and the run before.
@@ -103,9 +98,13 @@ class PageOptions:
     """
 
     roots: Sequence[Path] = field(default_factory=lambda: [Path.cwd()])
-    clean: Callable[[str], str] = _without_secrets
+    clean: Callable[[str], str] = lambda text: Secrets().without(text)[0]
     last: Run | None = None
     safe: Callable[[CaseResult], CaseResult] = lambda case: case
+
+    def lines_of(self) -> LinesOf:
+        """Return what finds the story of a case."""
+        return lines_in(self.roots, self.clean)
 
 
 def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Document:
@@ -216,11 +215,8 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, options: P
     """
     options = options or PageOptions()
     if len(run.cases) > MOST_CASES:
-        tally = Tally()
-        for case in run.cases:
-            tally.add(case)
-        cases = map(stored, run.cases)
-        write_reports_of(folder, replace(run, cases=()), cases, tally, recordings=recordings, options=options)
+        head, cases, tally = replace(run, cases=()), map(stored, run.cases), Tally.of(run.cases)
+        write_reports_of(folder, head, cases, tally, recordings=recordings, options=options)
         return read_results(folder / RESULTS_NAME)
     make_again(folder)
     clear_case_pages(folder)
@@ -256,7 +252,7 @@ def write_reports_of(
         return
     options = options or PageOptions()
     make_again(folder)
-    pages = CasePages(folder, head, tally, lines_in(options.roots, options.clean), PAGE_NAME)
+    pages = CasePages(folder, head, tally, options.lines_of(), PAGE_NAME)
 
     def lines(file: IO[bytes] | None) -> Iterator[bytes]:
         for one in cases:
@@ -321,10 +317,7 @@ def _report_from_spool(folder: Path, why: str) -> str:
     shown: Iterable[CaseResult] = RecordedCases(results, recorded) if recorded.is_file() else results
     count = sum(results.head.summary.values())
     if count > MOST_CASES:
-        tally = Tally()
-        for case in results:
-            tally.add(case)
-        pages = CasePages(folder, results.head, tally, lines_in(options.roots, options.clean), PAGE_NAME)
+        pages = CasePages(folder, results.head, Tally.of(results), options.lines_of(), PAGE_NAME)
         for case in shown:
             pages.add(case)
         _write_large(folder, pages, options)
@@ -346,7 +339,7 @@ def _write_page(folder: Path, run: Run, options: PageOptions) -> None:
         title=headline(run),
         lead=lead(run, columns),
         facts=facts_of(run),
-        lines_of=lines_in(options.roots, options.clean),
+        lines_of=options.lines_of(),
         last=options.last,
         safe=options.safe,
         sections=model_sections(columns),

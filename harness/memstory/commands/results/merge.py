@@ -11,8 +11,8 @@ from memstory.commands.output import say, say_aside, with_progress
 from memstory.commands.results.results_files import has_recordings, shards_at, stored_at
 from memstory.contract.errors import SetupError
 from memstory.reporting.document import visible
+from memstory.reporting.large_runs import Tally
 from memstory.reporting.sections.columns import counts_in_words
-from memstory.reporting.sections.tally import Tally
 from memstory.reporting.writing import begin_reports, write_reports_of
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
