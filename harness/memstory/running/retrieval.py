@@ -296,44 +296,38 @@ def _record(plan: TaskPlan, level: Mapping[str, Tree], results: Sequence[_Result
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Asker:
     """Asks one memory the questions of a task."""
 
-    def __init__(
-        self,
-        stage: Stage,
-        retrieval: Retrieval,
-        documents_of: Callable[[Hit], Sequence[str]],
-        answers: QuestionAnswers | None,
-    ) -> None:
-        self._answers = answers
-        self._read = retrieval.k
-        self._stage = stage
-        self._scope = Scope(user=stage.env.owner)
-        self._k = retrieval.depth
-        self._kinds = (retrieval.kind,) if retrieval.kind else ()
-        self._documents_of = documents_of
+    stage: Stage
+    retrieval: Retrieval
+    documents_of: Callable[[Hit], Sequence[str]]
+    answers: QuestionAnswers | None
 
     async def ask(self, question: Question) -> QuestionRecord:
         """Return the documents that came back, cut to k: a backend that returns more gains nothing by it."""
-        query = Query(text=question.text, kinds=self._kinds, top_k=self._k)
-        used, begun = self._stage.usage(), perf_counter()
-        hits = await self._stage.target.perform(Request.of(Target.search, query, self._scope))
-        seconds, usage = perf_counter() - begun, self._stage.usage().since(used)
+        depth, kinds = self.retrieval.depth, (self.retrieval.kind,) if self.retrieval.kind else ()
+        asking = Request.of(
+            Target.search, Query(text=question.text, kinds=kinds, top_k=depth), Scope(user=self.stage.env.owner)
+        )
+        used, begun = self.stage.usage(), perf_counter()
+        hits = await self.stage.target.perform(asking)
+        seconds, usage = perf_counter() - begun, self.stage.usage().since(used)
         best: dict[str, float | None] = {}
-        first = hits[: self._k]
+        first = hits[:depth]
         for hit in first:
             # Several pieces of one document count once, at the rank of the best of them.
-            for document in self._documents_of(hit):
+            for document in self.documents_of(hit):
                 best.setdefault(document, hit.score)
-        texts = [hit.text for hit in first[: self._read]]
-        answer = await self._answers.answer(question, texts) if self._answers else None
+        texts = [hit.text for hit in first[: self.retrieval.k]]
+        answer = await self.answers.answer(question, texts) if self.answers else None
         return QuestionRecord(
             answer=answer,
             id=question.id,
             relevant=tuple(question.relevant),
-            retrieved=tuple(best)[: self._k],
-            scores=tuple(best.values())[: self._k],
+            retrieved=tuple(best)[:depth],
+            scores=tuple(best.values())[:depth],
             category=question.category,
             judged=question.judged,
             seconds=seconds,
@@ -341,7 +335,7 @@ class Asker:
             stale=tuple(question.stale),
             cluster=question.cluster,
             tokens=sum(map(_tokens, first)),
-            surplus=max(len(hits) - self._k, 0) or None,
+            surplus=max(len(hits) - depth, 0) or None,
             answerable=_answerable(hits),
             model=usage.model if usage.model and usage.model.calls > 0 else None,
         )

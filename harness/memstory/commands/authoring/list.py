@@ -80,7 +80,9 @@ def _subject(file: Path) -> str:
 
 def _table(stories: Sequence[Story], width: int) -> Iterator[str]:
     """Yield a table with a line for each story, in fewer columns on a narrow screen, and how many there are."""
-    names = [[_name(story), story.slug or "", story.title] for story in stories]
+    names = [
+        [f"{story.id}[{story.row}]" if story.row else story.id, story.slug or "", story.title] for story in stories
+    ]
     count = quantity(len({story.id for story in stories}), "story")
     if width < WIDE:
         longest = max((len(name[0]) for name in names), default=0)
@@ -88,18 +90,13 @@ def _table(stories: Sequence[Story], width: int) -> Iterator[str]:
         yield table(["story", "slug", "title"], names, [None, _SLUG, title])
         yield f"{count}; tags, needs and places: a wider terminal, or --json"
     else:
-        rest = [[" ".join(story.tags), " ".join(sorted(story.needs)), _where(story)] for story in stories]
+        rest = [
+            [" ".join(story.tags), " ".join(sorted(story.needs)), f"{story.mark.file}:{story.mark.line}"]
+            for story in stories
+        ]
         rows = [[*name, *more] for name, more in zip(names, rest, strict=True)]
         yield table(["story", "slug", "title", "tags", "needs", "where"], rows, [None, None, _TITLE, 16, 32, None])
         yield count
-
-
-def _name(story: Story) -> str:
-    return f"{story.id}[{story.row}]" if story.row else story.id
-
-
-def _where(story: Story) -> str:
-    return f"{story.mark.file}:{story.mark.line}"
 
 
 def _as_json(story: Story) -> dict[str, object]:

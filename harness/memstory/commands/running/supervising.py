@@ -53,7 +53,7 @@ _PATIENCE_SECONDS: Final = 10.0
 _PARENT_DIED: Final = 1
 """PR_SET_PDEATHSIG of Linux."""
 
-_BATCH_PLUGIN: Final = "memstory.pytest_plugin.batch"
+_BATCH_PLUGIN: Final = "memstory.pytest_plugin.distribution"
 
 
 def supervise(words: Sequence[str]) -> int:
