@@ -29,9 +29,17 @@ from memstory.pytest_plugin.worker import Worker
 from memstory.reporting.markdown import as_markdown
 from memstory.reporting.terminal import terminal_summary, unsupported_reasons
 from memstory.reporting.writing import PAGE_NAME, PageOptions, begin_reports, first_screen, write_reports
-from memstory.results.folder.histories import HISTORIES_NAME, Histories
 from memstory.results.folder.recordings_file import LastRun
-from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, Spool, lost_cases, read_selected, write_selected
+from memstory.results.folder.spool import (
+    HISTORIES_NAME,
+    ISOLATE,
+    SELECTED_NAME,
+    Histories,
+    Spool,
+    lost_cases,
+    read_selected,
+    write_selected,
+)
 from memstory.results.outcomes import WRONG, CaseResult
 from memstory.results.redaction import Level, redact, redact_together, stricter
 from memstory.results.runs import Part, Run, make_fingerprint, make_run, quantity, some

@@ -24,7 +24,7 @@ from memstory.models.shim import Chats
 from memstory.playing import broken, case_of, play
 from memstory.pytest_plugin.options import case_seconds, judge_file
 from memstory.pytest_plugin.process_guard import no_quiet_exit, nothing_forgotten, watch_the_end
-from memstory.results.folder.histories import Histories
+from memstory.results.folder.spool import Histories
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording
 from memstory.running.endings import describe_error, failure_of
@@ -165,13 +165,13 @@ class Worker:
 
     def stop(self) -> list[str]:
         """Stop the factories and remove the folder; return what did not stop, each with its reason."""
-        started = [name for name, error in self._started.items() if error is None]
-        left = [said for name in started if (said := self._stop(name, self.targets[name].stop))]
-        left += [said for said in [self._stop("the chat models", self._chats.close)] if said]
+        stops = {name: self.targets[name].stop for name, error in self._started.items() if error is None}
+        stops["the chat models"] = self._chats.close
         if self._answers is not None:
-            left += [said for said in [self._stop("the model that answers", self._answers.close)] if said]
+            stops["the model that answers"] = self._answers.close
         if self._judge is not None:
-            left += [said for said in [self._stop("the judge", self._judge.close)] if said]
+            stops["the judge"] = self._judge.close
+        left = [said for name, stop in stops.items() if (said := self._stop(name, stop))]
         try:
             with interrupted_after(STOP_SECONDS):
                 self._runner.close()

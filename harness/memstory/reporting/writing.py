@@ -52,7 +52,6 @@ from memstory.reporting.sections.outcomes import (
     totals_table,
 )
 from memstory.reporting.sections.scores import retrieval, score_tables
-from memstory.results.folder.histories import HISTORIES_NAME
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, RecordedCases, stored, write_recordings
 from memstory.results.folder.results_file import (
@@ -65,7 +64,15 @@ from memstory.results.folder.results_file import (
     with_extract,
     write_results,
 )
-from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME, Spool, lost_cases, read_selected
+from memstory.results.folder.spool import (
+    HISTORIES_NAME,
+    ISOLATE,
+    SELECTED_NAME,
+    SPOOL_NAME,
+    Spool,
+    lost_cases,
+    read_selected,
+)
 from memstory.results.folder.whole_files import make_again, whole_file, write_text
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import NamedRun, Run, make_fingerprint, make_run, quantity

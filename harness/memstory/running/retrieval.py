@@ -37,7 +37,7 @@ from memstory.controls import Oracle, OracleFactory
 from memstory.datasets import load_distractors
 from memstory.language.story import Retrieval
 from memstory.models.question_answers import QuestionAnswers
-from memstory.results.folder.histories import Histories, history_key
+from memstory.results.folder.spool import Histories, history_key
 from memstory.results.recording import Footprint, QuestionRecord, RetrievalRecord
 from memstory.results.runs import quantity
 from memstory.running.hosting.guarded import GuardedTarget

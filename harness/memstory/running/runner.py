@@ -25,7 +25,7 @@ from memstory.language.story_paths import Bounds
 from memstory.models.judge import Judge
 from memstory.models.question_answers import QuestionAnswers
 from memstory.models.shim import Chats, Shim, gives_chat_to
-from memstory.results.folder.histories import Histories
+from memstory.results.folder.spool import Histories
 from memstory.results.recording import Failure, Recording
 from memstory.running.endings import failure_of
 from memstory.running.left_tasks import LeftTasks
@@ -99,19 +99,21 @@ async def run(
     not be asked again. Where the run is cancelled, what had happened is added to `so_far`.
     """
     begun = perf_counter()
-    bounds = Bounds(base=options.base or _folder(case), workspace=workspace, anywhere=options.any_path)
-    running = _Run(case=case, factory=factory, options=options, bounds=bounds, holds=holds)
+    bounds = Bounds(
+        base=options.base or named_path(case.story.mark.file).parent, workspace=workspace, anywhere=options.any_path
+    )
+    running = _Run(case=case, factory=factory, options=options, bounds=bounds, trial=trial, holds=holds)
     left = LeftTasks()
     with left.watch():
         try:
-            failure = await running.carry_out(trial)
+            failure = await running.carry_out()
         except asyncio.CancelledError:
             if so_far is not None:
                 cut = replace(running.failure(TargetError(CUT_SHORT)), detail=None)
-                so_far.append(running.recording(trial, cut, perf_counter() - begun))
+                so_far.append(running.recording(cut, perf_counter() - begun))
             raise
         seconds = perf_counter() - begun
-        return replace(running.recording(trial, failure, seconds), left=tuple(await left.warnings()))
+        return replace(running.recording(failure, seconds), left=tuple(await left.warnings()))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,26 +124,27 @@ class _Run:
     factory: TargetFactory
     options: RunOptions
     bounds: Bounds
+    trial: int
     holds: Holds | None
     branch: Branch = field(default_factory=Branch)
     parts: dict[str, Any] = field(default_factory=dict)
     stage: Stage | None = None
     performer: Performer | None = None
 
-    def recording(self, trial: int, failure: Failure | None, seconds: float) -> Recording:
+    def recording(self, failure: Failure | None, seconds: float) -> Recording:
         """Return what has happened by now."""
         return Recording(
             story=self.case.story.id,
             target=self.case.target,
-            trial=trial,
-            seed=trial,
+            trial=self.trial,
+            seed=self.trial,
             steps=tuple(self.branch.records),
             failure=failure,
             seconds=seconds,
             **self.parts,
         )
 
-    async def carry_out(self, trial: int) -> Failure | None:
+    async def carry_out(self) -> Failure | None:
         """Do all that belongs to the run, and close the target; return why it did not come to its end, if so."""
         failure: Failure | None = None
         limit = asyncio.timeout(self.options.seconds(self.case))
@@ -149,7 +152,7 @@ class _Run:
             # The exam is the judge's and not the case's: its time does not count.
             await self.examine()
             async with limit:
-                env = make_environment(self.case, self.bounds, seed=trial, options=self.options.target)
+                env = make_environment(self.case, self.bounds, seed=self.trial, options=self.options.target)
                 await self.go(env, limit)
         except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
             failure = self.timed_out(error) if limit.expired() else self.failure(error)
@@ -280,10 +283,6 @@ def _refuse_what_cannot_run(case: Case, able: frozenset[Capability]) -> None:
     if missing:
         shared = "" if "scope.names" in able else IS_SHARED
         raise NotSupported(missing[0], f"'{case.target}'{shared}{LACKS}{', '.join(missing)}")
-
-
-def _folder(case: Case) -> Path:
-    return named_path(case.story.mark.file).parent
 
 
 def _has_step(steps: Sequence[Step], word: str) -> bool:

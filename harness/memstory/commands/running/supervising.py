@@ -21,8 +21,7 @@ from memstory.commands.output import complain
 from memstory.commands.running.option_names import PREFIX, SHORT
 from memstory.contract.errors import SetupError
 from memstory.contract.texts import did_you_mean
-from memstory.results.folder.histories import HISTORIES_NAME
-from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME
+from memstory.results.folder.spool import HISTORIES_NAME, ISOLATE, SELECTED_NAME, SPOOL_NAME
 from memstory.running.dask_task import BATCH_FOLDER, JOB_NAME
 from memstory.running.supervision import (
     ENDED,
