@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from memstory.reporting.document import Document, FileLink, Markup, Note, Section, Table, Word, Words, where_any
+from memstory.reporting.document import Document, FileLink, Markup, Note, Section, Table, Word, Words
 from memstory.reporting.page.html import LinesOf, PageInput, render_page
 from memstory.reporting.sections.cases import by_reason, failure_sections, matrix_parts, untried_parts, warnings
 from memstory.reporting.sections.columns import (
@@ -17,7 +17,7 @@ from memstory.reporting.sections.columns import (
     RECALL,
     Column,
     TargetTotals,
-    columns_of,
+    columns_of_run,
     counts_in_words,
     facts_of,
     with_outcome,
@@ -27,18 +27,17 @@ from memstory.reporting.sections.outcomes import (
     ESSENTIAL,
     EVERY,
     GROUPS,
-    OBLIGATIONS_NOTE,
     OTHER,
     CapabilityScore,
     Obligations,
-    capability_table,
+    capability_section,
     causes,
     causes_section,
     conclusion,
     essential_section,
     groups_of,
     obligations_of,
-    obligations_table,
+    obligations_section,
     totals_table,
 )
 from memstory.results.folder.results_file import with_extract
@@ -271,7 +270,7 @@ class LargeRun:
     @property
     def columns(self) -> Sequence[Column]:
         """The cases that are shown, by target."""
-        return columns_of([NamedRun(name="", run=self.run)])
+        return columns_of_run(self.run)
 
     @property
     def lead(self) -> str:
@@ -315,14 +314,10 @@ class LargeRun:
     def of_all(self) -> list[Section]:
         """Return the sections that speak of all cases."""
         columns = self.tally.columns
-        scores = capability_table(
-            self.tally.capability_scores(), [one.title for one in columns], "Capability", in_full=False
-        )
-        owed = obligations_table(self.tally.owed, "Target")
         return [
             Section("Totals", [totals_table(columns, {})]),
-            Section("What a memory owes", where_any(owed, Note(OBLIGATIONS_NOTE))),
-            Section("By capability", where_any(scores)),
+            obligations_section(self.tally.owed),
+            capability_section(self.tally.capability_scores(), [one.title for one in columns]),
             Section("All cases", [self.pages_table()]),
         ]
 

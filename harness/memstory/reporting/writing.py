@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import IO, Final
 
 from memstory.contract.errors import SetupError
-from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, join_words, page_note, where_any
+from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, join_words, page_note
 from memstory.reporting.large_runs import CasePages, LargeRun, Tally, clear_case_pages, large_document, large_page
 from memstory.reporting.markdown import Links, as_markdown
 from memstory.reporting.page.html import MOST_CASES, LinesOf, PageInput, lines_in, render_page
@@ -26,7 +26,7 @@ from memstory.reporting.sections.cases import (
 )
 from memstory.reporting.sections.columns import (
     Column,
-    columns_of,
+    columns_of_run,
     facts_of,
     headline,
     stand_in_words,
@@ -34,9 +34,8 @@ from memstory.reporting.sections.columns import (
 )
 from memstory.reporting.sections.costs import calls_section, model_calls
 from memstory.reporting.sections.outcomes import (
-    OBLIGATIONS_NOTE,
     capability_scores,
-    capability_table,
+    capability_section,
     causes,
     causes_section,
     changes_by_target,
@@ -46,7 +45,7 @@ from memstory.reporting.sections.outcomes import (
     lead,
     models_by_story,
     obligations_by_column,
-    obligations_table,
+    obligations_section,
     question_answers,
     stories_section,
     totals_table,
@@ -116,15 +115,12 @@ class PageOptions:
 
 def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Document:
     """Return the report of a run; `last` is the run before, `page` the name of the page that shows its cases."""
-    columns = columns_of([NamedRun(name="", run=run)])
-    titles = [column.title for column in columns]
-    obligations = obligations_table(obligations_by_column(columns), "Target")
-    capabilities = capability_table(capability_scores(columns), titles, "Capability", in_full=False)
+    columns = columns_of_run(run)
     return [
         _head(run, columns, last, page),
         essential_section(columns),
-        Section("What a memory owes", where_any(obligations, Note(OBLIGATIONS_NOTE))),
-        Section("By capability", where_any(capabilities)),
+        obligations_section(obligations_by_column(columns)),
+        capability_section(capability_scores(columns), [column.title for column in columns]),
         causes_section(causes(columns)),
         *failure_sections(run, columns),
         Section("Measured", score_tables(run)),
@@ -147,7 +143,7 @@ def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Docume
 
 def first_screen(run: Run, *, last: Run | None = None) -> Document:
     """Return the first screen of the report, for a page that a service shows of a run."""
-    columns = columns_of([NamedRun(name="", run=run)])
+    columns = columns_of_run(run)
     return [_head(run, columns, last, ""), essential_section(columns), causes_section(causes(columns))]
 
 
@@ -341,7 +337,7 @@ def _markdown(folder: Path, document: Document, options: PageOptions) -> str:
 
 
 def _write_page(folder: Path, run: Run, options: PageOptions) -> None:
-    columns = columns_of([named := NamedRun(name=folder.name, run=run)])
+    columns = columns_of_run(run)
     page = PageInput(
         title=headline(run),
         lead=lead(run, columns),
@@ -351,4 +347,4 @@ def _write_page(folder: Path, run: Run, options: PageOptions) -> None:
         safe=options.safe,
         sections=model_sections(columns),
     )
-    write_text(folder / PAGE_NAME, render_page([named], page))
+    write_text(folder / PAGE_NAME, render_page([NamedRun(name=folder.name, run=run)], page))

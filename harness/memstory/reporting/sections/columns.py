@@ -80,6 +80,11 @@ def columns_of(runs: Sequence[NamedRun]) -> list[Column]:
     ]
 
 
+def columns_of_run(run: Run) -> list[Column]:
+    """Return those of one run by itself, each named by its target."""
+    return columns_of([NamedRun(name="", run=run)])
+
+
 def named_column(columns: Sequence[Column], name: str) -> Column:
     """Return the column of that title, or of that target where only one has it.
 
