@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,7 +19,7 @@ from memstory.contract.errors import NotSupported, TargetError
 from memstory.contract.target import Capability, Environment, Request, Target, TargetFactory, Tree
 from memstory.datasets import load_task
 from memstory.language.capabilities import IS_SHARED, LACKS
-from memstory.language.story import Step
+from memstory.language.story import Retrieval, Step
 from memstory.language.story_paths import Bounds
 from memstory.models.judge import Judge
 from memstory.models.question_answers import QuestionAnswers
@@ -32,7 +31,7 @@ from memstory.running.left_tasks import LeftTasks
 from memstory.running.performer import Branch, Holds, Performer, is_judged
 from memstory.running.retrieval import Limit, Progress, TaskPlan, run_retrieval
 from memstory.running.stage import Stage, make_environment, open_stage
-from memstory.tasks.retrieval import sample_of, sample_questions
+from memstory.tasks.retrieval import RetrievalTask, sample_of, sample_questions
 
 CASE_SECONDS = 60.0
 """How long the steps of a case may take."""
@@ -193,36 +192,39 @@ class _Run:
             able, env = shim.able, shim.environment(env)
         _refuse_what_cannot_run(self.case, able)
         if story.retrieval:
-            base, anywhere = self.bounds.base, self.options.any_path
-            task = await asyncio.to_thread(load_task, story.retrieval, base, anywhere=anywhere)
-            if self.options.sample is not None:
-                task = await asyncio.to_thread(sample_of, task, self.options.sample)
-            if story.retrieval.sample is not None:
-                draw = partial(sample_questions, task, story.retrieval.sample, story.retrieval.seed)
-                task = await asyncio.to_thread(draw)
-            hurries = story.measure and not self.options.is_named and story.retrieval.within is None
-            seconds = CORPUS_SECONDS if hurries else story.retrieval.within
-            plan = TaskPlan(
-                task=task,
-                retrieval=story.retrieval,
-                perturb=story.perturb,
-                seed=env.seed,
-                base=base,
-                anywhere=anywhere,
-                limit=None if seconds is None else Limit(seconds, is_for_unnamed=hurries),
-                histories=self.options.histories,
-                key=(self.case.id, story.digest, story.retrieval.depth, dict(env.options), self._answering),
-                answers=self.options.answers,
-            )
-            records = run_retrieval(plan, env, self.factory, self._progress(limit), hosted=self.options.hosted)
-            async for record, about in records:
-                self.parts["retrieval"] = (*self.parts.get("retrieval", ()), record)
-                self.parts["about"] = {**about, **self._answering}
+            await self._retrieve(story.retrieval, env, limit)
         if story.steps:
             is_old = _has_step(story.steps, "upgrade")
             hosted = self.options.hosted or is_old or _has_step(story.steps, "crash")
             self.stage = open_stage(replace(env, older=is_old), self.factory, hosted=hosted, shim=shim)
             await self._steps(self.stage, able)
+
+    async def _retrieve(self, retrieval: Retrieval, env: Environment, limit: asyncio.Timeout) -> None:
+        story, options = self.case.story, self.options
+        hurries = story.measure and not options.is_named and retrieval.within is None
+        seconds = CORPUS_SECONDS if hurries else retrieval.within
+        plan = TaskPlan(
+            task=await asyncio.to_thread(self._task, retrieval),
+            retrieval=retrieval,
+            perturb=story.perturb,
+            seed=env.seed,
+            base=self.bounds.base,
+            anywhere=options.any_path,
+            limit=None if seconds is None else Limit(seconds, is_for_unnamed=hurries),
+            histories=options.histories,
+            key=(self.case.id, story.digest, retrieval.depth, dict(env.options), self._answering),
+            answers=options.answers,
+        )
+        records = run_retrieval(plan, env, self.factory, self._progress(limit), hosted=options.hosted)
+        async for record, about in records:
+            self.parts["retrieval"] = (*self.parts.get("retrieval", ()), record)
+            self.parts["about"] = {**about, **self._answering}
+
+    def _task(self, retrieval: Retrieval) -> RetrievalTask:
+        task = load_task(retrieval, self.bounds.base, anywhere=self.options.any_path)
+        if self.options.sample is not None:
+            task = sample_of(task, self.options.sample)
+        return task if retrieval.sample is None else sample_questions(task, retrieval.sample, retrieval.seed)
 
     def _shim(self, able: frozenset[Capability], env: Environment) -> Shim | None:
         chats, case = self.options.chats, self.case
