@@ -591,10 +591,9 @@ class Rememberer:
         return receipt.items[0] if receipt.items else ReceiptItem(id=id_, text=item.text, outcome="updated")
 
     def _is_updated(self, document: Document, known: Mapping[str, str | None]) -> bool:
-        return document.id in known and not self._has_usable_key(document) and "update" in self._able
-
-    def _has_usable_key(self, document: Document) -> bool:
-        return document.key is not None and "add.key" in self._able
+        """Say whether it replaces an earlier text by its id; a key does that by itself, where the target has keys."""
+        has_usable_key = document.key is not None and "add.key" in self._able
+        return document.id in known and not has_usable_key and "update" in self._able
 
     async def _let_time_pass(self) -> None:
         await self._stage.settle()

@@ -258,16 +258,12 @@ def _words(words: Words) -> str:
         case str():
             return _text(words)
         case CaseLink() | FileLink():
-            where = quote(words.path) if isinstance(words, FileLink) else f"#case={_case_name(words)}"
+            where = quote(words.path) if isinstance(words, FileLink) else words.fragment
             return f'<a href="{where}">{_text(words.text)}</a>'
         case PlaceLink(text):
             return _text(text)
         case _:
             return "".join(map(_words, words))
-
-
-def _case_name(link: CaseLink) -> str:
-    return quote(f"{link.story}@{link.target}", safe="")
 
 
 def _mark_words(words: str) -> str:
