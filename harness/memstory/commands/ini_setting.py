@@ -29,27 +29,18 @@ _FILES: Final[Mapping[str, tuple[_Sections, bool]]] = {
 
 def story_folders(start: Path) -> Sequence[Path]:
     """Return the folders that the setting names, for a command that is typed in `start`."""
-    file, settings = _settings_file(start)
+    file, settings = pytest_settings(start)
     return [(file.parent / word).resolve() for word in _words(settings.get(SETTING, []))] if file else []
 
 
 def requirements_file(start: Path) -> Path | None:
     """Return the file that holds the ids of the project's requirements, for a command that is typed in `start`."""
-    file, settings = _settings_file(start)
+    file, settings = pytest_settings(start)
     return file.parent / settings[REQUIREMENTS] if file and settings.get(REQUIREMENTS) else None
 
 
-def settings_file(start: Path) -> Path | None:
-    """Return the file from which pytest takes its settings if it is started in `start`; None if there is none."""
-    return _settings_file(start)[0]
-
-
-def settings(start: Path) -> Mapping[str, Any]:
-    """Return what that file says to pytest."""
-    return _settings_file(start)[1]
-
-
-def _settings_file(start: Path) -> tuple[Path | None, Mapping[str, Any]]:
+def pytest_settings(start: Path) -> tuple[Path | None, Mapping[str, Any]]:
+    """Return the file from which pytest takes its settings if it is started in `start`, if any, and what it says."""
     for folder in (start, *start.parents):
         for name, (sections, always) in _FILES.items():
             path = folder / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,6 +37,12 @@ def load_known() -> tuple[Mapping[str, Mapping[str, TargetFactory]], Mapping[str
         else:
             found[name] = factories
     return found, problems
+
+
+def load_typed(names: Sequence[str]) -> Mapping[str, TargetFactory]:
+    """Return the targets that were typed; their modules may lie in the folder where that was, as for `python -m`."""
+    sys.path.insert(0, str(Path.cwd()))
+    return load_targets(names, project_tables(Path.cwd()))
 
 
 def list_targets(*, as_json: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 import httpx
 import ollama
@@ -28,8 +27,6 @@ TIMEOUT_SECONDS = 120.0
 TOOL_MODELS = "qwen3:4b or llama3.1:8b"
 """Models that call tools, to name to who has chosen one that does not."""
 
-Think = bool | Literal["low", "medium", "high"]
-
 
 class OllamaChat:
     """Asks `model` at `host`; every failure is a `ChatModelUnavailableError` that says what to type.
@@ -44,16 +41,12 @@ class OllamaChat:
         host: str = DEFAULT,
         *,
         timeout_seconds: float = TIMEOUT_SECONDS,
-        keep_alive: float | str | None = None,
-        think: Think | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> None:
         self.name = f"ollama:{model}"
         self._model = model
         self._host = host
         self._timeout_seconds = timeout_seconds
-        self._keep_alive = keep_alive
-        self._think = think
         self._on_text = on_text
 
     async def chat(self, request: ChatRequest) -> Reply:
@@ -68,7 +61,9 @@ class OllamaChat:
         except httpx.TimeoutException as error:
             raise self._silent(answer) from error
         except (httpx.ConnectError, ConnectionError) as error:
-            raise _unreachable(self._host) from error
+            raise ChatModelUnavailableError(
+                f"Ollama does not answer at {self._host}. Start it with: ollama serve"
+            ) from error
         except httpx.HTTPError as error:
             raise self._broken_off(f"the connection broke: {str(error) or type(error).__name__}", answer) from error
         except (ValueError, TypeError) as error:
@@ -80,10 +75,6 @@ class OllamaChat:
             raise self._broken_off("its length limit was reached before the JSON was complete", answer)
         return answer.reply()
 
-    async def list_models(self) -> list[str]:
-        """Return the names of the models that the server has, in order."""
-        return await list_models(self._host, timeout_seconds=self._timeout_seconds)
-
     async def _stream(self, request: ChatRequest) -> AsyncIterator[ollama.ChatResponse]:
         # Its own client: next to a model's answer it costs nothing, and needs no closing.
         async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds) as client:
@@ -92,10 +83,8 @@ class OllamaChat:
                 messages=[_ollama_message(message) for message in request.messages],
                 tools=[function_of(tool) for tool in request.tools] or None,
                 stream=True,
-                think=self._think,
                 format=None if request.response_schema is None else dict(request.response_schema),
                 options=None if request.temperature is None else {"temperature": request.temperature},
-                keep_alive=self._keep_alive,
             )
             async for part in parts:
                 yield part
@@ -111,8 +100,6 @@ class OllamaChat:
                 f"{said}. The memory is reached by tools: choose a model that calls them, such as {TOOL_MODELS} "
                 "('ollama pull' it first)."
             )
-        if "does not support thinking" in error.error:
-            return ChatModelUnavailableError(f"{said}. Leave thinking off for {self._model}.")
         if "does not support chat" in error.error:
             return ChatModelUnavailableError(
                 f"{said}. It makes embeddings: choose a chat model, such as {TOOL_MODELS}."
@@ -136,24 +123,6 @@ class OllamaChat:
             f"Ollama at {self._host} broke off the answer of {self._model}{got}; {why}. "
             "Try again; if it stays, look at 'ollama ps' and restart with: ollama serve"
         )
-
-
-async def list_models(host: str = DEFAULT, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list[str]:
-    """Return the names of the models that the server at `host` has, in order."""
-    async with ollama.AsyncClient(host=host, timeout=timeout_seconds) as client:
-        try:
-            listed = await client.list()
-        except httpx.TimeoutException as error:
-            raise ChatModelUnavailableError(
-                f"Ollama at {host} did not list its models within {timeout_seconds:g} s. Is it busy? See: ollama ps"
-            ) from error
-        except (ConnectionError, httpx.HTTPError) as error:
-            raise _unreachable(host) from error
-        except ollama.ResponseError as error:
-            raise ChatModelUnavailableError(f"Ollama at {host} did not list its models: {error.error}") from error
-        except (ValueError, TypeError) as error:
-            raise ChatModelUnavailableError(f"what answers at {host} is not Ollama; is the address right?") from error
-    return sorted(model.model for model in listed.models if model.model)
 
 
 @dataclass(slots=True)
@@ -183,10 +152,6 @@ class _Answer:
 
 _IN_STREAM = -1
 """The status of a failure that came under HTTP 200, in the middle of a stream."""
-
-
-def _unreachable(host: str) -> ChatModelUnavailableError:
-    return ChatModelUnavailableError(f"Ollama does not answer at {host}. Start it with: ollama serve")
 
 
 def _ollama_message(message: Message) -> dict[str, Tree]:

@@ -17,8 +17,8 @@ from memstory.language.stories import InvalidStory, StoryTable, read_story_file,
 from memstory.language.story import Story
 from memstory.pytest_plugin.failure_text import printable
 from memstory.pytest_plugin.items import InvalidItem, StoryItem, story_function
-from memstory.pytest_plugin.keywords import Selection
 from memstory.pytest_plugin.options import NO_TARGET, NOT_RUN, is_worker
+from memstory.pytest_plugin.selection import Selection
 from memstory.pytest_plugin.session import SessionState, state_of
 from memstory.pytest_plugin.shards import Deal
 from memstory.pytest_plugin.targets import offers

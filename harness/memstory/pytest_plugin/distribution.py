@@ -1,4 +1,8 @@
-"""`--on dask://…`: the stories of a session run in batches on the workers of a cluster, and are reported as if here."""
+"""`--on dask://…`: the stories of a session run in batches on the workers of a cluster, and are reported as if here.
+
+The driver's pytest has a `Distribution`; pytest on a worker, where this module is a plugin, runs the cases of one batch
+and writes down what the driver shows.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +22,15 @@ from uuid import uuid4
 
 import pytest
 
-from memstory.bundled import shown_path
+from memstory.bundled import named_path, shown_path
 from memstory.contract.errors import SetupError, TargetError
-from memstory.pytest_plugin.batch import END_NAME, REPORTS_NAME
 from memstory.pytest_plugin.items import StoryItem, select_once
 from memstory.pytest_plugin.options import judge_file
 from memstory.pytest_plugin.session import LEFT, REMARKS, SessionState, state_of
 from memstory.results.folder.spool import Spool
-from memstory.results.runs import quantity
+from memstory.results.runs import quantity, some
 from memstory.running.dask_pool import DaskPool
-from memstory.running.dask_task import Job, WorkerNeeds
+from memstory.running.dask_task import BATCH_FOLDER, JOB_NAME, Job, WorkerNeeds
 
 _BATCHES_A_THREAD: Final = 2
 """So many where there are few cases: each batch is the start of a process, and none should have to wait for one."""
@@ -36,6 +39,11 @@ _MOST_CASES: Final = 200
 """In a batch: these are to run again if its worker dies, and they share the one start of a process."""
 
 _SHOWN: Final = 5
+
+_REPORTS_NAME: Final = "reports.jsonl"
+_END_NAME: Final = "end.json"
+_OF_THE_DRIVER: Final = ("lf", "failedfirst", "newfirst", "stepwise", "usepdb", "trace")
+"""Options of pytest that choose or show something where the run was typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +160,7 @@ class Distribution:
             for name, content in files.items():
                 Path(folder, name).write_bytes(content)
             results = {result.id: result for result in Spool(Path(folder)).read()}
-        reports = _reports(self._config, files.get(REPORTS_NAME, b""))
+        reports = _reports(self._config, files.get(_REPORTS_NAME, b""))
         lost = []
         for item in items:
             result, said = results.get(item.case.id), reports.get(item.case.id, [])
@@ -166,9 +174,7 @@ class Distribution:
                 self._config.hook.pytest_runtest_logreport(report=report)
             self._config.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
             _stop_if_asked(session)
-        end = json.loads(files.get(END_NAME, b"{}"))
-        state.left += end.get(LEFT) or []
-        state.hear(end.get(REMARKS) or "")
+        state.hear(json.loads(files.get(_END_NAME, b"{}")))
         return lost
 
     def _job(self, name: str, batch: _Batch) -> Job:
@@ -179,7 +185,7 @@ class Distribution:
             words=[str(word) for word in self._config.invocation_params.args],
             cases={item.case.id: item.case.story.digest for item in batch.items},
             judge_file=str(judge_file(self._config).absolute()),
-            report=REPORTS_NAME,
+            report=_REPORTS_NAME,
             environment={"PYTEST_ADDOPTS": os.environ.get("PYTEST_ADDOPTS", "")},
         )
 
@@ -250,3 +256,63 @@ def _stop_if_asked(session: pytest.Session) -> None:
         raise session.Failed(session.shouldfail)
     if session.shouldstop:
         raise session.Interrupted(session.shouldstop)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Make this session one of a batch, on a worker that names this module to pytest as a plugin.
+
+    It comes before other plugins look at their options. To them this is a worker of pytest-xdist, so that they leave
+    reports and caches to the driver.
+    """
+    folder = Path(os.environ[BATCH_FOLDER])
+    job: Job = json.loads((folder / JOB_NAME).read_text("utf-8"))
+    for name in _OF_THE_DRIVER:
+        if hasattr(config.option, name):
+            setattr(config.option, name, False)
+    config.option.memstory_on = None
+    config.option.memstory_report = str(folder)
+    config.option.memstory_judge_file = job["judge_file"]
+    config.args = [str(path if path.exists() else named_path(shown)) for shown in job["place"]["files"]
+                   for path in [Path(job["place"]["root"], shown)]]  # fmt: skip
+    name = f"batch{job['batch']}"
+    config.workerinput = {"workerid": name, "workercount": 1, "testrunuid": job["run"]}  # type: ignore[attr-defined]  # of xdist
+    config.workeroutput = {}  # type: ignore[attr-defined]  # of xdist
+    config.pluginmanager.register(BatchHooks(config, job, folder), "memstory-batch")
+
+
+class BatchHooks:
+    """The other hooks of pytest on a worker."""
+
+    def __init__(self, config: pytest.Config, job: Job, folder: Path) -> None:
+        self._config = config
+        self._job = job
+        self._folder = folder
+        self._cases: dict[str, str] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave the cases of the batch among `items`, each of the very story that the driver has."""
+        found = {item.case.id: item for item in items if isinstance(item, StoryItem)}
+        others = [
+            case
+            for case, digest in self._job["cases"].items()
+            if case not in found or found[case].case.story.digest != digest
+        ]
+        if others:
+            raise pytest.UsageError(f"these cases are not here as they are where the run was typed: {some(others)}")
+        items[:] = [found[case] for case in self._job["cases"]]
+        self._cases = {item.nodeid: item.case.id for item in items if isinstance(item, StoryItem)}
+        (self._folder / _REPORTS_NAME).touch()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write down a report as pytest itself sends it between processes."""
+        data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+        with (self._folder / _REPORTS_NAME).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{json.dumps([self._cases[report.nodeid], data], default=str)}\n")
+
+    def pytest_unconfigure(self) -> None:
+        """Write down what only this process knows of its targets."""
+        output = self._config.workeroutput  # type: ignore[attr-defined]  # of xdist
+        text = json.dumps({name: output[name] for name in (LEFT, REMARKS) if name in output})
+        (self._folder / _END_NAME).write_text(text, "utf-8")

@@ -15,6 +15,7 @@ from memstory.contract.target import Tree
 from memstory.judging.verdicts import locate
 from memstory.language.stories import InvalidStory
 from memstory.language.story import Step, Story
+from memstory.language.words import WORDS
 from memstory.reporting.document import shorten
 from memstory.results.outcomes import CaseResult, TrialResult, Verdict
 from memstory.results.recording import Recording, StepRecord
@@ -156,34 +157,28 @@ def _verdict_lines(verdict: Verdict, *, with_reason: bool, with_actual: bool) ->
 
 def _step_lines(story: Story, path: Sequence[int], file: Path | None, wrong: Sequence[Verdict] = ()) -> Iterator[str]:
     """Yield the lines of the story that a step was written on, with their numbers, and a caret below what is wrong."""
-    step, following = _find(story.steps, path)
     place = locate(story, path)
-    if step is None or place is None:
+    if place is None:
         return
     yield ""
-    yield f"{place.label} at {step.mark}"
+    yield f"{place.label} at {place.step.mark}"
     if file is None:
         return
     places = [tuple(map(int, verdict.where.rsplit(":", 2)[1:])) for verdict in wrong if verdict.where.count(":") > 1]
-    for number, line in _source(file, step.mark, following):
+    for number, line in _source(file, place.step.mark, _following(story.steps, path)):
         yield f"{_INDENT}{number:>4} | {line}"
         columns = sorted({column for row, column in places if row == number})
         if columns:
             yield f"{_INDENT}     | " + "".join("^" if place in columns else " " for place in range(1, columns[-1] + 1))
 
 
-def _find(steps: Sequence[Step], path: Sequence[int]) -> tuple[Step | None, Mark | None]:
-    """Return the step at `path`, and where the next one begins."""
-    if not path or path[0] >= len(steps):
-        return None, None
+def _following(steps: Sequence[Step], path: Sequence[int]) -> Mark | None:
+    """Return where the step behind the one at `path` begins; None if it is the last."""
     step = steps[path[0]]
-    following = steps[path[0] + 1].mark if path[0] + 1 < len(steps) else None
     # After a `repeat` or `parallel` comes the number of the pass; a `crash` has none.
-    inner = path[2:] if step.op in {"repeat", "parallel"} else path[1:]
-    if not inner:
-        return step, following
-    found, after = _find(step.steps, inner)
-    return found, after or following
+    inner = path[2:] if WORDS[step.op].is_loop else path[1:]
+    after = steps[path[0] + 1].mark if path[0] + 1 < len(steps) else None
+    return (_following(step.steps, inner) if inner else None) or after
 
 
 def _source(file: Path, begin: Mark, following: Mark | None) -> Iterator[tuple[int, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from argparse import ArgumentTypeError
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -274,7 +274,7 @@ def judge_file(config: pytest.Config) -> Path:
     return config.invocation_params.dir / typed if typed else report_folder(config).parent / "judge.jsonl"
 
 
-def point_to_models(config: pytest.Config, environ: MutableMapping[str, str] = os.environ) -> None:
+def point_to_models(config: pytest.Config) -> None:
     """Put the address and the key of OpenAI's protocol where every client of it looks, the workers' too.
 
     Raises:
@@ -284,13 +284,13 @@ def point_to_models(config: pytest.Config, environ: MutableMapping[str, str] = o
     if url is not None:
         if not url.startswith(("http://", "https://")):
             raise pytest.UsageError(f"--chat-url is {url!r}; allowed: a URL such as http://127.0.0.1:8080/v1")
-        environ["OPENAI_BASE_URL"] = url
+        os.environ["OPENAI_BASE_URL"] = url
     if key is not None:
-        if not environ.get(key):
+        if not os.environ.get(key):
             raise pytest.UsageError(
                 f"--chat-key names the variable {key!r:.80}, which is not set. Type: export {key}=…"
             )
-        environ["OPENAI_API_KEY"] = environ[key]
+        os.environ["OPENAI_API_KEY"] = os.environ[key]
 
 
 def report_folder(config: pytest.Config) -> Path:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from statistics import median
-from typing import Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -15,7 +15,7 @@ from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.options import TIMES, is_worker
-from memstory.pytest_plugin.session import LEFT, REMARKS, SELECTED, begin, state_of
+from memstory.pytest_plugin.session import begin, state_of
 from memstory.pytest_plugin.shards import CaseTimes, Deal
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Part, quantity
@@ -23,6 +23,47 @@ from memstory.results.runs import Part, quantity
 _SHARD: Final = "memstory_shard"
 _LEFT_OUT: Final = "memstory_left_out"
 """Under which a worker of xdist tells its part of the run, and how many cases --quick has left out."""
+
+
+class Selection:
+    """What `-k` and `-m` select, asked of a case before it is an item: a shard of a million rows makes its own alone.
+
+    It asks pytest's own matchers, and pytest looks at the items that are made once more itself.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Read them. One that is wrong selects all here, and ends the session where pytest reads it."""
+        # pytest has no public word for what they mean to it; its own plugin for them is asked, so that both are one.
+        self._own = cast("Any", config.pluginmanager.get_plugin("mark"))
+        keywords, marks = config.getoption("keyword").lstrip(), config.getoption("markexpr")
+        try:
+            self._keywords = self._own.Expression.compile(keywords) if keywords else None
+            self._marks = self._own.Expression.compile(marks) if marks else None
+        except SyntaxError:
+            self._keywords = self._marks = None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is to be selected by them."""
+        return self._keywords is not None or self._marks is not None
+
+    def has(self, item: pytest.Item) -> bool:
+        """Whether they leave an item in."""
+        return self._has_marks(item) and self._has_keywords(item)
+
+    def places(self, item: pytest.Item, names: Iterable[str]) -> Iterator[int]:
+        """Yield the places of those names under which `item` would be left in."""
+        if self._has_marks(item):
+            for place, item.name in enumerate(names):
+                if self._has_keywords(item):
+                    yield place
+
+    def _has_keywords(self, item: pytest.Item) -> bool:
+        return self._keywords is None or bool(self._keywords.evaluate(self._own.KeywordMatcher.from_item(item)))
+
+    def _has_marks(self, item: pytest.Item) -> bool:
+        matcher = self._own.MarkMatcher.from_markers
+        return self._marks is None or bool(self._marks.evaluate(matcher(item.iter_markers())))
 
 
 def select_stories(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -104,12 +145,9 @@ def deselect_others(config: pytest.Config, items: list[pytest.Item], deal: Deal)
 
 
 def hear_worker(config: pytest.Config, output: Mapping[str, Tree]) -> None:
-    """Take from a worker of xdist what only it knows: the process that writes the report runs nothing itself."""
+    """Take from a worker of xdist what only it knows, the run's shard and how many cases were left out, too."""
     state = state_of(config)
-    state.left += output.get(LEFT, [])
-    # Of an object, the worker that has probed it says most.
-    state.remarks = max(output.get(REMARKS, ""), state.remarks, key=len)
-    state.selected = decode(Sequence[CaseResult], output.get(SELECTED, [])) or state.selected
+    state.hear(output)
     state.left_out = output.get(_LEFT_OUT, state.left_out)
     if _SHARD not in output:
         return

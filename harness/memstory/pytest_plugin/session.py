@@ -11,22 +11,35 @@ from typing import Final
 
 import pytest
 
-from memstory.contract.codec import encode_lean
+from memstory.contract.codec import decode, encode_lean
 from memstory.contract.errors import Mark, SetupError
 from memstory.contract.target import Tree
 from memstory.pytest_plugin.budget import budget_of
-from memstory.pytest_plugin.exit_watch import about_to_leave
 from memstory.pytest_plugin.options import SESSION, TIMES, chosen_options, is_worker, redaction_level, report_folder
-from memstory.pytest_plugin.process_guard import QUIET_EXIT, end_undisturbed, interrupt_on_termination, no_quiet_exit
+from memstory.pytest_plugin.process_guard import (
+    QUIET_EXIT,
+    about_to_leave,
+    end_undisturbed,
+    interrupt_on_termination,
+    no_quiet_exit,
+)
 from memstory.pytest_plugin.shards import Deal
 from memstory.pytest_plugin.targets import load_chosen_or_own, options_of, options_of_the_project
 from memstory.pytest_plugin.worker import Worker
 from memstory.reporting.markdown import as_markdown
 from memstory.reporting.terminal import terminal_summary, unsupported_reasons
 from memstory.reporting.writing import PAGE_NAME, PageOptions, begin_reports, first_screen, write_reports
-from memstory.results.folder.histories import HISTORIES_NAME, Histories
 from memstory.results.folder.recordings_file import LastRun
-from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, Spool, lost_cases, read_selected, write_selected
+from memstory.results.folder.spool import (
+    HISTORIES_NAME,
+    ISOLATE,
+    SELECTED_NAME,
+    Histories,
+    Spool,
+    lost_cases,
+    read_selected,
+    write_selected,
+)
 from memstory.results.outcomes import WRONG, CaseResult
 from memstory.results.redaction import Level, redact, redact_together, stricter
 from memstory.results.runs import Part, Run, make_fingerprint, make_run, quantity, some
@@ -98,9 +111,12 @@ class SessionState:
             said = [fill(one, _WIDTH) for one in self._worker.remarks() if one]
             self.remarks = "\n".join(filter(None, [self.remarks, *said]))
 
-    def hear(self, remarks: str) -> None:
-        """Take what a process elsewhere has to say of its targets; the one that has probed an object says most."""
-        self.remarks = max(remarks, self.remarks, key=len)
+    def hear(self, output: Mapping[str, Tree]) -> None:
+        """Take from a worker what only it knows: the process that writes the report runs nothing itself."""
+        self.left += output.get(LEFT, [])
+        # Of an object, the worker that has probed it says most.
+        self.remarks = max(output.get(REMARKS, ""), self.remarks, key=len)
+        self.selected = decode(Sequence[CaseResult], output.get(SELECTED, [])) or self.selected
         self._is_heard = True
 
     def select(self, cases: Iterable[tuple[CaseResult, Level]]) -> None:
@@ -221,7 +237,7 @@ def _leave_out_silent(config: pytest.Config) -> None:
 
 
 def _for_the_controller(state: SessionState) -> Mapping[str, Tree]:
-    """Return what only a worker knows: the process that writes the report runs nothing itself."""
+    """Return what the process that writes the report is to hear of this worker."""
     # A target may have removed the file.
     is_gone = not (state.folder / SELECTED_NAME).exists()
     selected = [encode_lean(case) for case in state.selected] if is_gone else []

@@ -22,19 +22,17 @@ from memstory.models.loading import load_model
 from memstory.models.question_answers import QuestionAnswers
 from memstory.models.shim import Chats
 from memstory.playing import broken, case_of, play
-from memstory.pytest_plugin.exit_watch import watch_the_end
 from memstory.pytest_plugin.options import case_seconds, judge_file
-from memstory.pytest_plugin.process_guard import no_quiet_exit, nothing_forgotten
-from memstory.results.folder.histories import Histories
+from memstory.pytest_plugin.process_guard import no_quiet_exit, nothing_forgotten, watch_the_end
+from memstory.results.folder.spool import Histories
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording
 from memstory.running.endings import describe_error, failure_of
 from memstory.running.hosting.guarded import contain_exits
-from memstory.running.own_folder import OwnFolder, clear_dead_folders
 from memstory.running.retrieval import Progress
 from memstory.running.runner import RETRIEVAL_SECONDS, RunOptions
 from memstory.running.stage import CLOSING_SECONDS, owner_of
-from memstory.running.supervision import SUPERVISOR
+from memstory.running.supervision import SUPERVISOR, OwnFolder, clear_dead_folders
 from memstory.running.watchdog import interrupted_after
 from memstory.targets.discovery import is_table_spec, load_spec, promising_within
 from memstory.targets.promises import ProbeFindings
@@ -167,13 +165,13 @@ class Worker:
 
     def stop(self) -> list[str]:
         """Stop the factories and remove the folder; return what did not stop, each with its reason."""
-        started = [name for name, error in self._started.items() if error is None]
-        left = [said for name in started if (said := self._stop(name, self.targets[name].stop))]
-        left += [said for said in [self._stop("the chat models", self._chats.close)] if said]
+        stops = {name: self.targets[name].stop for name, error in self._started.items() if error is None}
+        stops["the chat models"] = self._chats.close
         if self._answers is not None:
-            left += [said for said in [self._stop("the model that answers", self._answers.close)] if said]
+            stops["the model that answers"] = self._answers.close
         if self._judge is not None:
-            left += [said for said in [self._stop("the judge", self._judge.close)] if said]
+            stops["the judge"] = self._judge.close
+        left = [said for name, stop in stops.items() if (said := self._stop(name, stop))]
         try:
             with interrupted_after(STOP_SECONDS):
                 self._runner.close()

@@ -4,7 +4,6 @@ A report is a `document`: `sections` make its parts from runs, and `markdown`, `
 """
 
 __all__ = [
-    "csv_files",
     "discrimination",
     "document",
     "gate",
@@ -13,6 +12,5 @@ __all__ = [
     "page",
     "sections",
     "terminal",
-    "trec",
     "writing",
 ]

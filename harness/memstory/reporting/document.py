@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeAlias
+from urllib.parse import quote
 
 
 class Markup(str):
@@ -62,6 +63,11 @@ class CaseLink:
     text: str
     story: str
     target: str
+
+    @property
+    def fragment(self) -> str:
+        """The end of the page's address by which it opens the case."""
+        return f"#case={quote(f'{self.story}@{self.target}', safe='')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,16 +63,12 @@ class Links:
         """Return markdown that opens what the link names, where that is at hand."""
         match link:
             case CaseLink():
-                return self._to_case(link)
+                text = inline(link.text)
+                return f"[{text}]({self.page}{link.fragment})" if self.page else text
             case PlaceLink():
                 return self._to_place(link)
             case FileLink(text, path):
                 return f"[{inline(text)}]({quote(path)})"
-
-    def _to_case(self, link: CaseLink) -> str:
-        """Return markdown that opens the case on the page."""
-        text = inline(link.text)
-        return f"[{text}]({self.page}#case={quote(f'{link.story}@{link.target}', safe='')})" if self.page else text
 
     def _to_place(self, link: PlaceLink) -> str:
         """Return markdown that opens the place, where the file is at hand."""

@@ -26,7 +26,7 @@ from memstory.reporting.document import (
     visible,
 )
 from memstory.reporting.sections.cases import matrix, untried_stories
-from memstory.reporting.sections.columns import columns_of, headline, stand_ins, targets_of, with_outcome
+from memstory.reporting.sections.columns import columns_of_run, headline, stand_ins, targets_of, with_outcome
 from memstory.reporting.sections.outcomes import (
     changes_by_target,
     changes_since,
@@ -36,7 +36,7 @@ from memstory.reporting.sections.outcomes import (
 from memstory.reporting.sections.scores import measured_stories, score_table, score_tables
 from memstory.results.outcomes import KEPT_NOTHING, OUTCOMES
 from memstory.results.redaction import redaction_notice
-from memstory.results.runs import NamedRun, Run, quantity
+from memstory.results.runs import Run, quantity
 
 ALL_ROWS: Final = 40
 """Up to this many stories are all listed; of more, those that neither passed nor were measured everywhere."""
@@ -116,7 +116,7 @@ def _notices(run: Run) -> Iterator[str]:
 
 def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
     """Yield a line for each target: counts, recall, what changed; those of more than some targets are in the report."""
-    columns = columns_of([NamedRun(name="", run=run)])
+    columns = columns_of_run(run)
     changes, words = changes_since(last, run), changes_by_target(last, run)
     shown = shown_outcomes(columns, ["passed"])
     rows = []

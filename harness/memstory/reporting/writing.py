@@ -10,10 +10,10 @@ from tempfile import TemporaryFile
 from typing import IO, Final
 
 from memstory.contract.errors import SetupError
-from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, join_words, page_note, where_any
-from memstory.reporting.large_runs import CasePages, LargeRun, clear_case_pages, large_document, large_page
+from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, join_words, page_note
+from memstory.reporting.large_runs import CasePages, LargeRun, Tally, clear_case_pages, large_document, large_page
 from memstory.reporting.markdown import Links, as_markdown
-from memstory.reporting.page.html import MOST_CASES, PageInput, lines_in, render_page
+from memstory.reporting.page.html import MOST_CASES, LinesOf, PageInput, lines_in, render_page
 from memstory.reporting.sections.cases import (
     by_reason,
     failure_sections,
@@ -26,7 +26,7 @@ from memstory.reporting.sections.cases import (
 )
 from memstory.reporting.sections.columns import (
     Column,
-    columns_of,
+    columns_of_run,
     facts_of,
     headline,
     stand_in_words,
@@ -34,9 +34,8 @@ from memstory.reporting.sections.columns import (
 )
 from memstory.reporting.sections.costs import calls_section, model_calls
 from memstory.reporting.sections.outcomes import (
-    OBLIGATIONS_NOTE,
     capability_scores,
-    capability_table,
+    capability_section,
     causes,
     causes_section,
     changes_by_target,
@@ -46,14 +45,12 @@ from memstory.reporting.sections.outcomes import (
     lead,
     models_by_story,
     obligations_by_column,
-    obligations_table,
+    obligations_section,
     question_answers,
     stories_section,
     totals_table,
 )
 from memstory.reporting.sections.scores import retrieval, score_tables
-from memstory.reporting.sections.tally import Tally
-from memstory.results.folder.histories import HISTORIES_NAME
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, RecordedCases, stored, write_recordings
 from memstory.results.folder.results_file import (
@@ -66,7 +63,15 @@ from memstory.results.folder.results_file import (
     with_extract,
     write_results,
 )
-from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME, Spool, lost_cases, read_selected
+from memstory.results.folder.spool import (
+    HISTORIES_NAME,
+    ISOLATE,
+    SELECTED_NAME,
+    SPOOL_NAME,
+    Spool,
+    lost_cases,
+    read_selected,
+)
 from memstory.results.folder.whole_files import make_again, whole_file, write_text
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import NamedRun, Run, make_fingerprint, make_run, quantity
@@ -90,10 +95,6 @@ is the mean of 1 / rank of the first right one; *n* is the number of questions i
 are not part of the total. `results.json` has all of it in full.""")
 
 
-def _without_secrets(text: str) -> str:
-    return Secrets().without(text)[0]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageOptions:
     """What the page shows beside the run: the lines of its stories, and the run before.
@@ -103,22 +104,23 @@ class PageOptions:
     """
 
     roots: Sequence[Path] = field(default_factory=lambda: [Path.cwd()])
-    clean: Callable[[str], str] = _without_secrets
+    clean: Callable[[str], str] = lambda text: Secrets().without(text)[0]
     last: Run | None = None
     safe: Callable[[CaseResult], CaseResult] = lambda case: case
+
+    def lines_of(self) -> LinesOf:
+        """Return what finds the story of a case."""
+        return lines_in(self.roots, self.clean)
 
 
 def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Document:
     """Return the report of a run; `last` is the run before, `page` the name of the page that shows its cases."""
-    columns = columns_of([NamedRun(name="", run=run)])
-    titles = [column.title for column in columns]
-    obligations = obligations_table(obligations_by_column(columns), "Target")
-    capabilities = capability_table(capability_scores(columns), titles, "Capability", in_full=False)
+    columns = columns_of_run(run)
     return [
         _head(run, columns, last, page),
         essential_section(columns),
-        Section("What a memory owes", where_any(obligations, Note(OBLIGATIONS_NOTE))),
-        Section("By capability", where_any(capabilities)),
+        obligations_section(obligations_by_column(columns)),
+        capability_section(capability_scores(columns), [column.title for column in columns]),
         causes_section(causes(columns)),
         *failure_sections(run, columns),
         Section("Measured", score_tables(run)),
@@ -141,7 +143,7 @@ def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Docume
 
 def first_screen(run: Run, *, last: Run | None = None) -> Document:
     """Return the first screen of the report, for a page that a service shows of a run."""
-    columns = columns_of([NamedRun(name="", run=run)])
+    columns = columns_of_run(run)
     return [_head(run, columns, last, ""), essential_section(columns), causes_section(causes(columns))]
 
 
@@ -188,7 +190,7 @@ def _keep_killed(folder: Path, kept: Path) -> str:
     for name in left:
         (folder / name).replace(kept / name)
     try:
-        done = Spool(kept).load().results
+        done = Spool(kept).read()
         missing = len(lost_cases(read_selected(kept), done, ""))
     except SetupError:  # another version wrote it: `memstory report` says so
         return ""
@@ -216,11 +218,8 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, options: P
     """
     options = options or PageOptions()
     if len(run.cases) > MOST_CASES:
-        tally = Tally()
-        for case in run.cases:
-            tally.add(case)
-        cases = map(stored, run.cases)
-        write_reports_of(folder, replace(run, cases=()), cases, tally, recordings=recordings, options=options)
+        head, cases, tally = replace(run, cases=()), map(stored, run.cases), Tally.of(run.cases)
+        write_reports_of(folder, head, cases, tally, recordings=recordings, options=options)
         return read_results(folder / RESULTS_NAME)
     make_again(folder)
     clear_case_pages(folder)
@@ -256,7 +255,7 @@ def write_reports_of(
         return
     options = options or PageOptions()
     make_again(folder)
-    pages = CasePages(folder, head, tally, lines_in(options.roots, options.clean), PAGE_NAME)
+    pages = CasePages(folder, head, tally, options.lines_of(), PAGE_NAME)
 
     def lines(file: IO[bytes] | None) -> Iterator[bytes]:
         for one in cases:
@@ -307,25 +306,21 @@ def report_from_spool(
 
 def _report_from_spool(folder: Path, why: str) -> str:
     options = PageOptions()
-    spooled = Spool(folder).load()
-    missing = lost_cases(read_selected(folder), spooled.results, why)
-    if spooled.results or missing:
-        cases = [*spooled.results, *missing]
+    spool = Spool(folder)
+    done = spool.read()
+    missing = lost_cases(read_selected(folder), done, why)
+    if done or missing:
+        cases = [*done, *missing]
         write_reports(folder, make_run(cases, make_fingerprint(cases), complete=False))
-        torn = f"; {spooled.torn} more was being written and is lost" if spooled.torn else ""
+        torn = f"; {spool.torn} more was being written and is lost" if spool.torn else ""
         named = f"; no result: {', '.join(case.id for case in missing)}" if missing else ""
-        return (
-            f"{folder / REPORT_NAME}: the run was cut short, {quantity(len(spooled.results), 'case')} done{torn}{named}"
-        )
+        return f"{folder / REPORT_NAME}: the run was cut short, {quantity(len(done), 'case')} done{torn}{named}"
     results = ResultsFile(plain_or_packed(folder / RESULTS_NAME))
     recorded = plain_or_packed(folder / RECORDINGS_NAME)
     shown: Iterable[CaseResult] = RecordedCases(results, recorded) if recorded.is_file() else results
     count = sum(results.head.summary.values())
     if count > MOST_CASES:
-        tally = Tally()
-        for case in results:
-            tally.add(case)
-        pages = CasePages(folder, results.head, tally, lines_in(options.roots, options.clean), PAGE_NAME)
+        pages = CasePages(folder, results.head, Tally.of(results), options.lines_of(), PAGE_NAME)
         for case in shown:
             pages.add(case)
         _write_large(folder, pages, options)
@@ -342,14 +337,14 @@ def _markdown(folder: Path, document: Document, options: PageOptions) -> str:
 
 
 def _write_page(folder: Path, run: Run, options: PageOptions) -> None:
-    columns = columns_of([named := NamedRun(name=folder.name, run=run)])
+    columns = columns_of_run(run)
     page = PageInput(
         title=headline(run),
         lead=lead(run, columns),
         facts=facts_of(run),
-        lines_of=lines_in(options.roots, options.clean),
+        lines_of=options.lines_of(),
         last=options.last,
         safe=options.safe,
         sections=model_sections(columns),
     )
-    write_text(folder / PAGE_NAME, render_page([named], page))
+    write_text(folder / PAGE_NAME, render_page([NamedRun(name=folder.name, run=run)], page))

@@ -27,22 +27,6 @@ class ShardSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shard:
-    """A source that is a shard."""
-
-    source: ShardSource
-    part: Part
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self.source.head.fingerprint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MergedRun:
     """The shards of one run as one: `head` is it without its cases. Fields for times are those of the shards.
 
@@ -63,19 +47,20 @@ def merge_shards(
     Raises:
         SetupError: these are not the shards of one run, each once; the message says what is wrong.
     """
-    shards = list(_shards(sources))
-    _refuse([*_no_shards(sources)] or [*_unlike(shards)] or [*_not_all_once(shards, partial=partial)])
+    parts = {one.name: part for one in sources if (part := one.head.fingerprint.shard)}
+    _refuse([*_no_shards(sources)] or [*_unlike(sources, parts)] or [*_not_all_once(parts, partial=partial)])
     audit = _Audit({source.name: Counter() for source in sources})
     for name, case in _in_order(sources):
         audit.add(name, case)
         look(case)
     _refuse([*audit.overlaps(), *audit.miscounts(sources), *by_cause(differing_stories(audit.differing(sources)))])
     short = [
-        f"{one.name} has {audit.ended[one.name]} of its {quantity(one.part.cases, 'case')}"
-        for one in shards
-        if not one.source.head.complete or audit.ended[one.name] != one.part.cases
+        f"{one.name} has {audit.ended[one.name]} of its {quantity(parts[one.name].cases, 'case')}"
+        for one in sources
+        if not one.head.complete or audit.ended[one.name] != parts[one.name].cases
     ]
-    return MergedRun(head=audit.head(_fingerprint(shards), complete=not short), short=short)
+    made_with = _fingerprint([one.head.fingerprint for one in sources], [*parts.values()])
+    return MergedRun(head=audit.head(made_with, complete=not short), short=short)
 
 
 class _Audit:
@@ -193,12 +178,6 @@ def _findings(case: CaseResult) -> object:
     return case.id, case.outcome, [trial.outcome for trial in case.trials], places, case.metrics
 
 
-def _shards(sources: Sequence[ShardSource]) -> Iterator[_Shard]:
-    for one in sources:
-        if one.head.fingerprint.shard is not None:
-            yield _Shard(source=one, part=one.head.fingerprint.shard)
-
-
 def _no_shards(sources: Sequence[ShardSource]) -> Iterator[str]:
     for one in sources:
         if one.head.fingerprint.shard is None:
@@ -208,14 +187,15 @@ def _no_shards(sources: Sequence[ShardSource]) -> Iterator[str]:
             )
 
 
-def _unlike(shards: Sequence[_Shard]) -> Iterator[str]:
+def _unlike(sources: Sequence[ShardSource], parts: Mapping[str, Part]) -> Iterator[str]:
     """Yield what is to be the same in all shards of one run, on whatever machine each ran, and is not."""
-    yield from _differing("the number of shards", {shard.name: shard.part.count for shard in shards})
-    selected = {shard.name: f"{shard.part.of} cases ({shard.part.digest[:8]})" for shard in shards}
+    prints = {one.name: one.head.fingerprint for one in sources}
+    yield from _differing("the number of shards", {name: part.count for name, part in parts.items()})
+    selected = {name: f"{part.of} cases ({part.digest[:8]})" for name, part in parts.items()}
     yield from _differing("what was selected", selected)
-    yield from _differing("memstory", {shard.name: shard.fingerprint.memstory for shard in shards})
-    yield from _differing("python", {shard.name: shard.fingerprint.python for shard in shards})
-    yield from _differing("options", {shard.name: dict(shard.fingerprint.options) for shard in shards})
+    yield from _differing("memstory", {name: one.memstory for name, one in prints.items()})
+    yield from _differing("python", {name: one.python for name, one in prints.items()})
+    yield from _differing("options", {name: dict(one.options) for name, one in prints.items()})
 
 
 def _differing(what: str, values: Mapping[str, object]) -> Iterator[str]:
@@ -224,9 +204,9 @@ def _differing(what: str, values: Mapping[str, object]) -> Iterator[str]:
         yield f"{what} is " + ", ".join(f"{value} in {' and '.join(names)}" for value, names in told.items())
 
 
-def _not_all_once(shards: Sequence[_Shard], *, partial: bool) -> Iterator[str]:
-    count = shards[0].part.count
-    found = by_key((number, shard.name) for shard in shards for number in shard.part.numbers)
+def _not_all_once(parts: Mapping[str, Part], *, partial: bool) -> Iterator[str]:
+    count = next(iter(parts.values())).count
+    found = by_key((number, name) for name, part in parts.items() for number in part.numbers)
     for number in sorted({*found, *range(1, count + 1)}):
         names = found.get(number, [])
         if not 1 <= number <= count:
@@ -237,8 +217,7 @@ def _not_all_once(shards: Sequence[_Shard], *, partial: bool) -> Iterator[str]:
             yield f"shard {number} of {count} is there {len(names)} times: {', '.join(names)}"
 
 
-def _fingerprint(shards: Sequence[_Shard]) -> Fingerprint:
-    prints = [shard.fingerprint for shard in shards]
+def _fingerprint(prints: Sequence[Fingerprint], parts: Sequence[Part]) -> Fingerprint:
     targets = by_key(pair for one in prints for pair in one.targets.items())
     return replace(
         prints[0],
@@ -247,7 +226,7 @@ def _fingerprint(shards: Sequence[_Shard]) -> Fingerprint:
         processors=prints[0].processors if len({one.processors for one in prints}) == 1 else None,
         started=min((one.started for one in prints if one.started), default=None),
         targets={target: _unite(said) for target, said in sorted(targets.items())},
-        shard=_part([shard.part for shard in shards]),
+        shard=_part(parts),
     )
 
 

@@ -182,6 +182,11 @@ class RetrievalRecord:
     drawn_from: int | None = None
 
     @property
+    def counted(self) -> Sequence[QuestionRecord]:
+        """The questions of its total: those that are judged and in no category that stands apart."""
+        return [one for one in self.questions if one.judged and one.category not in self.apart]
+
+    @property
     def depth(self) -> int:
         """How many results the memory was asked for."""
         return max(self.k, *self.cuts, 0)

@@ -5,7 +5,6 @@ __all__ = [
     "dask_task",
     "endings",
     "hosting",
-    "own_folder",
     "retrieval",
     "runner",
     "stage",

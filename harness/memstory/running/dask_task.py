@@ -20,7 +20,10 @@ from typing import Any, Final, TypedDict
 
 JOB_NAME: Final = "job.json"
 OUTPUT_NAME: Final = "output.txt"
-BATCH_PROCESS: Final = "memstory.commands.running.batch_process"
+BATCH_FOLDER: Final = "MEMSTORY_BATCH"
+"""The variable with the folder of a batch, in its process."""
+
+BATCH_PROCESS: Final = "memstory.commands.running.supervising"
 
 _LOOK_SECONDS: Final = 0.05
 _END_SECONDS: Final = 20.0
@@ -99,7 +102,7 @@ def run_batch(job: Job) -> BatchResult:
     if before := client.get_metadata(place, default=""):
         return BatchResult(worker=before, refusal="", lost="the worker ended while it ran", files={})
     client.set_metadata(place, here)
-    from memstory.running.own_folder import OwnFolder  # noqa: PLC0415  (see the module's docstring)
+    from memstory.running.supervision import OwnFolder  # noqa: PLC0415  (see the module's docstring)
 
     own = OwnFolder()
     try:

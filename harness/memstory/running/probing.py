@@ -97,11 +97,12 @@ class Prober:
         # Asked about something else, for a context may begin with the question.
         other = next((twin.asked for twin in twins), "What do you know?")
         most = await self._count(scope)
+        perform = self.stage.target.perform
         looks: list[tuple[str, Sequence[str], Callable[[], Awaitable[Any]]]] = [
-            ("list", texts, lambda: self._perform(Request.of(Target.list, scope))),
+            ("list", texts, lambda: perform(Request.of(Target.list, scope))),
             *(("search", [text], partial(self._search, text, scope, most)) for text in texts),
-            ("context", texts, lambda: self._perform(Request.of(Target.context, Query(text=other), scope))),
-            ("inspect.log", texts, lambda: self._perform(Request.of(Target.inspect, "log", {}, scope))),
+            ("context", texts, lambda: perform(Request.of(Target.context, Query(text=other), scope))),
+            ("inspect.log", texts, lambda: perform(Request.of(Target.inspect, "log", {}, scope))),
         ]
         if result is not None:
             yield "result", texts, result
@@ -131,11 +132,9 @@ class Prober:
 
     async def _count(self, scope: Scope) -> int:
         """Return one more than the memory lists, so that a search that finds as many may hold back others."""
-        listed = await self._ask(self._perform(Request.of(Target.list, scope))) if "list" in self.able else None
+        perform = self.stage.target.perform
+        listed = await self._ask(perform(Request.of(Target.list, scope))) if "list" in self.able else None
         return (_UNCOUNTED if listed is None else max(len(listed), _FEWEST)) + 1
-
-    async def _perform(self, request: Request[Any]) -> Any:
-        return await self.stage.target.perform(request)
 
     async def _ask(self, answer: Awaitable[Any]) -> Any:
         """Return the answer as JSON; None where the target declines to look."""

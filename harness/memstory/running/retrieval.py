@@ -37,7 +37,7 @@ from memstory.controls import Oracle, OracleFactory
 from memstory.datasets import load_distractors
 from memstory.language.story import Retrieval
 from memstory.models.question_answers import QuestionAnswers
-from memstory.results.folder.histories import Histories, history_key
+from memstory.results.folder.spool import Histories, history_key
 from memstory.results.recording import Footprint, QuestionRecord, RetrievalRecord
 from memstory.results.runs import quantity
 from memstory.running.hosting.guarded import GuardedTarget
@@ -78,10 +78,9 @@ Progress = Callable[[int, int, str], None]
 class TaskPlan:
     """What a story says of its retrieval task; `seed` is the trial's own.
 
-    `base` is the folder of its file, below whose root its data lie, or `anywhere`; remembering may take
-    `corpus_seconds`, if that is limited: by the story, or where a target `hurries` because nobody named it. What each
-    collection gave is kept in `histories`, and taken from there, under `key` and what names the collection. `answers`
-    answers each question from the first k texts.
+    `base` is the folder of its file, below whose root its data lie, or `anywhere`. What each collection gave is kept in
+    `histories`, and taken from there, under `key` and what names the collection. `answers` answers each question from
+    the first k texts.
     """
 
     task: RetrievalTask
@@ -90,8 +89,7 @@ class TaskPlan:
     seed: int
     base: Path
     anywhere: bool = False
-    corpus_seconds: float | None = None
-    hurries: bool = False
+    limit: Limit | None = None
     histories: Histories | None = None
     key: Sequence[Tree] = ()
     answers: QuestionAnswers | None = None
@@ -168,9 +166,8 @@ def _by_labels(
         yield record
         return
     published, examined = with_labels([record.level], labels)
-    judged = sum(one.judged and one.category not in record.apart for one in record.questions)
-    other = sum(one.id in audited and one.judged and one.category not in record.apart for one in record.questions)
-    note = f"the audit names other evidence for {other} of the {judged} judged questions"
+    other = sum(one.id in audited for one in record.counted)
+    note = f"the audit names other evidence for {other} of the {len(record.counted)} judged questions"
     record = replace(record, level=published, notes=(*record.notes, note))
     yield record
     questions = [
@@ -188,15 +185,14 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
         if isinstance(stage.target, GuardedTarget) and isinstance(stage.target.inner, Oracle):
             stage.target.inner.take_gold(task.collection)
         used, begun = stage.usage(), perf_counter()
-        limit = None if plan.corpus_seconds is None else Limit(plan.corpus_seconds, is_for_unnamed=plan.hurries)
-        rememberer = Rememberer(stage, able, retrieval.kind, limit)
+        rememberer = Rememberer(stage, able, retrieval.kind, plan.limit)
         ids = await rememberer.remember(task)
         seconds, usage = perf_counter() - begun, stage.usage()
         footprint = await stage.footprint()
         asker = Asker(stage, retrieval, lambda hit: ids.of(hit.id, hit.text), plan.answers)
         return _Result(
             about=await stage.target.perform(Request.of(Target.about)),
-            questions=await _ask_all(asker, task.collection.questions, limit),
+            questions=await _ask_all(asker, task.collection.questions, plan.limit),
             documents=len(task.collection.documents),
             refused=tuple(f"{task.collection.id}: {one}" for one in rememberer.refused),
             add_seconds=seconds,
@@ -210,7 +206,6 @@ async def _one_collection(task: PerturbedCollection, plan: TaskPlan, stage: Stag
 
 async def _one_preloaded(task: PerturbedCollection, plan: TaskPlan, stage: Stage, _: TargetFactory) -> _Result:
     """Ask a memory that was filled before, and do nothing else."""
-    limit = None if plan.corpus_seconds is None else Limit(plan.corpus_seconds, is_for_unnamed=plan.hurries)
     await stage.open()
     try:
         about = await stage.target.perform(Request.of(Target.about))
@@ -218,7 +213,7 @@ async def _one_preloaded(task: PerturbedCollection, plan: TaskPlan, stage: Stage
         if held == "0":
             raise StoryError(f"nothing is remembered of the user {plan.retrieval.user!r}", plan.retrieval.mark)
         asker = Asker(stage, plan.retrieval, partial(_given_id, plan.retrieval.ids), plan.answers)
-        questions = await _ask_all(asker, task.collection.questions, limit)
+        questions = await _ask_all(asker, task.collection.questions, plan.limit)
     finally:
         await stage.close()
     return _Result(
@@ -301,44 +296,38 @@ def _record(plan: TaskPlan, level: Mapping[str, Tree], results: Sequence[_Result
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Asker:
     """Asks one memory the questions of a task."""
 
-    def __init__(
-        self,
-        stage: Stage,
-        retrieval: Retrieval,
-        documents_of: Callable[[Hit], Sequence[str]],
-        answers: QuestionAnswers | None,
-    ) -> None:
-        self._answers = answers
-        self._read = retrieval.k
-        self._stage = stage
-        self._scope = Scope(user=stage.env.owner)
-        self._k = retrieval.depth
-        self._kinds = (retrieval.kind,) if retrieval.kind else ()
-        self._documents_of = documents_of
+    stage: Stage
+    retrieval: Retrieval
+    documents_of: Callable[[Hit], Sequence[str]]
+    answers: QuestionAnswers | None
 
     async def ask(self, question: Question) -> QuestionRecord:
         """Return the documents that came back, cut to k: a backend that returns more gains nothing by it."""
-        query = Query(text=question.text, kinds=self._kinds, top_k=self._k)
-        used, begun = self._stage.usage(), perf_counter()
-        hits = await self._stage.target.perform(Request.of(Target.search, query, self._scope))
-        seconds, usage = perf_counter() - begun, self._stage.usage().since(used)
+        depth, kinds = self.retrieval.depth, (self.retrieval.kind,) if self.retrieval.kind else ()
+        asking = Request.of(
+            Target.search, Query(text=question.text, kinds=kinds, top_k=depth), Scope(user=self.stage.env.owner)
+        )
+        used, begun = self.stage.usage(), perf_counter()
+        hits = await self.stage.target.perform(asking)
+        seconds, usage = perf_counter() - begun, self.stage.usage().since(used)
         best: dict[str, float | None] = {}
-        first = hits[: self._k]
+        first = hits[:depth]
         for hit in first:
             # Several pieces of one document count once, at the rank of the best of them.
-            for document in self._documents_of(hit):
+            for document in self.documents_of(hit):
                 best.setdefault(document, hit.score)
-        texts = [hit.text for hit in first[: self._read]]
-        answer = await self._answers.answer(question, texts) if self._answers else None
+        texts = [hit.text for hit in first[: self.retrieval.k]]
+        answer = await self.answers.answer(question, texts) if self.answers else None
         return QuestionRecord(
             answer=answer,
             id=question.id,
             relevant=tuple(question.relevant),
-            retrieved=tuple(best)[: self._k],
-            scores=tuple(best.values())[: self._k],
+            retrieved=tuple(best)[:depth],
+            scores=tuple(best.values())[:depth],
             category=question.category,
             judged=question.judged,
             seconds=seconds,
@@ -346,7 +335,7 @@ class Asker:
             stale=tuple(question.stale),
             cluster=question.cluster,
             tokens=sum(map(_tokens, first)),
-            surplus=max(len(hits) - self._k, 0) or None,
+            surplus=max(len(hits) - depth, 0) or None,
             answerable=_answerable(hits),
             model=usage.model if usage.model and usage.model.calls > 0 else None,
         )
@@ -602,10 +591,9 @@ class Rememberer:
         return receipt.items[0] if receipt.items else ReceiptItem(id=id_, text=item.text, outcome="updated")
 
     def _is_updated(self, document: Document, known: Mapping[str, str | None]) -> bool:
-        return document.id in known and not self._has_usable_key(document) and "update" in self._able
-
-    def _has_usable_key(self, document: Document) -> bool:
-        return document.key is not None and "add.key" in self._able
+        """Say whether it replaces an earlier text by its id; a key does that by itself, where the target has keys."""
+        has_usable_key = document.key is not None and "add.key" in self._able
+        return document.id in known and not has_usable_key and "update" in self._able
 
     async def _let_time_pass(self) -> None:
         await self._stage.settle()

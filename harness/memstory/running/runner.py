@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,19 +19,19 @@ from memstory.contract.errors import NotSupported, TargetError
 from memstory.contract.target import Capability, Environment, Request, Target, TargetFactory, Tree
 from memstory.datasets import load_task
 from memstory.language.capabilities import IS_SHARED, LACKS
-from memstory.language.story import Step
+from memstory.language.story import Retrieval, Step
 from memstory.language.story_paths import Bounds
 from memstory.models.judge import Judge
 from memstory.models.question_answers import QuestionAnswers
 from memstory.models.shim import Chats, Shim, gives_chat_to
-from memstory.results.folder.histories import Histories
+from memstory.results.folder.spool import Histories
 from memstory.results.recording import Failure, Recording
 from memstory.running.endings import failure_of
 from memstory.running.left_tasks import LeftTasks
 from memstory.running.performer import Branch, Holds, Performer, is_judged
-from memstory.running.retrieval import Progress, TaskPlan, run_retrieval
+from memstory.running.retrieval import Limit, Progress, TaskPlan, run_retrieval
 from memstory.running.stage import Stage, make_environment, open_stage
-from memstory.tasks.retrieval import sample_of, sample_questions
+from memstory.tasks.retrieval import RetrievalTask, sample_of, sample_questions
 
 CASE_SECONDS = 60.0
 """How long the steps of a case may take."""
@@ -99,19 +98,21 @@ async def run(
     not be asked again. Where the run is cancelled, what had happened is added to `so_far`.
     """
     begun = perf_counter()
-    bounds = Bounds(base=options.base or _folder(case), workspace=workspace, anywhere=options.any_path)
-    running = _Run(case=case, factory=factory, options=options, bounds=bounds, holds=holds)
+    bounds = Bounds(
+        base=options.base or named_path(case.story.mark.file).parent, workspace=workspace, anywhere=options.any_path
+    )
+    running = _Run(case=case, factory=factory, options=options, bounds=bounds, trial=trial, holds=holds)
     left = LeftTasks()
     with left.watch():
         try:
-            failure = await running.carry_out(trial)
+            failure = await running.carry_out()
         except asyncio.CancelledError:
             if so_far is not None:
                 cut = replace(running.failure(TargetError(CUT_SHORT)), detail=None)
-                so_far.append(running.recording(trial, cut, perf_counter() - begun))
+                so_far.append(running.recording(cut, perf_counter() - begun))
             raise
         seconds = perf_counter() - begun
-        return replace(running.recording(trial, failure, seconds), left=tuple(await left.warnings()))
+        return replace(running.recording(failure, seconds), left=tuple(await left.warnings()))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,26 +123,27 @@ class _Run:
     factory: TargetFactory
     options: RunOptions
     bounds: Bounds
+    trial: int
     holds: Holds | None
     branch: Branch = field(default_factory=Branch)
     parts: dict[str, Any] = field(default_factory=dict)
     stage: Stage | None = None
     performer: Performer | None = None
 
-    def recording(self, trial: int, failure: Failure | None, seconds: float) -> Recording:
+    def recording(self, failure: Failure | None, seconds: float) -> Recording:
         """Return what has happened by now."""
         return Recording(
             story=self.case.story.id,
             target=self.case.target,
-            trial=trial,
-            seed=trial,
+            trial=self.trial,
+            seed=self.trial,
             steps=tuple(self.branch.records),
             failure=failure,
             seconds=seconds,
             **self.parts,
         )
 
-    async def carry_out(self, trial: int) -> Failure | None:
+    async def carry_out(self) -> Failure | None:
         """Do all that belongs to the run, and close the target; return why it did not come to its end, if so."""
         failure: Failure | None = None
         limit = asyncio.timeout(self.options.seconds(self.case))
@@ -149,7 +151,7 @@ class _Run:
             # The exam is the judge's and not the case's: its time does not count.
             await self.examine()
             async with limit:
-                env = make_environment(self.case, self.bounds, seed=trial, options=self.options.target)
+                env = make_environment(self.case, self.bounds, seed=self.trial, options=self.options.target)
                 await self.go(env, limit)
         except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
             failure = self.timed_out(error) if limit.expired() else self.failure(error)
@@ -190,36 +192,39 @@ class _Run:
             able, env = shim.able, shim.environment(env)
         _refuse_what_cannot_run(self.case, able)
         if story.retrieval:
-            base, anywhere = self.bounds.base, self.options.any_path
-            task = await asyncio.to_thread(load_task, story.retrieval, base, anywhere=anywhere)
-            if self.options.sample is not None:
-                task = await asyncio.to_thread(sample_of, task, self.options.sample)
-            if story.retrieval.sample is not None:
-                draw = partial(sample_questions, task, story.retrieval.sample, story.retrieval.seed)
-                task = await asyncio.to_thread(draw)
-            hurries = story.measure and not self.options.is_named and story.retrieval.within is None
-            plan = TaskPlan(
-                task=task,
-                retrieval=story.retrieval,
-                perturb=story.perturb,
-                seed=env.seed,
-                base=base,
-                anywhere=anywhere,
-                corpus_seconds=CORPUS_SECONDS if hurries else story.retrieval.within,
-                hurries=hurries,
-                histories=self.options.histories,
-                key=(self.case.id, story.digest, story.retrieval.depth, dict(env.options), self._answering),
-                answers=self.options.answers,
-            )
-            records = run_retrieval(plan, env, self.factory, self._progress(limit), hosted=self.options.hosted)
-            async for record, about in records:
-                self.parts["retrieval"] = (*self.parts.get("retrieval", ()), record)
-                self.parts["about"] = {**about, **self._answering}
+            await self._retrieve(story.retrieval, env, limit)
         if story.steps:
             is_old = _has_step(story.steps, "upgrade")
             hosted = self.options.hosted or is_old or _has_step(story.steps, "crash")
             self.stage = open_stage(replace(env, older=is_old), self.factory, hosted=hosted, shim=shim)
             await self._steps(self.stage, able)
+
+    async def _retrieve(self, retrieval: Retrieval, env: Environment, limit: asyncio.Timeout) -> None:
+        story, options = self.case.story, self.options
+        hurries = story.measure and not options.is_named and retrieval.within is None
+        seconds = CORPUS_SECONDS if hurries else retrieval.within
+        plan = TaskPlan(
+            task=await asyncio.to_thread(self._task, retrieval),
+            retrieval=retrieval,
+            perturb=story.perturb,
+            seed=env.seed,
+            base=self.bounds.base,
+            anywhere=options.any_path,
+            limit=None if seconds is None else Limit(seconds, is_for_unnamed=hurries),
+            histories=options.histories,
+            key=(self.case.id, story.digest, retrieval.depth, dict(env.options), self._answering),
+            answers=options.answers,
+        )
+        records = run_retrieval(plan, env, self.factory, self._progress(limit), hosted=options.hosted)
+        async for record, about in records:
+            self.parts["retrieval"] = (*self.parts.get("retrieval", ()), record)
+            self.parts["about"] = {**about, **self._answering}
+
+    def _task(self, retrieval: Retrieval) -> RetrievalTask:
+        task = load_task(retrieval, self.bounds.base, anywhere=self.options.any_path)
+        if self.options.sample is not None:
+            task = sample_of(task, self.options.sample)
+        return task if retrieval.sample is None else sample_questions(task, retrieval.sample, retrieval.seed)
 
     def _shim(self, able: frozenset[Capability], env: Environment) -> Shim | None:
         chats, case = self.options.chats, self.case
@@ -280,10 +285,6 @@ def _refuse_what_cannot_run(case: Case, able: frozenset[Capability]) -> None:
     if missing:
         shared = "" if "scope.names" in able else IS_SHARED
         raise NotSupported(missing[0], f"'{case.target}'{shared}{LACKS}{', '.join(missing)}")
-
-
-def _folder(case: Case) -> Path:
-    return named_path(case.story.mark.file).parent
 
 
 def _has_step(steps: Sequence[Step], word: str) -> bool:

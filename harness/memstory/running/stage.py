@@ -124,12 +124,11 @@ class Stage:
             raise TargetError(f"the target did not close within {CLOSING_SECONDS:g} s") from error
 
     async def reopen(self, between: Callable[[], None] | None = None) -> None:
-        """Close, do what comes `between`, then open the same environment with a target that knows nothing of it."""
+        """Close, do what comes `between`, then open the same environment again."""
         await self.close()
         if between is not None:
             await asyncio.to_thread(between)
-        self.target = self.make()
-        await self.open()
+        await self.revive()
 
     async def change_embedder(self) -> None:
         """Reopen with another embedding model.
@@ -143,8 +142,8 @@ class Stage:
         try:
             await self.reopen()
         except Refused:
-            self.env, self.target = own, self.make()
-            await self.open()
+            self.env = own
+            await self.revive()
             raise
         if (await self.target.perform(Request.of(Target.about))).get("embedder") == before.get("embedder"):
             raise TargetError("the other embedder did not land: the target names the same `embedder` as before")
@@ -162,8 +161,8 @@ class Stage:
         except (Refused, TargetError) as error:
             if not older:
                 raise
-            self.env, self.target = own, self.make()
-            await self.open()
+            self.env = own
+            await self.revive()
             raise Refused(f"the older release does not open it: {error}") from error
 
     async def kill(self) -> None:
@@ -176,7 +175,7 @@ class Stage:
             raise TargetError(f"the crash did not land: {end}, so that this shows nothing")
 
     async def revive(self) -> None:
-        """Open the same environment in a new process."""
+        """Open the same environment with a new target, which knows nothing of the one before."""
         self.target = self.make()
         await self.open()
 

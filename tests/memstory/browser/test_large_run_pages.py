@@ -13,7 +13,7 @@ def page(chromium, tmp_path, make_case, monkeypatch):
     """The report of 201 cases, every tenth of which failed, with pages of 40; nothing may have failed at the end."""
     monkeypatch.setattr("memstory.reporting.writing.MOST_CASES", 100)
     monkeypatch.setattr("memstory.reporting.large_runs.PAGE_CASES", 40)
-    monkeypatch.setattr("memstory.reporting.sections.tally.SAMPLE", 20)
+    monkeypatch.setattr("memstory.reporting.large_runs.SAMPLE", 20)
     cases = [
         make_case(f"S{number}", outcome="passed" if number % 10 else "failed", title=HURT) for number in range(201)
     ]

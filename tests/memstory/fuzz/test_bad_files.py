@@ -103,7 +103,7 @@ def test_damaged_recordings_and_spools_are_a_message(fuzz, folder, results, run_
     def read(content):
         (folder / "recordings.jsonl").write_bytes(content)
         (folder / "spool.jsonl").write_bytes(content)
-        spool.load()
+        spool.read()
         with_steps(whole, read_recordings(folder / "recordings.jsonl"))
 
     fuzz([lines, spooled], as_jsonl, read)

@@ -4,13 +4,17 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 
 import pytest
 
-from memstory.reporting.large_runs import CASES_FOLDER, MOST_BYTES
+from memstory.reporting.large_runs import CASES_FOLDER, MOST_BYTES, SAMPLE, SHOWN_WRONG, Tally
+from memstory.reporting.sections.columns import columns_of
+from memstory.reporting.sections.outcomes import capability_scores, obligations_by_column
 from memstory.reporting.writing import begin_reports, report_from_spool, write_reports
 from memstory.results.folder.results_file import read_results
-from memstory.results.runs import make_fingerprint, make_run
+from memstory.results.outcomes import OUTCOMES
+from memstory.results.runs import NamedRun, make_fingerprint, make_run
 
 HOSTILE = "</script><script>alert(1)</script>\"' {{ 7*7 }}"
 
@@ -19,8 +23,7 @@ HOSTILE = "</script><script>alert(1)</script>\"' {{ 7*7 }}"
 def small_limits(monkeypatch):
     monkeypatch.setattr("memstory.reporting.writing.MOST_CASES", 100)
     monkeypatch.setattr("memstory.reporting.large_runs.PAGE_CASES", 40)
-    monkeypatch.setattr("memstory.reporting.sections.tally.SAMPLE", 20)
-    monkeypatch.setattr("memstory.reporting.sections.tally.SHOWN_WRONG", 12)
+    monkeypatch.setattr("memstory.reporting.large_runs.SAMPLE", 20)
     monkeypatch.setattr("memstory.reporting.large_runs.SHOWN_WRONG", 12)
 
 
@@ -154,3 +157,64 @@ def test_20001_cases_have_a_page_that_a_browser_opens_and_names_all_failures(tmp
     names = [name for one in case_pages(tmp_path) for name in rows(one)]
     assert len(names) == 20_001
     assert set(names) == {case.story for case in cases}
+
+
+@pytest.fixture
+def mixed(make_case, run_of):
+    """A run on two targets with every outcome, stories of one target, obligations, scores, and one unreadable story."""
+    cases = [
+        make_case(
+            f"S{number}", target=target, outcome=OUTCOMES[(number * 3 + len(target)) % 7], tags=tags, leaked=leaked
+        )
+        for number, (tags, leaked) in enumerate(
+            [(("forget", "owed"), True), (("ranking",), None), (("owed",), False)] * 4
+        )
+        for target in (("topics", "layers") if number % 3 else ("topics",))
+    ]
+    unreadable = make_case("", target="", outcome="invalid", trials=(), id="bad.yaml")
+    return run_of([*cases, make_case.retrieval("Q1"), make_case.retrieval("Q2", target="layers"), unreadable])
+
+
+def test_the_totals_are_those_of_the_columns(mixed):
+    tally, columns = Tally.of(mixed.cases), columns_of([NamedRun(name="", run=mixed)])
+    assert [(one.title, one.counts) for one in tally.columns] == [(one.title, one.counts) for one in columns]
+    assert [one.recall for one in tally.columns] == pytest.approx([one.recall for one in columns])
+    assert tally.owed == obligations_by_column(columns)
+    assert (tally.cases, tally.lost) == (len(mixed.cases), 0)
+
+
+def test_the_capabilities_are_those_of_the_columns(mixed):
+    columns = columns_of([NamedRun(name="", run=mixed)])
+    expected = {score.name: score for score in capability_scores(columns)}
+    found = {score.name: score for score in Tally.of(mixed.cases).capability_scores()}
+    assert found.keys() == expected.keys()
+    for name, score in found.items():
+        assert (name, len(score.stories)) == (name, len(expected[name].stories))
+        assert (name, score.columns) == (name, expected[name].columns)
+
+
+def test_all_rows_of_a_story_count_as_one(make_case, run_of):
+    cases = [make_case("S1", row=str(row), id=f"S1[{row}][topics]", tags=("ranking",)) for row in range(5)]
+    scores = {score.name: score for score in Tally.of(run_of(cases).cases).capability_scores()}
+    assert (scores["ranking"].stories, scores["ranking"].columns["topics"]["passed"]) == (["S1"], 5)
+
+
+def test_a_row_is_shown_on_all_targets_or_on_none(make_case, run_of):
+    cases = [
+        make_case(f"S{number}", target=target, outcome="failed" if (number, target) == (7, "b") else "passed")
+        for number in range(2_000)
+        for target in "ab"
+    ]
+    run = run_of([replace(case, trials=()) for case in cases])
+    is_shown = Tally.of(run.cases).chooser()
+    shown = {target: {case.story for case in run.cases if case.target == target and is_shown(case)} for target in "ab"}
+    assert shown["a"] == shown["b"]
+    assert "S7" in shown["a"]
+    assert 0.7 * SAMPLE < 2 * len(shown["a"]) < 1.3 * SAMPLE
+
+
+def test_of_very_many_failures_as_many_are_shown_as_the_report_says(make_case, run_of):
+    run = run_of([make_case(f"S{number}", outcome="failed", trials=()) for number in range(SHOWN_WRONG + 200)])
+    is_shown = Tally.of(run.cases).chooser()
+    first = [case for case in run.cases if is_shown(case)][:SHOWN_WRONG]
+    assert [case.story for case in first] == [f"S{number}" for number in range(SHOWN_WRONG)]

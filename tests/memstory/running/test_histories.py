@@ -12,7 +12,7 @@ from memstory.contract.target import Receipt, ReceiptItem, TargetFactory
 from memstory.controls import Oracle
 from memstory.judging.evaluation import evaluate
 from memstory.language.story import Retrieval, Story
-from memstory.results.folder.histories import HISTORIES_NAME, Histories
+from memstory.results.folder.spool import HISTORIES_NAME, Histories
 from memstory.running.runner import RunOptions, run
 
 MARK = Mark("q.yaml", 4, 1)

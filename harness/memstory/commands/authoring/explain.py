@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json
-from memstory.commands.output import say, say_json, table
-from memstory.commands.story_files import SUFFIXES, FoundFile, story_files
+from memstory.commands.output import say, say_aside, say_json, table
+from memstory.commands.story_files import SUFFIXES, story_files
 from memstory.commands.story_loading import LoadedStories, load
-from memstory.commands.target_list import load_known
+from memstory.commands.target_list import load_known, load_typed
 from memstory.contract.errors import MemstoryError, SetupError
 from memstory.contract.target import Capability, TargetFactory
 from memstory.language.capabilities import meaning, needs_of_story
 from memstory.language.registry import unknown_name_message
 from memstory.language.story import Story
 from memstory.models.shim import gives_chat_to, with_shim
-from memstory.targets.discovery import load_targets, project_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +51,14 @@ def _options(parser: argparse.ArgumentParser) -> None:
 def _run(chosen: argparse.Namespace) -> int:
     loaded, stories = _chosen_stories(chosen.story)
     for error in loaded.errors if chosen.story in loaded.files or not stories else ():
-        sys.stderr.write(f"{error}\n")
+        say_aside(str(error))
     if not stories:
         return FINDINGS
     factories, problems = _factories(chosen.target)
-    answers = {story: _abilities(stories[story], factories, problems) for story in stories}
+    answers = {
+        name: [*(_ability(story, target, factory) for target, factory in factories.items()), *problems]
+        for name, story in stories.items()
+    }
     if chosen.json:
         say_json([_as_json(stories[name], answers[name]) for name in stories])
     else:
@@ -70,7 +71,7 @@ def _chosen_stories(wanted: str) -> tuple[LoadedStories, Mapping[str, Story]]:
     if Path(wanted).suffix in SUFFIXES:
         loaded = load(story_files([wanted]))
         return loaded, {story.id: story for story in loaded.stories}
-    loaded = load(_everywhere())
+    loaded = load(story_files(["."], bundled=True))
     stories = {story.id: story for story in loaded.stories}
     named = {name: story for name, story in stories.items() if wanted in {name, story.slug}}
     if named:
@@ -82,23 +83,13 @@ def _chosen_stories(wanted: str) -> tuple[LoadedStories, Mapping[str, Story]]:
     )
 
 
-def _everywhere() -> Sequence[FoundFile]:
-    return story_files(["."], bundled=True)
-
-
 def _factories(names: Sequence[str] | None) -> tuple[Mapping[str, TargetFactory], Sequence[Ability]]:
     """Return the factories by name; of those that nobody asked for, one that cannot be loaded only says so."""
     if names:
-        # As `python -m` would: an adapter is in the folder in which the command is typed.
-        sys.path.insert(0, str(Path.cwd()))
-        return load_targets(names, project_tables(Path.cwd())), ()
+        return load_typed(names), ()
     found, problems = load_known()
     members = {name: factory for factories in found.values() for name, factory in factories.items()}
     return members, [Ability(target=name, problem=why) for name, why in problems.items()]
-
-
-def _abilities(story: Story, factories: Mapping[str, TargetFactory], problems: Sequence[Ability]) -> Sequence[Ability]:
-    return [*(_ability(story, name, factory) for name, factory in factories.items()), *problems]
 
 
 def _ability(story: Story, name: str, factory: TargetFactory) -> Ability:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Final
 
 from memstory.bundled import bundled_stories
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
-from memstory.commands.output import WIDE, say_listing, screen_width, table
+from memstory.commands.output import WIDE, say_aside, say_listing, screen_width, table
 from memstory.commands.story_files import story_files
 from memstory.commands.story_loading import load
 from memstory.commands.target_list import list_targets
@@ -52,7 +51,7 @@ def _run(chosen: argparse.Namespace) -> int:
         as_json=chosen.json,
     )
     for error in loaded.errors:
-        sys.stderr.write(f"{error}\n")
+        say_aside(str(error))
     return FINDINGS if loaded.invalid else OK
 
 
@@ -81,7 +80,9 @@ def _subject(file: Path) -> str:
 
 def _table(stories: Sequence[Story], width: int) -> Iterator[str]:
     """Yield a table with a line for each story, in fewer columns on a narrow screen, and how many there are."""
-    names = [[_name(story), story.slug or "", story.title] for story in stories]
+    names = [
+        [f"{story.id}[{story.row}]" if story.row else story.id, story.slug or "", story.title] for story in stories
+    ]
     count = quantity(len({story.id for story in stories}), "story")
     if width < WIDE:
         longest = max((len(name[0]) for name in names), default=0)
@@ -89,18 +90,13 @@ def _table(stories: Sequence[Story], width: int) -> Iterator[str]:
         yield table(["story", "slug", "title"], names, [None, _SLUG, title])
         yield f"{count}; tags, needs and places: a wider terminal, or --json"
     else:
-        rest = [[" ".join(story.tags), " ".join(sorted(story.needs)), _where(story)] for story in stories]
+        rest = [
+            [" ".join(story.tags), " ".join(sorted(story.needs)), f"{story.mark.file}:{story.mark.line}"]
+            for story in stories
+        ]
         rows = [[*name, *more] for name, more in zip(names, rest, strict=True)]
         yield table(["story", "slug", "title", "tags", "needs", "where"], rows, [None, None, _TITLE, 16, 32, None])
         yield count
-
-
-def _name(story: Story) -> str:
-    return f"{story.id}[{story.row}]" if story.row else story.id
-
-
-def _where(story: Story) -> str:
-    return f"{story.mark.file}:{story.mark.line}"
 
 
 def _as_json(story: Story) -> dict[str, object]:

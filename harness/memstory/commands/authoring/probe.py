@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
@@ -12,6 +11,7 @@ from typing import Final
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_target_options
 from memstory.commands.output import say, say_json, screen_width, table
+from memstory.commands.target_list import load_typed
 from memstory.conformance.probe import ProbedCapability, probe
 from memstory.contract.errors import SetupError
 from memstory.contract.target import TargetFactory, Tree
@@ -20,9 +20,7 @@ from memstory.language.capabilities import meaning
 from memstory.reporting.document import visible
 from memstory.targets.discovery import (
     is_table_spec,
-    load_targets,
     object_within,
-    project_tables,
     read_tables,
     vendors_named,
 )
@@ -41,11 +39,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    # A memory of one's own lies in the folder where the command is typed.
-    sys.path.insert(0, str(Path.cwd()))
     options = dict(chosen.target_option)
     broken = False
-    for name, factory in load_targets([chosen.target], project_tables(Path.cwd())).items():
+    for name, factory in load_typed([chosen.target]).items():
         _check(name, factory, options)
         with vendors_named(name):
             found = probe(factory, options, seconds=chosen.seconds)

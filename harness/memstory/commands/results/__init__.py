@@ -12,6 +12,5 @@ __all__ = [
     "results_files",
     "show",
     "submit",
-    "timeline",
     "verify",
 ]

@@ -14,7 +14,7 @@ from memstory.contract.codec import encode
 from memstory.contract.errors import SetupError
 from memstory.reporting.document import visible
 from memstory.reporting.markdown import Links, as_markdown
-from memstory.reporting.page.html import PageInput, lines_in, render_page
+from memstory.reporting.page.html import PageInput, render_page
 from memstory.reporting.sections.columns import columns_of, named_column
 from memstory.reporting.sections.comparison import (
     APPENDIX,
@@ -26,10 +26,10 @@ from memstory.reporting.sections.comparison import (
 )
 from memstory.reporting.sections.differences import differences_in_words
 from memstory.reporting.terminal import as_text
+from memstory.reporting.writing import PageOptions
 from memstory.results.folder.whole_files import write_text, writing
 from memstory.results.likeness import run_differences
 from memstory.results.runs import NamedRun, quantity
-from memstory.results.secret_values import Secrets
 
 _TWO = 2
 PAGE = ".html"
@@ -96,7 +96,7 @@ def _write(output: Path, comparison: Comparison, results: Sequence[Path]) -> Non
     page = PageInput(
         title=f"comparison of {quantity(len(comparison.columns), 'column')}",
         facts={"Stories": str(len(comparison.rows)), "Runs": ", ".join(named.name for named in runs)},
-        lines_of=lines_in([Path.cwd()], lambda text: Secrets().without(text)[0]),
+        lines_of=PageOptions().lines_of(),
         sections=[one for one in comparison_sections(comparison) if one.title not in _DRAWN],
     )
     write_text(output.with_suffix(PAGE), render_page(runs, page))

@@ -73,10 +73,7 @@ def _run(chosen: argparse.Namespace) -> int:
             *_lines(found),
             f"gate: {_VERDICTS[found.code]} ({quantity(found.judged, 'case')} judged in both runs)",
         ]
-    if chosen.json:
-        say_json({**asdict(found), "code": found.code})
-    else:
-        say(visible("\n".join(lines)))
+    _tell(found, lines, as_json=chosen.json)
     return OK if chosen.update else found.code
 
 
@@ -97,11 +94,15 @@ def _gate_exploration(chosen: argparse.Namespace) -> int:
     regressions = new_findings(read_record(chosen.baseline), after)
     found = Gate(judged=len(after.explorations), regressions=[*regressions])
     lines = [*_lines(found), f"gate: {_VERDICTS[found.code]} ({quantity(found.judged, 'exploration')} compared)"]
-    if chosen.json:
+    _tell(found, lines, as_json=chosen.json)
+    return found.code
+
+
+def _tell(found: Gate, lines: Sequence[str], *, as_json: bool) -> None:
+    if as_json:
         say_json({**asdict(found), "code": found.code})
     else:
         say(visible("\n".join(lines)))
-    return found.code
 
 
 def _one(runs: Sequence[NamedRun]) -> Run:
@@ -160,16 +161,13 @@ def _write(path: Path, current: Run) -> None:
 
 
 def _lines(found: Gate) -> list[str]:
-    return [
-        *_label_lines("regression", found.regressions),
-        *_label_lines("could not be measured", found.unmeasured),
-        *_label_lines("better", found.improvements),
-        *_label_lines("note", found.notes),
-    ] or ["nothing changed"]
-
-
-def _label_lines(word: str, lines: Sequence[str]) -> list[str]:
-    return [f"{word}: {line}" for line in lines]
+    labelled = {
+        "regression": found.regressions,
+        "could not be measured": found.unmeasured,
+        "better": found.improvements,
+        "note": found.notes,
+    }
+    return [f"{label}: {line}" for label, lines in labelled.items() for line in lines] or ["nothing changed"]
 
 
 COMMAND = Command(

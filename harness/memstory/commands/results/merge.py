@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from heapq import merge
 from pathlib import Path
 
 from memstory.commands.command import OK, Command
-from memstory.commands.output import say, with_progress
+from memstory.commands.output import say, say_aside, with_progress
 from memstory.commands.results.results_files import has_recordings, shards_at, stored_at
 from memstory.contract.errors import SetupError
 from memstory.reporting.document import visible
+from memstory.reporting.large_runs import Tally
 from memstory.reporting.sections.columns import counts_in_words
-from memstory.reporting.sections.tally import Tally
 from memstory.reporting.writing import begin_reports, write_reports_of
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
@@ -61,7 +60,7 @@ def _run(chosen: argparse.Namespace) -> int:
         *(f"cut short: {line}" for line in merged.short),
         *(f"without recordings: {typed} has no {RECORDINGS_NAME}" for typed in missing),
     ]:
-        sys.stderr.write(visible(f"{line}\n"))
+        say_aside(visible(line))
     said = f"{quantity(len(sources), 'shard')}, {counts_in_words(merged.head)}"
     part = merged.head.fingerprint.shard
     say(visible(f"{output}: {said}{f'; it is {part}' if part else ''}"))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from memstory.bundled import named_path
 from memstory.commands.command import FINDINGS, OK, Command, add_json
-from memstory.commands.output import say, say_json, table, with_progress
+from memstory.commands.output import say, say_aside, say_json, table, with_progress
 from memstory.commands.results.rejudging import Rejudgement, rejudge_case
 from memstory.commands.results.results_files import recorded_run_at
 from memstory.commands.story_files import story_files
-from memstory.commands.story_loading import LoadedStories, load
+from memstory.commands.story_loading import load
 from memstory.contract.errors import SetupError
-from memstory.language.story import Story
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import quantity
 
@@ -33,8 +31,8 @@ def _run(chosen: argparse.Namespace) -> int:
     cases = [case for case in recorded_run_at(chosen.results).cases if case.trials]
     loaded = load(story_files(chosen.paths or _files_of(cases)))
     for error in loaded.errors:
-        sys.stderr.write(f"{error}\n")
-    stories = _by_name(loaded)
+        say_aside(str(error))
+    stories = {(story.id, story.row): story for story in loaded.stories}
     judged = [rejudge_case(case, stories.get((case.story, case.row))) for case in with_progress(cases, "case")]
     flipped = [one for one in judged if one.has_flipped]
     if chosen.json:
@@ -53,10 +51,6 @@ def _files_of(cases: Sequence[CaseResult]) -> Sequence[str]:
             "or name the story files behind the folder"
         )
     return [str(named_path(file)) for file in files]
-
-
-def _by_name(loaded: LoadedStories) -> Mapping[tuple[str, str | None], Story]:
-    return {(story.id, story.row): story for story in loaded.stories}
 
 
 def _tell(judged: Sequence[Rejudgement], flipped: Sequence[Rejudgement]) -> None:

@@ -26,7 +26,6 @@ from memstory.reporting.markdown import as_markdown
 from memstory.results.folder.pack import Pack, read_pack, rows_name
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult
-from memstory.results.recording import RetrievalRecord
 from memstory.results.runs import quantity, some
 
 _COLUMNS: Final = ("success@1", "success@5", "recall@10", "ndcg@10", "mrr")
@@ -151,16 +150,11 @@ def _run(chosen: argparse.Namespace) -> int:
     return OK
 
 
-def _question_count(record: RetrievalRecord) -> int:
-    """Return how many questions a total of recall is over."""
-    return sum(one.judged and bool(one.relevant) and one.category not in record.apart for one in record.questions)
-
-
 def page_of(findings: Sequence[tuple[str, Verification]]) -> str:
     """Return the page of rows of verified packs."""
     rows = [
         [
-            case.target, case.name, str(_question_count(case.retrieval[0])),
+            case.target, case.name, str(sum(bool(one.relevant) for one in case.retrieval[0].counted)),
             *(f"{case.metrics[name]:.3f}" if name in case.metrics else "-" for name in _COLUMNS),
             "; ".join(case.retrieval[0].notes), name,
         ]

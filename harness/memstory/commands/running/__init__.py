@@ -1,3 +1,3 @@
 """Commands that run stories."""
 
-__all__ = ["batch_process", "data", "demo", "explore", "option_names", "proxy", "run", "supervising"]
+__all__ = ["data", "demo", "explore", "option_names", "proxy", "run", "supervising"]

@@ -13,6 +13,7 @@ from typing import Final
 
 from memstory.commands.command import FINDINGS, OK, Command, add_target_options, number_above, whole_number
 from memstory.commands.output import FIRST_SIGN_SECONDS, say
+from memstory.commands.target_list import load_typed
 from memstory.contract.errors import SetupError
 from memstory.contract.target import TargetFactory, Tree
 from memstory.exploring.record import (
@@ -31,7 +32,7 @@ from memstory.exploring.stories import read_story
 from memstory.playing import play
 from memstory.reporting.document import visible
 from memstory.running.runner import RunOptions
-from memstory.targets.discovery import load_targets, project_tables, vendors_named
+from memstory.targets.discovery import vendors_named
 
 _SECONDS: Final = 60.0
 _FOLDER: Final = "reports/explore"
@@ -61,9 +62,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _run(chosen: argparse.Namespace) -> int:
     options = dict(chosen.target_option)
-    # A memory of one's own lies in the folder where the command is typed.
-    sys.path.insert(0, str(Path.cwd()))
-    targets = load_targets(chosen.target, project_tables(Path.cwd()))
+    targets = load_typed(chosen.target)
     if chosen.replay:
         return asyncio.run(_replay(read_record(chosen.replay), targets, options, hosted=chosen.isolate))
     known = read_known(chosen.known) if chosen.known else ()

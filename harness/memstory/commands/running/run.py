@@ -15,7 +15,7 @@ from typing import Final
 
 from memstory.bundled import PREFIX
 from memstory.commands.command import Command
-from memstory.commands.ini_setting import settings, settings_file
+from memstory.commands.ini_setting import pytest_settings
 from memstory.commands.running.option_names import spelled_out
 from memstory.commands.running.supervising import supervise
 from memstory.commands.story_files import SUFFIXES, bundled_path, is_set, story_files
@@ -102,7 +102,7 @@ def _plugin_switches(options: Sequence[str], paths: Sequence[str]) -> Sequence[s
     Who has a conftest, or a setting or an option by which a plugin is used, has pytest as it is.
     """
     folders = [Path(place.partition("::")[0]).absolute() for place in (".", *paths)]
-    found = [settings(folder) for folder in folders]
+    found = [pytest_settings(folder)[1] for folder in folders]
     written = [one.get("addopts", "") for one in found] + [os.environ.get("PYTEST_ADDOPTS", "")]
     typed = [word for text in written for word in (shlex.split(text) if isinstance(text, str) else text)]
     typed += options
@@ -127,7 +127,7 @@ def _this_project(options: Sequence[str], *, alone: bool) -> Sequence[str]:
     if not any(word.startswith("--rootdir") for word in options):
         words.append(f"--rootdir={here}")
     if not any(word.startswith(_CONFIG) for word in options):
-        words += ["-c", str(settings_file(here) or os.devnull)]
+        words += ["-c", str(pytest_settings(here)[0] or os.devnull)]
     if alone and (here / "conftest.py").is_file():
         words += ["-p", "conftest"]
     return words

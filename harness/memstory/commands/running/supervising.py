@@ -1,8 +1,13 @@
-"""pytest as a child: whatever a target does to it, its report is complete, and 0 means that all ran."""
+"""pytest as a child: whatever a target does to it, its report is complete, and 0 means that all ran.
+
+`python -m memstory.commands.running.supervising PID FOLDER` does the same for the batch in FOLDER, on a worker of a
+cluster: for as long as that, PID, lives.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -16,11 +21,17 @@ from memstory.commands.output import complain
 from memstory.commands.running.option_names import PREFIX, SHORT
 from memstory.contract.errors import SetupError
 from memstory.contract.texts import did_you_mean
-from memstory.results.folder.histories import HISTORIES_NAME
-from memstory.results.folder.spool import ISOLATE, SELECTED_NAME, SPOOL_NAME
-from memstory.running.hosting.marked import end_marked
-from memstory.running.own_folder import OwnFolder, clear_dead_folders
-from memstory.running.supervision import ENDED, REPORT, SUPERVISOR, messages_of
+from memstory.results.folder.spool import HISTORIES_NAME, ISOLATE, SELECTED_NAME, SPOOL_NAME
+from memstory.running.dask_task import BATCH_FOLDER, JOB_NAME
+from memstory.running.supervision import (
+    ENDED,
+    REPORT,
+    SUPERVISOR,
+    OwnFolder,
+    clear_dead_folders,
+    end_marked,
+    messages_of,
+)
 
 _HANDED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LOST: Final = 3
@@ -40,6 +51,8 @@ _PATIENCE_SECONDS: Final = 10.0
 
 _PARENT_DIED: Final = 1
 """PR_SET_PDEATHSIG of Linux."""
+
+_BATCH_PLUGIN: Final = "memstory.pytest_plugin.distribution"
 
 
 def supervise(words: Sequence[str]) -> int:
@@ -124,10 +137,23 @@ def _begin_child() -> None:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if _group_of_the_terminal() is None:
         os.setpgrp()  # a target that kills its group does not kill the one that waits
-    end_with_parent()
+    _end_with_parent()
 
 
-def end_with_parent() -> None:
+def _end_with_parent() -> None:
     """Ask the system to end this process by SIGTERM when the thread that started it ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)
+
+
+def _run_batch(parent: int, folder: Path) -> int:
+    _end_with_parent()
+    if os.getppid() != parent:
+        return 1  # it has ended since
+    os.environ[BATCH_FOLDER] = str(folder)
+    words = json.loads((folder / JOB_NAME).read_text("utf-8"))["words"]
+    return supervise([*words, "-p", _BATCH_PLUGIN])
+
+
+if __name__ == "__main__":
+    sys.exit(_run_batch(int(sys.argv[1]), Path(sys.argv[2])))

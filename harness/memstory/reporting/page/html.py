@@ -41,7 +41,6 @@ from memstory.reporting.document import (
     Words,
     shorten,
     visible,
-    where_any,
 )
 from memstory.reporting.page.plots import MOST_SERIES, plots
 from memstory.reporting.sections.case_steps import case_steps, failed_lines
@@ -49,9 +48,8 @@ from memstory.reporting.sections.columns import UNREADABLE, Column, columns_of, 
 from memstory.reporting.sections.costs import latencies
 from memstory.reporting.sections.memories import memories_section
 from memstory.reporting.sections.outcomes import (
-    OBLIGATIONS_NOTE,
     capability_scores,
-    capability_table,
+    capability_section,
     causes,
     causes_section,
     changes_by_target,
@@ -61,7 +59,7 @@ from memstory.reporting.sections.outcomes import (
     groups_of,
     harm_of,
     obligations_by_column,
-    obligations_table,
+    obligations_section,
     totals_table,
 )
 from memstory.results.outcomes import HARMS, OUTCOMES, WRONG, CaseResult
@@ -188,8 +186,6 @@ def _first_sections(runs: Sequence[NamedRun], columns: Sequence[Column], last: R
     """Return what is above the stories."""
     changes = [change for named in runs for change in changes_since(last, named.run)]
     words = {name: text for named in runs for name, text in changes_by_target(last, named.run).items()}
-    owed = obligations_table(obligations_by_column(columns), "Target")
-    shares = capability_table(capability_scores(columns), [one.title for one in columns], "Capability", in_full=False)
     found = causes(columns)
     return [
         memories_section(columns, found, latencies(columns)),
@@ -197,8 +193,8 @@ def _first_sections(runs: Sequence[NamedRun], columns: Sequence[Column], last: R
         Section("Totals", [totals_table(columns, words)]),
         causes_section(found),
         changes_section(changes),
-        Section("What a memory owes", where_any(Note(OBLIGATIONS_NOTE), owed)),
-        Section("By capability", where_any(Note(_SHARES_NOTE), shares)),
+        obligations_section(obligations_by_column(columns), begins_with_note=True),
+        capability_section(capability_scores(columns), [one.title for one in columns], _SHARES_NOTE),
     ]
 
 
@@ -262,16 +258,12 @@ def _words(words: Words) -> str:
         case str():
             return _text(words)
         case CaseLink() | FileLink():
-            where = quote(words.path) if isinstance(words, FileLink) else f"#case={_case_name(words)}"
+            where = quote(words.path) if isinstance(words, FileLink) else words.fragment
             return f'<a href="{where}">{_text(words.text)}</a>'
         case PlaceLink(text):
             return _text(text)
         case _:
             return "".join(map(_words, words))
-
-
-def _case_name(link: CaseLink) -> str:
-    return quote(f"{link.story}@{link.target}", safe="")
 
 
 def _mark_words(words: str) -> str:

@@ -167,7 +167,7 @@ def _over_k(title: str, cases: Mapping[int, CaseResult]) -> Iterator[Plot]:
 
 
 def _recalls(record: RetrievalRecord, k: int) -> Sequence[Value]:
-    asked = [one for one in record.questions if one.judged and one.relevant and one.category not in record.apart]
+    asked = [one for one in record.counted if one.relevant]
     if not asked:
         return ()
     return [Value(mean(recall_at_k(one.retrieved, one.relevant, k=n) for one in asked)) for n in range(1, k + 1)]

@@ -10,5 +10,4 @@ __all__ = [
     "memories",
     "outcomes",
     "scores",
-    "tally",
 ]

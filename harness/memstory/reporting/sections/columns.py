@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final, Protocol
+from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.contract.values import STAND_IN
@@ -21,22 +21,6 @@ RECALL: Final = "recall@5"
 
 JUDGED: Final[Sequence[Outcome]] = ("passed", "failed")
 UNREADABLE: Final = "(could not be read)"
-
-
-class Totals(Protocol):
-    """What a table of totals says of one target."""
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-
-    @property
-    def counts(self) -> Mapping[Outcome, int]:
-        """How many of its cases ended in each way."""
-
-    @property
-    def recall(self) -> float | None:
-        """The mean recall@5 over the judged stories that have it; None without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +50,15 @@ class Column:
         return self.run.run.fingerprint.targets.get(self.target, {})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTotals:
+    """How the cases of one target ended, of a run whose cases are not all at hand."""
+
+    title: str
+    counts: Mapping[Outcome, int]
+    recall: float | None
+
+
 def outcome_counts(cases: Iterable[CaseResult]) -> Mapping[Outcome, int]:
     """Return how many of the cases ended in each way."""
     found = Counter(case.outcome for case in cases)
@@ -85,6 +78,11 @@ def columns_of(runs: Sequence[NamedRun]) -> list[Column]:
         for named in runs
         for target in targets_of(named.run)
     ]
+
+
+def columns_of_run(run: Run) -> list[Column]:
+    """Return those of one run by itself, each named by its target."""
+    return columns_of([NamedRun(name="", run=run)])
 
 
 def named_column(columns: Sequence[Column], name: str) -> Column:

@@ -45,7 +45,6 @@ from memstory.reporting.sections.costs import (
 from memstory.reporting.sections.differences import Difference, differences, metrics_of
 from memstory.reporting.sections.memories import memories_section
 from memstory.reporting.sections.outcomes import (
-    OBLIGATIONS_NOTE,
     REASON_LIMIT,
     CapabilityScore,
     ModelStory,
@@ -58,7 +57,7 @@ from memstory.reporting.sections.outcomes import (
     harms_in_words,
     models_by_story,
     obligations_by_column,
-    obligations_table,
+    obligations_section,
     stories_section,
     totals_table,
 )
@@ -402,7 +401,7 @@ def comparison_sections(comparison: Comparison) -> list[Section]:
     every = [
         growth_section(comparison.growth),
         footprint_section(comparison.growth),
-        Section("What a memory owes", where_any(Note(OBLIGATIONS_NOTE), obligations_table(comparison.owed, "column"))),
+        obligations_section(comparison.owed, "column", begins_with_note=True),
         _columns(comparison),
         _made_with(comparison),
         _section("By capability", CAPABILITIES, capabilities),

@@ -249,14 +249,10 @@ def _growth_point(column: str, case: CaseResult, size: int) -> GrowthPoint:
         story=case.name,
         memories=size,
         add_ms=_MILLI * added / record.documents,
-        search=spread(list(_searches(record))),
+        search=spread([max(0.0, one.seconds - (one.embedding_seconds or 0.0)) for one in record.questions]),
         found=mean(recall_at_k(one.retrieved, one.relevant, k=record.k) for one in record.questions),
         footprint=record.footprint,
     )
-
-
-def _searches(record: RetrievalRecord) -> Iterator[float]:
-    yield from (max(0.0, one.seconds - (one.embedding_seconds or 0.0)) for one in record.questions)
 
 
 def _record(case: CaseResult) -> RetrievalRecord | None:

@@ -110,7 +110,7 @@ def _answers(case: CaseResult) -> Mapping[tuple[Place, str, int], bool]:
     found: dict[tuple[Place, str, int], bool] = {}
     for trial in case.trials:
         for record in trial.recording.retrieval:
-            for (id_, number), asked in _questions(record):
+            for (id_, number), asked in counted_questions(record):
                 one = (record.name, level_name(record.level)), id_, number
                 found[one] = found.get(one, True) and asked.is_answered
     return found
@@ -140,7 +140,7 @@ def _clusters(case: CaseResult) -> Mapping[_Asked, str]:
     return {
         one: asked.cluster
         for record in case.retrieval
-        for one, asked in _questions(record)
+        for one, asked in counted_questions(record)
         if asked.cluster is not None
     }
 
@@ -160,15 +160,15 @@ def _values(case: CaseResult, metrics: list[str]) -> Mapping[tuple[Place, str], 
 
 def _weighted_values(metric: str, record: RetrievalRecord) -> Iterator[tuple[_Asked, float]]:
     """Yield one metric of each question that counts; where categories weigh the same, so that the mean is theirs."""
-    counted = [(one, asked) for one, asked in _questions(record) if metric_of(metric).applies_to(asked)]
+    counted = [(one, asked) for one, asked in counted_questions(record) if metric_of(metric).applies_to(asked)]
     sizes = Counter(asked.category for _, asked in counted) if metric_of(metric).by_category else {}
     for one, asked in counted:
         weight = len(counted) / len(sizes) / sizes[asked.category] if sizes else 1.0
         yield one, weight * value_of(metric, asked)
 
 
-def _questions(record: RetrievalRecord) -> Iterator[tuple[_Asked, QuestionRecord]]:
-    """Yield the questions that count; collections of one task may use the same id twice, so the place counts too."""
+def counted_questions(record: RetrievalRecord) -> Iterator[tuple[_Asked, QuestionRecord]]:
+    """Yield the questions that count, each by its id and which of that id it is: collections may use one id twice."""
     seen: dict[str, int] = {}
     for asked in record.questions:
         number = seen[asked.id] = seen.get(asked.id, 0) + 1

@@ -33,7 +33,7 @@ from memstory.reporting.document import (
 from memstory.reporting.sections.columns import (
     JUDGED,
     Column,
-    Totals,
+    TargetTotals,
     outcome_counts,
     shard_name,
     targets_of,
@@ -65,7 +65,7 @@ OWED: Final = "owed"
 
 CORRECTION_OUTCOMES: Final[Sequence[str]] = get_args(CorrectionOutcome)
 OBLIGATIONS_HEADER: Final = ("obligations met", "leaks avoided", "cannot do", "not judged", *CORRECTION_OUTCOMES)
-OBLIGATIONS_NOTE: Final = Markup(
+_OBLIGATIONS_NOTE: Final = Markup(
     "Obligations met: passed stories with the tag `owed`, of those that were judged. Leaks avoided: stories after "
     "which all that must be gone was gone, of those that looked for it, passed or failed. The two are never "
     "combined: a memory that stores nothing avoids every leak and meets no obligation. The last columns count "
@@ -144,12 +144,12 @@ def essential_section(columns: Sequence[Column]) -> Section:
     return Section("The essential stories", where_any(table))
 
 
-def shown_outcomes(columns: Sequence[Totals], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
+def shown_outcomes(columns: Sequence[Column | TargetTotals], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
     """Return the outcomes that totals show: those of `always`, and those that occurred."""
     return [name for name in OUTCOMES if name in always or any(one.counts[name] for one in columns)]
 
 
-def totals_table(columns: Sequence[Totals], changes: Mapping[str, str]) -> Table:
+def totals_table(columns: Sequence[Column | TargetTotals], changes: Mapping[str, str]) -> Table:
     """Return the totals by target; `changes` in words, if any."""
     is_judged = any(one.counts[name] for one in columns for name in JUDGED)
     outcomes = shown_outcomes(columns, JUDGED if is_judged else ())
@@ -436,6 +436,12 @@ def capability_table(scores: Sequence[CapabilityScore], titles: Sequence[str], f
     return Table([first, "stories", *titles], said, numbers=slice(1, None))
 
 
+def capability_section(scores: Sequence[CapabilityScore], titles: Sequence[str], note: str = "") -> Section:
+    """Return the same of a run as a section, under a `note` if there is one."""
+    table = capability_table(scores, titles, "Capability", in_full=False)
+    return Section("By capability", where_any(*([Note(note)] if note else []), table))
+
+
 def _share_cell(counts: Mapping[Outcome, int], *, in_full: bool) -> str:
     """Return `9/12`, or in full `9/12 = 75%, 3 unsupported`: a dash there where nothing was asked."""
     judged = sum(counts[outcome] for outcome in JUDGED)
@@ -518,11 +524,15 @@ def obligations_by_column(columns: Sequence[Column]) -> Mapping[str, Obligations
     return {column.title: found for column in columns if (found := obligations_of(column.cases.values()))}
 
 
-def obligations_table(owed: Mapping[str, Obligations], first: str) -> Table:
+def obligations_section(
+    owed: Mapping[str, Obligations], first: str = "Target", *, begins_with_note: bool = False
+) -> Section:
     """Return what each memory owes, first the one that meets most obligations and then leaks least."""
     ranked = sorted(owed.items(), key=lambda pair: (-pair[1].met, pair[1].leaks))
     rows = [[name, *found.cells] for name, found in ranked]
-    return Table([first, *OBLIGATIONS_HEADER], rows, numbers=slice(1, None)).without_empty_columns()
+    table = Table([first, *OBLIGATIONS_HEADER], rows, numbers=slice(1, None)).without_empty_columns()
+    note = Note(_OBLIGATIONS_NOTE)
+    return Section("What a memory owes", where_any(note, table) if begins_with_note else where_any(table, note))
 
 
 def obligation_changes(was: Run, now: Run) -> Iterator[str]:

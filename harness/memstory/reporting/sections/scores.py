@@ -237,8 +237,8 @@ def _with_change(value: float | None, plain: float | None) -> str:
 def _reciprocal_ranks(record: RetrievalRecord) -> Mapping[str, float]:
     """Return the mean reciprocal rank of each question over its variants `question~1`, `question~2`."""
     found: dict[str, list[float]] = {}
-    for asked in record.questions:
-        if asked.judged and asked.relevant and asked.category not in record.apart:
+    for asked in record.counted:
+        if asked.relevant:
             name = asked.id.rpartition("~")[0] if record.level.get("paraphrase") else ""
             rank = reciprocal_rank(asked.retrieved, asked.relevant)
             found.setdefault(name or asked.id, []).append(rank)
@@ -301,7 +301,7 @@ def recall_name(case: CaseResult) -> str:
 
 def is_no_better_than_chance(case: CaseResult, level: str = "") -> bool:
     """Return whether a memory found no more than one that draws memories at random, by the low end of its interval."""
-    score = next((one for one in _scores_at(case, level, None) if one.metric == recall_name(case)), None)
+    score = _total(case, level, recall_name(case))
     return score is not None and (score.value if score.low is None else score.low) <= _chance(case, level)
 
 
@@ -337,7 +337,7 @@ def _cut_names(record: RetrievalRecord) -> Sequence[str]:
 
 
 def _cut_row(name: str, level: str, cases: Sequence[CaseResult]) -> list[str]:
-    found = [next((one for one in _scores_at(case, level, None) if one.metric == name), None) for case in cases]
+    found = [_total(case, level, name) for case in cases]
     word, _, k = name.partition("@")
     is_of_sessions = _record(cases[0], level).name.endswith("-session")
     field = f" (the field's R@{k})" if word == "success" and is_of_sessions else ""
@@ -385,8 +385,7 @@ def _category_row(category: str, level: str, cases: Sequence[CaseResult]) -> lis
 
 def _total_row(begin: str, title: str, level: str, cases: Sequence[CaseResult]) -> list[str]:
     (name,) = _with_k([begin], cases[0])
-    found = [next((one for one in _scores_at(case, level, None) if one.metric == name), None) for case in cases]
-    return [title, *map(_score_cell, found)]
+    return [title, *(_score_cell(_total(case, level, name)) for case in cases)]
 
 
 def _score_cell(score: Score | None) -> str:
@@ -397,6 +396,11 @@ def _score_cell(score: Score | None) -> str:
     return f"{value} [{score.low:.2f}, {score.high:.2f}]" if has_interval else value
 
 
+def _total(case: CaseResult, level: str, metric: str) -> Score | None:
+    """Return the score of a case by a metric over all categories; None where it has none."""
+    return next((one for one in _scores_at(case, level, None) if one.metric == metric), None)
+
+
 def _scores_at(case: CaseResult, level: str, *category: str | None) -> list[Score]:
     return [
         one for one in case.scores if level_name(one.level) == level and (not category or one.category == category[0])
@@ -404,8 +408,8 @@ def _scores_at(case: CaseResult, level: str, *category: str | None) -> list[Scor
 
 
 def _rank(case: CaseResult, level: str) -> float:
-    totals = {one.metric: one.value for one in _scores_at(case, level, None)}
-    return next((totals[name] for name in _with_k(HEADLINES, case) if name in totals), 0.0)
+    totals = (_total(case, level, name) for name in _with_k(HEADLINES, case))
+    return next((one.value for one in totals if one), 0.0)
 
 
 def _with_k(metrics: Iterable[str], case: CaseResult) -> list[str]:

@@ -1,3 +1,3 @@
 """What a run leaves in its folder, and who may write there."""
 
-__all__ = ["histories", "holding", "pack", "recordings_file", "results_file", "spool", "whole_files"]
+__all__ = ["holding", "pack", "recordings_file", "results_file", "spool", "whole_files"]

@@ -24,7 +24,7 @@ from memstory.results.folder.results_file import (
     reading,
 )
 from memstory.results.folder.whole_files import whole_file
-from memstory.results.outcomes import CaseResult, TrialResult
+from memstory.results.outcomes import CaseResult
 from memstory.results.recording import StepRecord
 from memstory.results.runs import Run
 
@@ -62,8 +62,11 @@ def stored(case: CaseResult) -> StoredCase:
 
 def recording_lines(case: CaseResult) -> Iterator[bytes]:
     """Yield the line of each trial of a case."""
-    for number, trial in enumerate(case.trials):
-        yield f"{json.dumps(encode_lean(_steps_of(case.id, number, trial)), separators=(',', ':'))}\n".encode()
+    for number, recording in enumerate(trial.recording for trial in case.trials):
+        steps = TrialSteps(
+            schema=RECORDINGS_SCHEMA, case=case.id, trial=number, steps=recording.steps, tools=recording.tools
+        )
+        yield f"{json.dumps(encode_lean(steps), separators=(',', ':'))}\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +143,6 @@ def _case_with_steps(case: CaseResult, recorded: Recorded) -> CaseResult:
         steps = replace(trial.recording, steps=found.steps, tools=found.tools) if found else trial.recording
         trials.append(replace(trial, recording=steps))
     return replace(case, trials=tuple(trials))
-
-
-def _steps_of(case: str, number: int, trial: TrialResult) -> TrialSteps:
-    return TrialSteps(
-        schema=RECORDINGS_SCHEMA, case=case, trial=number, steps=trial.recording.steps, tools=trial.recording.tools
-    )
 
 
 def _read(line: bytes, place: str) -> TrialSteps:

@@ -1,35 +1,30 @@
-"""What remains of a killed run: its finished cases, one line each, and those that were selected at its start."""
+"""What remains of a killed run: its finished cases, a line each, those that were selected at its start, and histories.
+
+The latter are what each history of a retrieval task gave, with which such a run can go on.
+"""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from memstory.contract.codec import Misfit, decode, encode_lean
 from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
-from memstory.results.folder.whole_files import make_again, write_text, writing
+from memstory.results.folder.whole_files import append_line, make_again, write_text
 from memstory.results.outcomes import CaseResult
 from memstory.results.totals import run_again
 
 SPOOL_NAME: Final = "spool.jsonl"
 SELECTED_NAME: Final = "selected.jsonl"
+HISTORIES_NAME: Final = "histories.jsonl"
 
 ISOLATE: Final = "--isolate gives each case its own process, so that none can end the others"
 """What to do where a target ended the process of the run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpoolContent:
-    """What a spool holds; `torn` counts lines whose writer died in the middle."""
-
-    results: tuple[CaseResult, ...]
-    torn: int
 
 
 class Spool:
@@ -37,50 +32,38 @@ class Spool:
 
     def __init__(self, folder: Path, name: str = SPOOL_NAME) -> None:
         self._path = folder / name
+        self.torn = 0
+        """How many lines were met, as the file was read, whose writer died in the middle."""
 
     def clear(self) -> None:
         """Forget what an earlier run left."""
         self._path.unlink(missing_ok=True)
 
     def append(self, result: CaseResult) -> None:
-        """Write one case by one write; SetupError where the disk does not take the line."""
-        # Every line begins with a line end, so that a torn line before it does not spoil it.
-        line = f"\n{json.dumps(encode_lean(result), separators=(',', ':'))}\n".encode()
-        with writing(self._path):
-            make_again(self._path.parent)
-            descriptor = os.open(self._path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644)
-            try:
-                written = os.write(descriptor, line)
-            finally:
-                os.close(descriptor)
-            if written < len(line):
-                raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes found room")
+        """Write one case; SetupError where the disk does not take it."""
+        append_line(self._path, encode_lean(result))
 
     def read(self) -> list[CaseResult]:
-        """Return the cases in the order they ended; one that ran again is one case, with all its trials."""
-        return list(self.load().results)
+        """Return the cases in the order they ended; one that ran again is one case, with all its trials.
 
-    def load(self) -> SpoolContent:
-        """Return the cases together with the number of torn lines; an absent file holds nothing."""
-        if not self._path.exists():
-            return SpoolContent(results=(), torn=0)
+        An absent file holds none.
+        """
+        self.torn = 0
         results: dict[str, CaseResult] = {}
-        torn = 0
-        for line in self._path.read_bytes().splitlines():
+        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
             if not line:
                 continue
             try:
                 tree = json.loads(line)
             except (ValueError, RecursionError):
-                torn += 1
-                continue
+                tree = None
             if not isinstance(tree, dict) or "id" not in tree:  # of no version: somebody else wrote it
-                torn += 1
+                self.torn += 1
                 continue
             result = self._decode(tree)
             before = results.pop(result.id, None)
             results[result.id] = run_again(before, result) if before else result
-        return SpoolContent(results=tuple(results.values()), torn=torn)
+        return list(results.values())
 
     def _decode(self, tree: Tree) -> CaseResult:
         try:
@@ -112,3 +95,37 @@ def lost_cases(selected: Iterable[CaseResult], recorded: Sequence[CaseResult], w
         for case in selected
         if case.id not in known
     ]
+
+
+class Histories:
+    """A file of a line for each history; several processes may append at once. `clean` takes secrets out."""
+
+    def __init__(self, folder: Path, clean: Callable[[Tree], Tree]) -> None:
+        self._path = folder / HISTORIES_NAME
+        self._clean = clean
+        self._kept: dict[str, Tree] | None = None
+
+    def take(self, key: str) -> Tree | None:
+        """Return what a run before has written under `key`."""
+        if self._kept is None:
+            self._kept = self._read()
+        return self._kept.get(key)
+
+    def keep(self, key: str, tree: Tree) -> None:
+        """Write what a history gave; SetupError where the disk does not take it."""
+        append_line(self._path, {"key": key, "gave": self._clean(tree)})
+
+    def _read(self) -> dict[str, Tree]:
+        found: dict[str, Tree] = {}
+        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
+            try:
+                row = json.loads(line)
+                found[row["key"]] = row["gave"]
+            except (ValueError, KeyError, TypeError):
+                continue  # Empty, or its writer was killed: that history runs again.
+        return found
+
+
+def history_key(*parts: Tree) -> str:
+    """Return the key of a history: it is the same only where all that bears on what it gives is."""
+    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]

@@ -1,7 +1,9 @@
-"""Files that are written atomically, and the error where one cannot be written."""
+"""Files that are written atomically, as a whole or line by line, and the error where one cannot be written."""
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +12,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO
 
 from memstory.contract.errors import NO_ROOM, SetupError
+from memstory.contract.values import Tree
 
 
 @contextmanager
@@ -29,6 +32,25 @@ def make_again(folder: Path) -> None:
     except FileExistsError:
         folder.replace(folder.with_name(f"{folder.name}.set-aside"))
         folder.mkdir()
+
+
+def append_line(path: Path, tree: Tree) -> None:
+    """Add a line of JSON by one write, for several processes may append at once.
+
+    Raises:
+        SetupError: the disk does not take the whole line.
+    """
+    # It begins with a line end, so that a torn line before it does not spoil it.
+    line = f"\n{json.dumps(tree, separators=(',', ':'))}\n".encode()
+    with writing(path):
+        make_again(path.parent)
+        descriptor = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644)
+        try:
+            written = os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+        if written < len(line):
+            raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes found room")
 
 
 def write_text(path: Path, text: str) -> None:

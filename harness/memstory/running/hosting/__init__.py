@@ -1,3 +1,3 @@
 """Guarded targets, and targets in a process that can be killed."""
 
-__all__ = ["guarded", "host", "marked"]
+__all__ = ["guarded", "host"]

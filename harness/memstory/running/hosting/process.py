@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, TypeAlias
 
 from memstory.child_process import end_of, kill_group, wait_until
 from memstory.contract.errors import SetupError, TargetError
@@ -25,20 +25,6 @@ _REFUSED = (
     "the modules that the target's `preload` names start threads ({threads}), which a fork loses: take the one that "
     "does out of `preload`"
 )
-
-
-class HostProcess(Protocol):
-    """A running child and all that it has started; it has its own session."""
-
-    @property
-    def pid(self) -> int:
-        """The child's number, for people to read."""
-
-    def exit_phrase(self) -> str | None:
-        """Return ` with exit code 3` or ` by signal 9 (Killed)`; None while it runs. It can be asked after `end`."""
-
-    async def end(self) -> None:
-        """SIGKILL the child's group, even if the child is gone, and return when that is done."""
 
 
 async def start(
@@ -105,9 +91,11 @@ class Cold:
         self.pid = process.pid
 
     def exit_phrase(self) -> str | None:
+        """Return ` with exit code 3` or ` by signal 9 (Killed)`; None while it runs. It can be asked after `end`."""
         return self._told or end_of(self.pid)
 
     async def end(self) -> None:
+        """SIGKILL the child's group, even if the child is gone, and return when that is done."""
         kill_group(self.pid)
         await wait_until(lambda: end_of(self.pid) is not None, None)
         self._told = end_of(self.pid)
@@ -123,12 +111,14 @@ class Forked:
         self._told = told.decode()
 
     def exit_phrase(self) -> str | None:
+        """Return the same as that of `Cold`."""
         if not self._told:
             with contextlib.suppress(BlockingIOError, ConnectionResetError):
                 self._told = self._leash.recv(4096).decode() or ", and so did the process that could tell how"
         return self._told or None
 
     async def end(self) -> None:
+        """Do the same as that of `Cold`."""
         try:
             with contextlib.suppress(ConnectionError):
                 self._leash.shutdown(socket.SHUT_WR)
@@ -136,6 +126,10 @@ class Forked:
                     self._told += more.decode()
         finally:
             self._leash.close()
+
+
+HostProcess: TypeAlias = Cold | Forked
+"""A running child and all that it has started; it has its own session."""
 
 
 class NurseryClient:

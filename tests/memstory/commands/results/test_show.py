@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.commands.results.timeline import timeline
+from memstory.commands.results.show import timeline
 from memstory.reporting.writing import write_reports
 from memstory.results.outcomes import TrialResult, Verdict
 from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord

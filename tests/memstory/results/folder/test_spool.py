@@ -46,9 +46,8 @@ def test_a_torn_line_costs_only_its_own_case(tmp_path, make_case, cut):
     path.write_bytes(path.read_bytes()[: -1 - cut])
     assert [case.story for case in spool.read()] == ["S1"]
     spool.append(make_case("S3"))
-    loaded = spool.load()
-    assert [case.story for case in loaded.results] == ["S1", "S3"]
-    assert loaded.torn == 1
+    assert [case.story for case in spool.read()] == ["S1", "S3"]
+    assert spool.torn == 1
 
 
 def test_several_processes_append_without_mixing_their_lines(tmp_path, make_case):
@@ -60,9 +59,9 @@ def test_several_processes_append_without_mixing_their_lines(tmp_path, make_case
         worker.start()
     for worker in workers:
         worker.join()
-    loaded = Spool(tmp_path).load()
-    assert loaded.torn == 0
-    assert {case.story for case in loaded.results} == {"S0", "S1", "S2"}
+    spool = Spool(tmp_path)
+    assert {case.story for case in spool.read()} == {"S0", "S1", "S2"}
+    assert spool.torn == 0
     lines = [line for line in (tmp_path / SPOOL_NAME).read_bytes().split(b"\n") if line]
     assert len(lines) == 30
     assert all(json.loads(line) for line in lines)
@@ -80,7 +79,7 @@ def test_a_line_that_is_no_case_of_any_version_costs_only_itself(tmp_path, make_
     spool.append(make_case("S1"))
     with (tmp_path / SPOOL_NAME).open("a") as file:
         file.write(f"{line}\n")
-    assert ([case.story for case in spool.read()], spool.load().torn) == (["S1"], 1)
+    assert ([case.story for case in spool.read()], spool.torn) == (["S1"], 1)
 
 
 def test_lone_surrogates_and_nan_survive_the_spool(tmp_path, make_case):
