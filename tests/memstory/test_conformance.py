@@ -56,6 +56,37 @@ def test_the_oracle_keeps_the_whole_contract():
     assert broken(OracleFactory) == ({}, others)
 
 
+class GivesNoIds(Oracle):
+    async def add(self, items, scope):
+        done = await super().add(items, scope)
+        return Receipt(items=[replace(one, id=None) for one in done.items])
+
+
+class RefusesEverything(Oracle):
+    async def add(self, items, scope):
+        raise Refused("the argument is of another type")
+
+    search = add
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "test_a_deleted_memory_is_gone",
+        "test_an_update_replaces_the_text",
+        "test_a_memory_is_looked_up_by_its_id",
+    ],
+)
+def test_a_memory_that_gives_no_ids_is_told_so_and_never_asked_to_forget_everything(test):
+    failed, _ = broken(factory_of(GivesNoIds, without=OF_PROCESSES))
+    assert "gives no id" in failed[test]
+
+
+def test_a_memory_that_refuses_everything_is_not_one_that_asks_for_a_user():
+    failed, _ = broken(factory_of(RefusesEverything, without=OF_PROCESSES, also=["scope.required"]))
+    assert "of another type" in failed["test_nothing_is_done_without_a_user"]
+
+
 def test_every_capability_has_a_test_or_a_reason_why_not():
     known = {*operations(), *FEATURES, *(f"{name}." for name in families())}
     assert sorted([*CHECKED, *ELSEWHERE]) == sorted(known), "CHECKED comes of @shows(…), ELSEWHERE of elsewhere.py"

@@ -19,6 +19,7 @@ from memstory.contract.target import (
     Hit,
     Item,
     Query,
+    Ref,
     Request,
     Scope,
     Target,
@@ -65,6 +66,15 @@ async def finds(memory: Connection, text: str, scope: Scope = ANN) -> bool:
 def has(hits: Sequence[Hit], text: str) -> bool:
     """Return whether `text` is among the hits, as it is."""
     return any(hit.text == text for hit in hits)
+
+
+def named(id_: str | None) -> Ref:
+    """Return what names the memory that an `add` gave this id.
+
+    Without an id it would name all that a user has, and the test would be about something else.
+    """
+    claim(id_ is not None, "'add' gives no id, so that no memory can be named by one")
+    return Ref(id=id_)
 
 
 def texts_of(hits: Sequence[Hit]) -> Sequence[str]:
