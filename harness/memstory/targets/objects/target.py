@@ -232,8 +232,9 @@ class ObjectFactory(PromisingFactory):
         said = " and ".join(f"{name} ({', '.join(METHODS[name][:4])} …)" for name in lacking)
         seen = ", ".join([*map(str, self.methods.known.values()), *self.methods.others]) or "none"
         return (
-            f"the target '{self.name}' is a {kind.__name__}, not a memstory.TargetFactory, and has no method for "
-            f"{said}. Its methods: {seen}"
+            f"the target '{self.name}' cannot be used as it is: {kind.__name__} is no memstory.TargetFactory, and has "
+            f"no method for {said}. Write a class around it with add(text) and search(query), or an adapter: "
+            f"`memstory new target`. Its methods: {seen}"
         )
 
 
