@@ -110,7 +110,16 @@ def _likeness(operation: str, tool: ToolSchema) -> int:
         return 0
     # An earlier verb, a noun of memories and the argument that the operation lives by make it likelier.
     points = 10 - min(verbs) + 5 * bool(set(_NOUNS) & set(words)) - 20 * bool(set(_OTHER_NOUNS) & set(words))
-    return points + 8 * (needed is not None and needed in names) - (len(words) > _USUAL_WORDS)
+    return points + 8 * (needed is not None and _gives(operation, needed, tool)) - (len(words) > _USUAL_WORDS)
+
+
+def _gives(operation: str, needed: str | None, tool: ToolSchema) -> bool:
+    """Whether an argument can be given what the operation lives by."""
+    return any(
+        (_meaning(operation, name) == needed and _argument(operation, name, schema, is_required=True) is not None)
+        or (operation == "add" and _objects(operation, schema) is not None)
+        for name, schema in _properties(tool).items()
+    )
 
 
 def _operation(name: str, operation: str, tool: ToolSchema | None) -> Iterator[str]:

@@ -43,6 +43,9 @@ def test_constants_ask_for_json_and_for_an_add_that_replaces():
 
 TEXT = {"type": "string"}
 GRAPH = [
+    tool("add_observations", ["observations"], observations={"type": "array", "items": {
+        "type": "object", "required": ["entityName", "contents"],
+        "properties": {"entityName": TEXT, "contents": {"type": "array", "items": TEXT}}}}),
     tool("create_entities", ["entities"], entities={"type": "array", "items": {
         "type": "object", "required": ["name", "entityType", "observations"],
         "properties": {"name": TEXT, "entityType": TEXT, "observations": {"type": "array", "items": TEXT}}}}),
