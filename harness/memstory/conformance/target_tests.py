@@ -28,8 +28,8 @@ from memstory.contract.target import (
 )
 from memstory.running.stage import Stage, open_stage
 
-ANN: Final = Scope(user="conformance.ann", session="session-1")
-BOB: Final = Scope(user="conformance.bob", session="session-1")
+ANN: Final = Scope(user="conformance-ann", session="session-1")
+BOB: Final = Scope(user="conformance-bob", session="session-1")
 HARBOUR: Final = "The harbour office opens at seven on weekdays."
 VIOLIN: Final = "Mirela keeps her violin in the blue cupboard."
 CHESS: Final = "The chess club meets in the old post office."

@@ -469,7 +469,7 @@ class ObjectTarget(Target):
     def _user(self, scope: Scope) -> str:
         if not self._factory.shares(self._env.options):
             return scope.user
-        return f"{scope.user}.{blake2b(self._env.workspace.encode(), digest_size=4).hexdigest()}"
+        return f"{scope.user}-{blake2b(self._env.workspace.encode(), digest_size=4).hexdigest()}"
 
     def _able(self) -> frozenset[Capability]:
         return self._factory.capabilities(self._env.options)
