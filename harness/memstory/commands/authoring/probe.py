@@ -72,6 +72,8 @@ def _sections(factory: TargetFactory, options: Mapping[str, Tree], found: Sequen
     one = object_within(factory)
     if one is not None:
         yield fill(one.use(options), screen_width())
+    if any(one.capability in BASICS and one.holds is False for one in found):
+        found = [one for one in found if one.is_promised or one.holds is not None]
     by = "its signatures promise" if one is not None and one.declared is None else "it declares"
     for title, why, rows in (
         (f"What {by}, and holds", "meaning", [one for one in found if one.is_promised and one.holds]),
@@ -86,7 +88,7 @@ def _sections(factory: TargetFactory, options: Mapping[str, Tree], found: Sequen
     broken = [one.capability for one in found if one.is_promised and one.holds is False]
     basics = [word for word in broken if word in BASICS]
     if basics:
-        yield f"No story can run on it before {', '.join(basics)} hold{'s' if len(basics) == 1 else ''}."
+        yield f"Make {' and '.join(basics)} hold first. What needs this was not tried."
         return
     if broken:
         yield fill(

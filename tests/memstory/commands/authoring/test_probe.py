@@ -165,9 +165,10 @@ def test_a_package_that_is_missing_is_told_in_one_line_with_what_to_install(term
 def test_where_nothing_is_found_nothing_else_is_tried_and_nothing_is_declared(terminal, shelf):
     said = terminal.type("probe", f"{shelf}:Refusing")
     assert said.code == 1
-    assert said.out.count("a query is a mapping") == 1
-    assert "not tried, for it needs add" in said.out
-    assert "No story can run on it before add holds." in said.out
+    assert said.out.count("a query is a mapping") == 2
+    assert "not tried, for it needs add, search" in said.out
+    assert "search.min_score" not in said.out
+    assert "Make add and search hold first. What needs this was not tried." in said.out
     assert "memstory_capabilities" not in said.out
 
 
