@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
 from types import UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin, is_typeddict
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from memstory.contract.errors import NotSupported
 from memstory.targets.objects.names import ARGUMENTS, BY_PLACE, ENDINGS, GIVEN, METHODS, plain
@@ -243,7 +243,8 @@ def _can_be(kind: Any, given: type) -> bool:
     plain_kind = origin or kind
     if kind is Any or not isinstance(plain_kind, type) or getattr(plain_kind, "_is_protocol", False):
         return True
-    if is_typeddict(plain_kind) or not issubclass(given, plain_kind):
+    # A typed mapping refuses the question, by the class of its class.
+    if hasattr(plain_kind, "__total__") or not issubclass(given, plain_kind):
         return False
     return given is str or not inner or _can_be(inner[0], str)
 

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Annotated, Any, Literal
 
 import pytest
+from typing_extensions import TypedDict  # whose classes refuse issubclass, unlike those of typing
 
 from memstory.targets.objects.methods import methods_of
 
@@ -106,8 +107,12 @@ def test_a_method_that_needs_more_than_is_known_is_not_used_and_named():
 class Content: ...
 
 
+class Message(TypedDict):
+    role: str
+
+
 @pytest.mark.parametrize(
-    ("kind", "name"), [(Content, "Content"), ("Content", "Content"), (list[str], "list[str]"), (dict, "dict")]
+    ("kind", "name"), [(Content, "Content"), ("Content", "Content"), (list[str], "list[str]"), (Message, "Message")]
 )
 def test_a_method_that_takes_another_type_than_a_text_is_not_used_and_named(kind, name):
     class Typed:
@@ -132,13 +137,15 @@ def test_a_type_that_a_text_may_be_or_that_nobody_knows_is_given_a_text(kind):
     assert "add" in methods_of(Typed).known
 
 
-def test_a_list_of_another_type_takes_no_texts():
+@pytest.mark.parametrize("kind", ["Content", "Message"])
+def test_a_list_of_another_type_takes_no_texts(kind):
     class Store:
-        def write_documents(self, documents: list[Content]): ...
+        def write_documents(self, documents): ...
         def search(self, query): ...
 
+    Store.write_documents.__annotations__["documents"] = f"list[{kind}]"
     methods = methods_of(Store)
-    assert methods.others == ["write_documents(documents): 'documents' takes list[Content], not texts"]
+    assert methods.others == [f"write_documents(documents): 'documents' takes list[{kind}], not texts"]
 
 
 def test_what_lacks_a_parameter_is_told_so():
