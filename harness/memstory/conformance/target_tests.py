@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import wraps
 from itertools import count
 from pathlib import Path
@@ -179,12 +179,30 @@ def shows(*words: Capability, given: Sequence[Capability] = ()) -> Callable[[Che
             if missing:
                 said = f"not declared: {', '.join(missing)}; a run's report counts the stories that each would unlock"
                 raise SkipTest(said)
-            self._runner.run(check(self))
+            _run_to_its_end(self._runner, check(self))
 
         test.shows, test.given = words, given  # type: ignore[attr-defined]
         return test
 
     return test_for
+
+
+def _run_to_its_end(runner: asyncio.Runner, work: Coroutine[Any, Any, None]) -> None:
+    """Run it; where a probe's alarm rings in its middle, it closes what it has open before the error goes on."""
+    running: asyncio.Task[None] | None = None
+
+    async def run() -> None:
+        nonlocal running
+        running = asyncio.current_task()
+        await work
+
+    try:
+        runner.run(run())
+    finally:
+        if running is not None and not running.done():
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                runner.get_loop().run_until_complete(running)
 
 
 def declares(capability: Capability, word: str) -> bool:
