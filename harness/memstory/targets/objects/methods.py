@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
+from textwrap import shorten
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
@@ -17,6 +18,7 @@ _OPEN: Final = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _WITHOUT_A_NAME: Final = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL)
 _USUAL: Final[Mapping[str, Any]] = {"limit": 10, "session": "memstory", "metadata": None, "where": None, "role": "user"}
 """What a parameter gets that has no default where a story says nothing."""
+_SHOWN: Final = 60
 _TEXTS: Final[Mapping[str, type]] = {"text": str, "query": str, "texts": list}
 
 
@@ -224,7 +226,7 @@ class _Fitting:
         if role not in _TEXTS or _can_be(kind, _TEXTS[role]):
             return True
         said = "texts" if role == "texts" else "a text"
-        shown = re.sub(r"\b(\w+\.)+", "", inspect.formatannotation(kind))
+        shown = shorten(re.sub(r"\b(\w+\.)+", "", inspect.formatannotation(kind)), _SHOWN, placeholder="…")
         self.why_not.setdefault(one.name, f"'{one.name}' takes {shown}, not {said}")
         return False
 

@@ -137,6 +137,16 @@ def test_a_type_that_a_text_may_be_or_that_nobody_knows_is_given_a_text(kind):
     assert "add" in methods_of(Typed).known
 
 
+def test_a_type_is_shown_in_few_words():
+    class Store:
+        def add(self, content): ...
+
+    Store.add.__annotations__["content"] = "list[Content] | " * 20 + "Message"
+    (said,) = methods_of(Store).others
+    assert said.startswith("add(content): 'content' takes list[Content] |")
+    assert len(said) < 100
+
+
 @pytest.mark.parametrize("kind", ["Content", "Message"])
 def test_a_list_of_another_type_takes_no_texts(kind):
     class Store:
