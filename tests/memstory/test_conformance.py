@@ -1,5 +1,6 @@
 """The contract finds what is wrong with a target: a false declaration fails the test about it, and the oracle none."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from unittest import SkipTest
 import pytest
 
 from memstory.conformance import CHECKED, ELSEWHERE, TargetContract
+from memstory.conformance.probe import OVER, probe
 from memstory.contract.errors import MemstoryError, Refused
 from memstory.contract.target import Hit, Query, Receipt, ReceiptItem, Ref, Scope, ToolCall
 from memstory.controls import MUTANTS, Oracle, OracleFactory
@@ -54,6 +56,60 @@ def test_the_oracle_keeps_the_whole_contract():
     able = OracleFactory().capabilities({})
     others = {name for word, names in CHECKED.items() if not word.endswith(".") and word not in able for name in names}
     assert broken(OracleFactory) == ({}, others)
+
+
+class GivesNoIds(Oracle):
+    async def add(self, items, scope):
+        done = await super().add(items, scope)
+        return Receipt(items=[replace(one, id=None) for one in done.items])
+
+
+class RefusesEverything(Oracle):
+    async def add(self, items, scope):
+        raise Refused("the argument is of another type")
+
+    search = add
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "test_a_deleted_memory_is_gone",
+        "test_an_update_replaces_the_text",
+        "test_a_memory_is_looked_up_by_its_id",
+    ],
+)
+def test_a_memory_that_gives_no_ids_is_told_so_and_never_asked_to_forget_everything(test):
+    failed, _ = broken(factory_of(GivesNoIds, without=OF_PROCESSES))
+    assert "gives no id" in failed[test]
+
+
+def test_a_memory_that_refuses_everything_is_not_one_that_asks_for_a_user():
+    failed, _ = broken(factory_of(RefusesEverything, without=OF_PROCESSES, also=["scope.required"]))
+    assert "of another type" in failed["test_nothing_is_done_without_a_user"]
+
+
+def test_a_target_is_closed_where_the_time_of_a_probe_is_over_in_its_middle():
+    opened = []
+
+    class NeverFinds(Oracle):
+        async def open(self, env, clock):
+            await super().open(env, clock)
+            opened.append(self)
+
+        async def search(self, query, scope):
+            await asyncio.sleep(3600)
+
+        async def close(self):
+            await super().close()
+            opened.remove(self)
+
+    class Factory(factory_of(NeverFinds)):
+        async def stop(self):
+            assert not opened, "a target is open while its factory stops"
+
+    found = probe(Factory(), {}, seconds=0.5)
+    assert {one.why for one in found if one.capability == "search"} == {OVER}
 
 
 def test_every_capability_has_a_test_or_a_reason_why_not():

@@ -92,7 +92,12 @@ def _fitting(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequ
 
 def with_progress(things: Sequence[Thing], noun: str) -> Iterator[Thing]:
     """Yield each of `things`; a person who waits at a terminal sees how far it is."""
-    return _report_progress(things, len(things), noun) if sys.stderr.isatty() else iter(things)
+    return _report_progress(things, len(things), noun) if is_watched() else iter(things)
+
+
+def is_watched() -> bool:
+    """Whether a person at a terminal waits for what is said aside."""
+    return sys.stderr.isatty()
 
 
 def _report_progress(things: Iterable[Thing], count: int, noun: str) -> Iterator[Thing]:

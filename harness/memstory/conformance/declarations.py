@@ -16,6 +16,7 @@ from memstory.conformance.target_tests import (
     claim,
     declares,
     label,
+    named,
     shows,
 )
 from memstory.contract.codec import encode
@@ -96,7 +97,7 @@ class Offers(TargetTests):
         """And an unknown one cannot."""
         async with self._open_target() as target:
             ids = await self._remember(target, ANN, HARBOUR)
-            claim(await target.feedback(Ref(id=ids[0]), 1.0, anywhere(ANN)), "a rating of a known id must return True")
+            claim(await target.feedback(named(ids[0]), 1.0, anywhere(ANN)), "a rating of a known id must return True")
             unknown = await target.feedback(Ref(id="no-such-id"), 1.0, anywhere(ANN))
             claim(not unknown, "a rating of an unknown id must return False")
 

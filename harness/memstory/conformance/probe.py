@@ -18,6 +18,9 @@ from memstory.language.capabilities import NEEDS_ITS_OWN
 from memstory.running.endings import describe_error
 from memstory.running.watchdog import interrupted_after
 
+BASICS: Final = ("add", "search")
+"""What every other test needs, whatever it is about."""
+
 _OPTION: Final = "option."
 OVER: Final = "the time was over before it was tried to the end"
 """Why there is no answer about a capability that was not reached."""
@@ -72,20 +75,24 @@ def probe(
         left.discard(word)
 
     suite: type[_Suite] = type("Probe", (_Suite,), {"factory": lambda *_: factory, "options": options})
-    able, end = promised, monotonic() + seconds
+    able, broken, end = promised, set[Capability](), monotonic() + seconds
     suite.setup_class()
     try:
         _open(suite(), factory.name)
-        while ready := [word for word in sorted(left) if not _lacks(word, able)]:
-            for word in ready:
+        while ready := [word for word in sorted(left) if not _lacks(word, able - broken)]:
+            # What neither takes nor finds a text shows nothing else.
+            for word in sorted(ready, key=lambda word: word not in BASICS):
+                if word not in BASICS and _lacks(word, able - broken):
+                    continue
                 suite.suppose(able | {word}, _cheap_options(factory, options, word))
                 holds, why = _try_capability(suite(), word, end)
                 note(word, holds=holds, why=why)
-            able |= {word for word in ready if found[word].holds}
+                broken |= {word} if word in BASICS and holds is False else set()
+            able |= {word for word in ready if word in found and found[word].holds}
     finally:
         suite.teardown_class()
     for word in sorted(left):
-        note(word, holds=None, why=f"not tried, for it needs {', '.join(_lacks(word, able))}")
+        note(word, holds=None, why=f"not tried, for it needs {', '.join(_lacks(word, able - broken))}")
     return [found[word] for word in sorted(found)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import wraps
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,7 @@ from memstory.contract.target import (
     Hit,
     Item,
     Query,
+    Ref,
     Request,
     Scope,
     Target,
@@ -27,8 +28,8 @@ from memstory.contract.target import (
 )
 from memstory.running.stage import Stage, open_stage
 
-ANN: Final = Scope(user="conformance.ann", session="session-1")
-BOB: Final = Scope(user="conformance.bob", session="session-1")
+ANN: Final = Scope(user="conformance-ann", session="session-1")
+BOB: Final = Scope(user="conformance-bob", session="session-1")
 HARBOUR: Final = "The harbour office opens at seven on weekdays."
 VIOLIN: Final = "Mirela keeps her violin in the blue cupboard."
 CHESS: Final = "The chess club meets in the old post office."
@@ -65,6 +66,15 @@ async def finds(memory: Connection, text: str, scope: Scope = ANN) -> bool:
 def has(hits: Sequence[Hit], text: str) -> bool:
     """Return whether `text` is among the hits, as it is."""
     return any(hit.text == text for hit in hits)
+
+
+def named(id_: str | None) -> Ref:
+    """Return what names the memory that an `add` gave this id.
+
+    Without an id it would name all that a user has, and the test would be about something else.
+    """
+    claim(id_ is not None, "'add' gives no id, so that no memory can be named by one")
+    return Ref(id=id_)
 
 
 def texts_of(hits: Sequence[Hit]) -> Sequence[str]:
@@ -169,12 +179,30 @@ def shows(*words: Capability, given: Sequence[Capability] = ()) -> Callable[[Che
             if missing:
                 said = f"not declared: {', '.join(missing)}; a run's report counts the stories that each would unlock"
                 raise SkipTest(said)
-            self._runner.run(check(self))
+            _run_to_its_end(self._runner, check(self))
 
         test.shows, test.given = words, given  # type: ignore[attr-defined]
         return test
 
     return test_for
+
+
+def _run_to_its_end(runner: asyncio.Runner, work: Coroutine[Any, Any, None]) -> None:
+    """Run it; where a probe's alarm rings in its middle, it closes what it has open before the error goes on."""
+    running: asyncio.Task[None] | None = None
+
+    async def run() -> None:
+        nonlocal running
+        running = asyncio.current_task()
+        await work
+
+    try:
+        runner.run(run())
+    finally:
+        if running is not None and not running.done():
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                runner.get_loop().run_until_complete(running)
 
 
 def declares(capability: Capability, word: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ from memstory.conformance.target_tests import (
     claim,
     finds,
     has,
+    named,
     search,
     shows,
     texts_of,
@@ -112,7 +114,7 @@ class Keeping(TargetTests):
         """And an unknown id is None."""
         async with self._open_target() as target:
             ids = await self._remember(target, ANN, HARBOUR, VIOLIN)
-            found = await target.get(Ref(id=ids[1]), anywhere(ANN))
+            found = await target.get(named(ids[1]), anywhere(ANN))
             claim(found is not None and found.text == VIOLIN, f"get by the id of '{VIOLIN}' gives {found}")
             unknown = await target.get(Ref(id="no-such-id"), anywhere(ANN))
             claim(unknown is None, f"get by an unknown id gives {unknown}")
@@ -172,7 +174,7 @@ class Removal(TargetTests):
         """Of this memory alone; an unknown one is refused."""
         async with self._open_target() as target:
             ids = await self._remember(target, ANN, HARBOUR, VIOLIN)
-            await target.update(Ref(id=ids[0]), Item(text=REPLACED, kind=self.kind), anywhere(ANN))
+            await target.update(named(ids[0]), Item(text=REPLACED, kind=self.kind), anywhere(ANN))
             await target.settle()
             await _is_replaced(target)
             try:
@@ -195,7 +197,7 @@ class Removal(TargetTests):
         """And the next one stays."""
         async with self._open_target() as target:
             ids = await self._remember(target, ANN, HARBOUR, VIOLIN)
-            claim(await target.delete(Ref(id=ids[0]), anywhere(ANN)), "delete of a known id must return True")
+            claim(await target.delete(named(ids[0]), anywhere(ANN)), "delete of a known id must return True")
             await target.settle()
             await _is_gone(target, "a deleted memory is still found")
 
@@ -232,7 +234,7 @@ class Removal(TargetTests):
         """The memory may refuse it, or take it and keep nothing."""
         async with self._open_target() as target:
             ids = await self._remember(target, ANN, HARBOUR, VIOLIN)
-            await target.delete(Ref(id=ids[0], durable=True), anywhere(ANN))
+            await target.delete(replace(named(ids[0]), durable=True), anywhere(ANN))
             with suppress(Refused):
                 await target.perform(Request.of(Target.add, [Item(text=HARBOUR, kind=self.kind)], ANN))
             await target.settle()
@@ -243,7 +245,7 @@ class Removal(TargetTests):
         """Of its workspace."""
         async with self._open_stage() as stage:
             ids = await self._remember(stage.target, ANN, HARBOUR, VIOLIN)
-            await stage.target.perform(Request.of(Target.delete, Ref(id=ids[0]), anywhere(ANN)))
+            await stage.target.perform(Request.of(Target.delete, named(ids[0]), anywhere(ANN)))
             await stage.settle()
             # An index keeps words where the text itself may be stored compressed.
             left = texts_in_files(Path(stage.env.workspace), [HARBOUR, "harbour"])

@@ -83,7 +83,7 @@ def test_names_with_a_colon_are_left_to_loading():
         ("memstory.controls:Orakel", "has no 'Orakel'"),
         ("memstory.controls.oracle:Orakle", r"has no 'Orakle' .*Did you mean 'Oracle'\? It has: .*, Oracle, "),
         ("far/mine.py:Notes", "names a file, and a module is wanted: write 'far.mine:Notes'"),
-        ("memstory.controls:CONTROLS", "is a dict, not a memstory.TargetFactory"),
+        ("memstory.controls:CONTROLS", "dict is no memstory.TargetFactory"),
     ],
 )
 def test_a_spec_that_leads_nowhere_is_one_line(spec, message):

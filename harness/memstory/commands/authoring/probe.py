@@ -13,6 +13,8 @@ from memstory.commands.command import FINDINGS, OK, Command, add_json, add_targe
 from memstory.commands.output import say, say_json, screen_width, table
 from memstory.commands.target_list import load_typed
 from memstory.conformance.probe import ProbedCapability, probe
+from memstory.commands.output import is_watched, say, say_aside, say_json, screen_width, table
+from memstory.conformance.probe import BASICS, ProbedCapability, probe
 from memstory.contract.errors import SetupError
 from memstory.contract.target import TargetFactory, Tree
 from memstory.contract.texts import did_you_mean
@@ -43,6 +45,8 @@ def _run(chosen: argparse.Namespace) -> int:
     broken = False
     for name, factory in load_typed([chosen.target]).items():
         _check(name, factory, options)
+        if is_watched():
+            say_aside(f"memstory: trying what {name} can do, for {chosen.seconds:g} s at most")
         with vendors_named(name):
             found = probe(factory, options, seconds=chosen.seconds)
         broken = broken or any(one.is_promised and one.holds is False for one in found)
@@ -66,6 +70,8 @@ def _sections(factory: TargetFactory, options: Mapping[str, Tree], found: Sequen
     one = object_within(factory)
     if one is not None:
         yield fill(one.use(options), screen_width())
+    if any(one.capability in BASICS and one.holds is False for one in found):
+        found = [one for one in found if one.is_promised or one.holds is not None]
     by = "its signatures promise" if one is not None and one.declared is None else "it declares"
     for title, why, rows in (
         (f"What {by}, and holds", "meaning", [one for one in found if one.is_promised and one.holds]),
@@ -78,6 +84,10 @@ def _sections(factory: TargetFactory, options: Mapping[str, Tree], found: Sequen
         cells = [[one.capability, " ".join((one.why or meaning(one.capability)).split())] for one in rows]
         yield from [f"{title}:\n\n{table(['capability', why], cells, [None, _WIDTH])}"] if rows else []
     broken = [one.capability for one in found if one.is_promised and one.holds is False]
+    basics = [word for word in broken if word in BASICS]
+    if basics:
+        yield f"Make {' and '.join(basics)} hold first. What needs this was not tried."
+        return
     if broken:
         yield fill(
             f"{', '.join(broken)}: a promise that does not hold fails its stories, each with its harm. The declaration "

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
-from typing import Any, Final
+from textwrap import shorten
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from memstory.contract.errors import NotSupported
 from memstory.targets.objects.names import ARGUMENTS, BY_PLACE, ENDINGS, GIVEN, METHODS, plain
@@ -15,20 +18,21 @@ _OPEN: Final = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _WITHOUT_A_NAME: Final = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL)
 _USUAL: Final[Mapping[str, Any]] = {"limit": 10, "session": "memstory", "metadata": None, "where": None, "role": "user"}
 """What a parameter gets that has no default where a story says nothing."""
+_SHOWN: Final = 60
+_TEXTS: Final[Mapping[str, type]] = {"text": str, "query": str, "texts": list}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """A method that does an operation; `roles` says for each of its parameters what goes into it.
 
-    `names` are the parameters that a person reads; one of a name that nothing knows is in `unknown`, and the method
-    cannot be called where there is one.
+    `names` are the parameters that a person reads; the method cannot be called where there is a reason in `unfit`.
     """
 
     name: str
     roles: Sequence[tuple[Parameter, str]] = ()
     names: Sequence[str] = ()
-    unknown: Sequence[str] = ()
+    unfit: Sequence[str] = ()
 
     def takes(self, role: str) -> bool:
         """Whether something can be given to it."""
@@ -92,11 +96,13 @@ def methods_of(kind: type, own: Mapping[str, Any] = {}) -> Methods:
             if any(one.name == name for one in found.values()):
                 continue
             method = _method(operation, name, *public[name])
-            if not method.unknown:
+            if not method.unfit:
                 found[operation] = method
                 break
-            why[name] = f"{method}: '{method.unknown[0]}' is not known"
+            why.setdefault(name, f"{method}: {method.unfit[0]}")
     found = dict(_with_open_users(found, public))
+    if "add" in found and not found["add"].takes("user"):
+        found = {operation: _without_user(method) for operation, method in found.items()}
     # `forget(user_id)`, which names no memory, is a deletion of all.
     lone = found.get("delete")
     if lone is not None and not (lone.takes("id") or lone.takes("ids")):
@@ -107,6 +113,12 @@ def methods_of(kind: type, own: Mapping[str, Any] = {}) -> Methods:
         whole = found.pop("list")
         why[whole.name] = f"{whole}: it takes no user"
     return Methods(known=found, others=_others(public, found, why))
+
+
+def _without_user(method: Method) -> Method:
+    """Return the method with its user left open: what was added by nobody is not found under somebody's name."""
+    kept = [(one, role) for one, role in method.roles if role != "user" or one.default is Parameter.empty]
+    return replace(method, roles=kept)
 
 
 def _with_open_users(
@@ -173,28 +185,70 @@ def _method(operation: str, name: str, made: Callable[..., Any], is_bound: bool)
     if is_bound and every and every[0].kind is not Parameter.VAR_POSITIONAL:
         every = every[1:]
     fixed = [one for one in every if one.kind not in _OPEN]
+    fits = _Fitting(made)
     roles: dict[str, str] = {}
     for role in GIVEN[operation]:
         for one in fixed:
-            if one.name not in roles and role not in roles.values() and role_of(one.name, [role]):
+            is_free = one.name not in roles and role not in roles.values()
+            if is_free and role_of(one.name, [role]) and fits(one, role):
                 roles[one.name] = role
     wanted = [role for role in BY_PLACE.get(operation, ()) if role not in _same(roles.values())]
     unknown = [one for one in fixed if one.name not in roles and one.default is Parameter.empty]
     for one in list(unknown):
-        if wanted and role_of(one.name, list(ARGUMENTS)) in (None, *wanted):
+        if wanted and role_of(one.name, list(ARGUMENTS)) in (None, *wanted) and fits(one, wanted[0]):
             roles[one.name] = wanted.pop(0)
             unknown.remove(one)
     pairs = [(one, roles[one.name]) for one in fixed if one.name in roles]
     if any(one.kind is Parameter.VAR_POSITIONAL for one in every):
         pairs += [(Parameter(role, Parameter.POSITIONAL_ONLY), role) for role in wanted]
         wanted = []
-    lacking = [f"a parameter for the {role}" for role in wanted if not _is_deletion_of_all(operation, roles)]
+    lacking = [f"it takes no {role}" for role in wanted if not _is_deletion_of_all(operation, roles)]
     return Method(
         name=name,
         roles=pairs,
         names=[str(one).partition(":")[0].partition("=")[0].strip() for one in every],
-        unknown=[one.name for one in unknown] or lacking,
+        unfit=[fits.why_not.get(one.name, f"'{one.name}' is not known") for one in unknown] or lacking,
     )
+
+
+class _Fitting:
+    """Whether what is given fits the type of a parameter of `made`; `why_not` has by name each that it did not."""
+
+    def __init__(self, made: Callable[..., Any]) -> None:
+        self.why_not: dict[str, str] = {}
+        try:
+            self._types = inspect.get_annotations(made, eval_str=True)
+        except (NameError, AttributeError, SyntaxError, TypeError):
+            self._types = {}  # a name in them is known only to a type checker
+
+    def __call__(self, one: Parameter, role: str) -> bool:
+        kind = self._types.get(one.name, Any)
+        if role not in _TEXTS or _can_be(kind, _TEXTS[role]):
+            return True
+        said = "texts" if role == "texts" else "a text"
+        shown = shorten(re.sub(r"\b(\w+\.)+", "", inspect.formatannotation(kind)), _SHOWN, placeholder="…")
+        self.why_not.setdefault(one.name, f"'{one.name}' takes {shown}, not {said}")
+        return False
+
+
+def _can_be(kind: Any, given: type) -> bool:
+    """Whether a parameter of this type takes a text, or a list of texts; yes where its type does not tell.
+
+    >>> _can_be(str | None, str), _can_be(dict, str), _can_be(list[str], list), _can_be(list[int], list)
+    (True, False, True, False)
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_can_be(one, given) for one in inner)
+    if origin is Annotated:
+        return _can_be(inner[0], given)
+    plain_kind = origin or kind
+    if kind is Any or not isinstance(plain_kind, type) or getattr(plain_kind, "_is_protocol", False):
+        return True
+    # A typed mapping refuses the question, by the class of its class.
+    if hasattr(plain_kind, "__total__") or not issubclass(given, plain_kind):
+        return False
+    return given is str or not inner or _can_be(inner[0], str)
 
 
 def _same(roles: Any) -> set[str]:

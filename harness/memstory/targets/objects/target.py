@@ -232,8 +232,9 @@ class ObjectFactory(PromisingFactory):
         said = " and ".join(f"{name} ({', '.join(METHODS[name][:4])} …)" for name in lacking)
         seen = ", ".join([*map(str, self.methods.known.values()), *self.methods.others]) or "none"
         return (
-            f"the target '{self.name}' is a {kind.__name__}, not a memstory.TargetFactory, and has no method for "
-            f"{said}. Its methods: {seen}"
+            f"the target '{self.name}' cannot be used as it is: {kind.__name__} is no memstory.TargetFactory, and has "
+            f"no method for {said}. Write a class around it with add(text) and search(query), or an adapter: "
+            f"`memstory new target`. Its methods: {seen}"
         )
 
 
@@ -468,7 +469,7 @@ class ObjectTarget(Target):
     def _user(self, scope: Scope) -> str:
         if not self._factory.shares(self._env.options):
             return scope.user
-        return f"{scope.user}.{blake2b(self._env.workspace.encode(), digest_size=4).hexdigest()}"
+        return f"{scope.user}-{blake2b(self._env.workspace.encode(), digest_size=4).hexdigest()}"
 
     def _able(self) -> frozenset[Capability]:
         return self._factory.capabilities(self._env.options)

@@ -21,24 +21,25 @@ _EMPTYING: Final = frozenset({*_VERBS["delete"], "clear", "wipe", "purge", "rese
 """What is in the name of a tool that takes memories away, whatever else the name says."""
 
 _NOUNS: Final = (
-    *("memory", "memories", "document", "documents", "entities", "nodes", "note", "notes", "fact", "facts", "graph"),
+    *("memory", "memories", "document", "documents", "note", "notes", "fact", "facts", "graph"),
+    *("entity", "entities", "node", "nodes", "item", "items"),
 )
 _OTHER_NOUNS: Final = (
     *("collection", "collections", "relation", "relations", "session", "project", "projects"),
-    *("workspace", "workspaces", "directory", "file", "tag", "tags", "schema", "stats", "count"),
+    *("workspace", "workspaces", "directory", "file", "tag", "tags", "schema", "stats", "count", "channel", "channels"),
 )
 _TEXT: Final = (
     *("content", "contents", "text", "texts", "document", "documents"),
-    *("memory", "fact", "note", "observation", "data", "value"),
+    *("memory", "fact", "note", "observation", "observations", "data", "value"),
 )
 _ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
     "id": (
         *("id", "ids", "memory_id", "memory_ids", "note_id", "identifier"),
-        *("content_hash", "uuid", "names", "entitynames"),
+        *("content_hash", "uuid", "name", "names", "entitynames", "key", "keys"),
     ),
     "top_k": ("limit", "k", "top_k", "n_results", "max_results", "count", "size"),
-    "key": ("key", "topic", "title"),
-    "kind": ("kind", "type", "memory_type", "category"),
+    "key": ("key", "topic", "title", "name"),
+    "kind": ("kind", "type", "memory_type", "entitytype", "entity_type", "category"),
     "metadata": ("metadata", "metadatas"),
     "query": ("query", "q", "queries", "query_text", "query_texts", "search", "search_query"),
     "session": ("session", "session_id", "conversation_id", "run_id", "thread_id"),
@@ -57,6 +58,9 @@ _FITS: Final[Mapping[str, Sequence[str]]] = {
 }
 _NEEDED: Final = {"add": "text", "search": "query", "get": "id", "update": "id", "delete": "id"}
 """The placeholder without which a tool is hardly that operation."""
+
+_ALWAYS: Final[Mapping[str, str]] = {"key": "own_id", "kind": "kind|note"}
+"""What a required argument gets where a story may leave the placeholder open."""
 
 _FORMATS: Final = ("output_format", "response_format", "format")
 _OVERWRITING: Final = ("overwrite", "upsert")
@@ -106,7 +110,16 @@ def _likeness(operation: str, tool: ToolSchema) -> int:
         return 0
     # An earlier verb, a noun of memories and the argument that the operation lives by make it likelier.
     points = 10 - min(verbs) + 5 * bool(set(_NOUNS) & set(words)) - 20 * bool(set(_OTHER_NOUNS) & set(words))
-    return points + 8 * (needed is not None and needed in names) - (len(words) > _USUAL_WORDS)
+    return points + 8 * (needed is not None and _gives(operation, needed, tool)) - (len(words) > _USUAL_WORDS)
+
+
+def _gives(operation: str, needed: str | None, tool: ToolSchema) -> bool:
+    """Whether an argument can be given what the operation lives by."""
+    return any(
+        (_meaning(operation, name) == needed and _argument(operation, name, schema, is_required=True) is not None)
+        or (operation == "add" and _objects(operation, schema) is not None)
+        for name, schema in _properties(tool).items()
+    )
 
 
 def _operation(name: str, operation: str, tool: ToolSchema | None) -> Iterator[str]:
@@ -118,18 +131,51 @@ def _operation(name: str, operation: str, tool: ToolSchema | None) -> Iterator[s
     yield f"tool = {_toml(tool.name)}"
     filled: dict[str, str] = {}
     for argument, schema in _properties(tool).items():
-        value = _constant(operation, argument, schema) or _value(_meaning(operation, argument), schema)
+        is_required = argument in tool.parameters.get("required", ())
+        value = _argument(operation, argument, schema, is_required=is_required)
         if value is not None:
             filled[argument] = value
-        elif argument in tool.parameters.get("required", ()):
+        elif is_required:
             yield f"# FILL IN the argument {_toml(argument)} ({_description(schema)})"
+    args = _inline(filled)
     if filled:
-        yield f"args = {{ {', '.join(f'{_key(argument)} = {value}' for argument, value in filled.items())} }}"
-    yield from _reply(operation)
+        yield f"args = {args}"
+    yield from _reply(operation, gives_id="{own_id}" in args)
 
 
-def _reply(operation: str) -> Iterator[str]:
-    if operation == "add":
+def _argument(operation: str, argument: str, schema: Mapping[str, Tree], *, is_required: bool) -> str | None:
+    """Return what an argument gets, in TOML; None where nothing is known for it."""
+    constant = _constant(operation, argument, schema)
+    if constant is not None:
+        return constant
+    placeholder = _meaning(operation, argument)
+    if is_required and operation == "add":
+        placeholder = _ALWAYS.get(placeholder or "", placeholder)
+    return _value(placeholder, schema) or (_objects(operation, schema) if operation == "add" else None)
+
+
+def _objects(operation: str, schema: Mapping[str, Tree]) -> str | None:
+    """Return a list of one object that has all that is required; None where that is not known or not asked for."""
+    inner = schema.get("items")
+    if "array" not in _types(schema) or not isinstance(inner, Mapping) or not inner.get("required"):
+        return None
+    parts = {
+        name: _argument(operation, name, inner.get("properties", {}).get(name, {}), is_required=True)
+        for name in inner["required"]
+    }
+    known = {name: part for name, part in parts.items() if part is not None}
+    return f"[{_inline(known)}]" if known.keys() == parts.keys() else None
+
+
+def _inline(parts: Mapping[str, str]) -> str:
+    return f"{{ {', '.join(f'{_key(name)} = {value}' for name, value in parts.items())} }}"
+
+
+def _reply(operation: str, *, gives_id: bool) -> Iterator[str]:
+    if gives_id:
+        yield "# What {own_id} stands for is the memory's id; if its reply gives another:"
+        yield '# reply = { id = "id" }'
+    elif operation == "add":
         yield "# FILL IN where its reply has the new id, or leave this out if it gives none:"
         yield '# reply = { id = "id" }'
     elif operation in ("search", "list", "get"):
@@ -189,6 +235,9 @@ def _description(schema: Mapping[str, Tree]) -> str:
     if choices := schema.get("enum"):
         return f"one of: {', '.join(map(str, choices))}"
     kinds = " or ".join(sorted(_types(schema))) or "anything"
+    inner = schema.get("items")
+    if isinstance(inner, Mapping) and (names := inner.get("required") or inner.get("properties")):
+        kinds += f" of {{ {', '.join(names)} }}"
     words = " ".join(str(schema.get("description", "")).split())
     said = f"{kinds}: {words}" if words else kinds
     return said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1]}…"

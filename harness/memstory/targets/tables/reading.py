@@ -211,7 +211,7 @@ def _operation(name: str, tree: Mapping[str, Any], target: Mapping[str, Any], ta
         where=where,
         calls=calls,
         rows=_rows(name, where, reply, tree) if reply is not None else None,
-        id=template_of(f"{where} 'id'", tree["id"], names) if "id" in tree else None,
+        id=template_of(f"{where} 'id'", tree.get("id", _sent_id(name, tree)), names),
         keep={
             path: (_path(f"{where} 'keep'", path), template_of(f"{where} 'keep'", value, names))
             for path, value in tree.get("keep", {}).items()
@@ -223,6 +223,31 @@ def _operation(name: str, tree: Mapping[str, Any], target: Mapping[str, Any], ta
         outcomes={word: _compile(f"{where} 'outcomes'", one) for word, one in tree.get("outcomes", {}).items()},
         **{one: tree[one] for one in ("scores", "overfetch", "max_top_k", "page_size", "batch") if one in tree},
     )
+
+
+def _sent_id(name: str, tree: Mapping[str, Any]) -> str | None:
+    """Return what an `add` sends as the id that memstory chose; None where it is unclear or the reply gives one."""
+    reply = tree.get("reply", {})
+    gives_one = "id" in reply or "(?P<id>" in reply.get("pattern", "")
+    calls = tree.get("calls", [tree]) if name == "add" and not gives_one else []
+    sent = {
+        # A part of a path is the id alone.
+        text if key != "path" else f"{{{own}}}"
+        for call in calls
+        for key in _SPEC_KEYS & call.keys()
+        for text in _texts(call[key])
+        for own in ("own_id", "new_id")
+        if f"{{{own}}}" in text
+    }
+    return sent.pop() if len(sent) == 1 else None
+
+
+def _texts(tree: Any) -> Iterator[str]:
+    if isinstance(tree, str):
+        yield tree
+    else:
+        for one in tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ():
+            yield from _texts(one)
 
 
 def _calls(operation: str, trees: Sequence[Mapping[str, Any]], where: str, *, inline: bool = False) -> Sequence[Call]:

@@ -274,9 +274,13 @@ def _optional(name: str, path: Path, tree: Tree) -> Tree:
         return None
 
 
+_NEVER_NULL: Final = frozenset({"id", "text"})
+
+
 def _normalize(how: Rows, row: ReplyRow, reply: ServerReply) -> ReplyRow:
     """Return the row with its score turned and its ids and texts as texts."""
-    fields = dict(row.fields)
+    # Null stands for what a memory need not have; without its text, or an id that was asked for, it is none.
+    fields = {name: one for name, one in row.fields.items() if one is not None or name in _NEVER_NULL}
     try:
         if "score" in fields:
             fields["score"] = number_of(fields["score"], how.transform)

@@ -86,13 +86,23 @@ async def start_server(table: ToolTable, values: Values) -> ChildServer:
     """
     seconds = float(table.settings.get("start_seconds", START_SECONDS))
     port = free_port()
-    server = ChildServer(launch_of(table, {**values, "port": port}))
+    launch = launch_of(table, {**values, "port": port})
+    server = ChildServer(launch)
     if await server.start_at(port, seconds):
         return server
     raise SetupError(
         f"{table.where} 'command' did not listen at 127.0.0.1:{port} within {seconds:g} s ('start_seconds'); "
-        f"{server.last_words() or 'it printed nothing'}"
+        f"{server.last_words() or 'it printed nothing'}{_left_behind(launch, Path(table.folder))}"
     )
+
+
+def _left_behind(launch: Launch, folder: Path) -> str:
+    """Say which files the server may have looked for in vain; a database of that name is not to be taken from there."""
+    left = [word for word in launch.command if not Path(word).is_absolute() and (folder / word).is_file()]
+    said = [
+        f"\nit was not given the {word} beside memstory.toml: write './{word}' if it is to have it" for word in left
+    ]
+    return "".join(said)
 
 
 def can_share(table: ToolTable) -> bool:

@@ -225,7 +225,7 @@ class TableTarget(Target):
         now = self._clock.now().isoformat()
         if scope is None:
             return {**self._case, "now": now}
-        user = f"{scope.user}.{self._case['case']}" if self._transport.shared and not self._is_preloaded else scope.user
+        user = f"{scope.user}-{self._case['case']}" if self._transport.shared and not self._is_preloaded else scope.user
         hashed = blake2b(user.encode(), digest_size=8).hexdigest()
         return {**self._case, "now": now, "user": user, "user_hash": hashed, "session": scope.session}
 

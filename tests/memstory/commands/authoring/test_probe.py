@@ -23,13 +23,27 @@ class Shelf:
         return [text for _, text in self.notes]
 
 
-class Torn(Shelf):
+class Numbered(Shelf):
+    def add(self, text, user_id):
+        super().add(text, user_id)
+        return len(self.notes)
+
+
+class Torn(Numbered):
     def list(self, user_id):
         return {}["torn"]
 
 
-class Forgetful(Shelf):
+class Forgetful(Numbered):
     def delete(self, id, user_id):
+        self.notes.clear()
+
+
+class Refusing(Shelf):
+    def search(self, query, user_id, limit=5):
+        raise ValueError("a query is a mapping")
+
+    def delete_all(self, user_id):
         self.notes.clear()
 
 
@@ -146,3 +160,18 @@ def test_a_package_that_is_missing_is_told_in_one_line_with_what_to_install(term
     said = terminal.type("probe", "probed_needy:Factory")
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
     assert f"needs the package 'httpx', which is not installed. Install it with: {install_command('http')}" in said.err
+
+
+def test_where_nothing_is_found_nothing_else_is_tried_and_nothing_is_declared(terminal, shelf):
+    said = terminal.type("probe", f"{shelf}:Refusing")
+    assert said.code == 1
+    assert said.out.count("a query is a mapping") == 2
+    assert "not tried, for it needs add, search" in said.out
+    assert "search.min_score" not in said.out
+    assert "Make add and search hold first. What needs this was not tried." in said.out
+    assert "memstory_capabilities" not in said.out
+
+
+def test_a_person_at_a_terminal_is_told_that_it_takes_a_while(terminal, shelf, monkeypatch):
+    monkeypatch.setattr("memstory.commands.authoring.probe.is_watched", lambda: True)
+    assert "for 300 s at most" in terminal.type("probe", f"{shelf}:Declared").err

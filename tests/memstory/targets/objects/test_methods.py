@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import wraps
+from typing import Annotated, Any, Literal
 
 import pytest
+from typing_extensions import TypedDict  # whose classes refuse issubclass, unlike those of typing
 
 from memstory.targets.objects.methods import methods_of
 
@@ -99,6 +102,77 @@ def test_a_method_that_needs_more_than_is_known_is_not_used_and_named():
     methods = methods_of(Demanding)
     assert "add" not in methods.known
     assert methods.others == ["add(text, colour): 'colour' is not known"]
+
+
+class Content: ...
+
+
+class Message(TypedDict):
+    role: str
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Content, "Content"), ("Content", "Content"), (list[str], "list[str]"), (Message, "Message")]
+)
+def test_a_method_that_takes_another_type_than_a_text_is_not_used_and_named(kind, name):
+    class Typed:
+        def add(self, content): ...
+        def search(self, query: str | Content): ...
+
+    Typed.add.__annotations__["content"] = kind
+    methods = methods_of(Typed)
+    assert list(methods.known) == ["search"]
+    assert methods.others == [f"add(content): 'content' takes {name}, not a text"]
+
+
+@pytest.mark.parametrize(
+    "kind", [str | None, "Content | str", object, Any, "Elsewhere", Sequence[str], Annotated[str, 1], Literal["a"]]
+)
+def test_a_type_that_a_text_may_be_or_that_nobody_knows_is_given_a_text(kind):
+    class Typed:
+        def add(self, content): ...
+        def search(self, query): ...
+
+    Typed.add.__annotations__["content"] = kind
+    assert "add" in methods_of(Typed).known
+
+
+def test_a_type_is_shown_in_few_words():
+    class Store:
+        def add(self, content): ...
+
+    Store.add.__annotations__["content"] = "list[Content] | " * 20 + "Message"
+    (said,) = methods_of(Store).others
+    assert said.startswith("add(content): 'content' takes list[Content] |")
+    assert len(said) < 100
+
+
+@pytest.mark.parametrize("kind", ["Content", "Message"])
+def test_a_list_of_another_type_takes_no_texts(kind):
+    class Store:
+        def write_documents(self, documents): ...
+        def search(self, query): ...
+
+    Store.write_documents.__annotations__["documents"] = f"list[{kind}]"
+    methods = methods_of(Store)
+    assert methods.others == [f"write_documents(documents): 'documents' takes list[{kind}], not texts"]
+
+
+def test_what_lacks_a_parameter_is_told_so():
+    class Session:
+        def add(self, text): ...
+        def search(self, query): ...
+        def get_items(self, limit=None): ...
+
+    assert methods_of(Session).others == ["get_items(limit): it takes no id"]
+
+
+def test_a_user_is_given_to_nothing_where_what_adds_takes_none():
+    class Scoped:
+        def put(self, text): ...
+        def find(self, query, *, scope=None): ...
+
+    assert given(Scoped, "search", query="q", user="ann") == ([], {"query": "q"})
 
 
 def test_a_deletion_that_names_only_a_user_is_one_of_all():

@@ -383,9 +383,12 @@ def test_a_function_that_does_not_say_what_it_makes_is_called_once_or_told(tmp_p
 
 
 def test_what_is_no_memory_is_told_with_the_methods_seen():
-    with pytest.raises(SetupError, match=r"is a OrderedDict, not a memstory.TargetFactory") as error:
+    with pytest.raises(SetupError, match=r"OrderedDict is no memstory.TargetFactory") as error:
         load_targets(["collections:OrderedDict"])
     assert "no method for add (add, remember, store, save …)" in str(error.value)
+    assert "Write a class around it with add(text) and search(query), or an adapter: `memstory new target`" in str(
+        error.value
+    )
     assert "\n" not in str(error.value)
 
 

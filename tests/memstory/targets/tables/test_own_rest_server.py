@@ -164,6 +164,13 @@ async def test_a_server_that_does_not_come_up_is_told_before_the_first_case(tmp_
         await factory.start(tmp_path)
 
 
+async def test_a_server_that_does_not_find_the_file_beside_its_table_is_told_how_to_name_it(tmp_path):
+    spec = spec_in(tmp_path / "project", "broken", "settings.json")
+    (tmp_path / "project/settings.json").write_text("{}", "utf-8")
+    with pytest.raises(SetupError, match=r"not given the settings\.json beside memstory\.toml.*'\./settings\.json'"):
+        await load_spec(spec).start(tmp_path)
+
+
 async def test_a_server_that_ends_in_the_middle_is_the_target_breaking(spec, tmp_path):
     target = load_spec(spec).target()
     await target.open(Environment(workspace=str(tmp_path / "case"), owner="ann"), StoryClock())

@@ -41,6 +41,12 @@ def test_columns_of_different_length_are_malformed():
         read(how, {"id": ["1", "2"], "text": ["a"]})
 
 
+def test_null_is_what_a_memory_does_not_have():
+    how = rows(id="id", text="text", score="score", key="key", kind="kind", created_at="then", metadata="more")
+    empty = {"score": None, "key": None, "kind": None, "then": None, "more": None}
+    assert read(how, {"hits": [{"id": "1", "text": "a", **empty}]}) == [{"id": "1", "text": "a"}]
+
+
 def test_prose_is_read_by_a_pattern():
     pattern = re.compile(r"(?ms)^\d+\. (?P<text>.*?)\n   Hash: (?P<id>\w+)(?: \((?P<score>[\d.]+)\))?")
     how = Rows(shape="pattern", pattern=pattern)

@@ -97,12 +97,29 @@ async def test_ids_that_the_table_gives_are_never_given_twice_not_even_after_a_r
     assert len(set(ids[::2])) == 2
 
 
+@pytest.mark.parametrize(
+    ("add", "id_"),
+    [
+        ({"args": {"entities": [{"name": "{own_id}", "text": "{text}"}]}}, "m3.0.1"),
+        ({"args": {"name": "{user}/{new_id}", "text": "{text}"}}, "ann/m3.0.1"),
+        ({"args": {"name": "{own_id}", "text": "{text}"}, "reply": {"text": "said"}}, "m3.0.1"),
+        ({"args": {"name": "{own_id}", "link": "to/{own_id}"}}, None),
+        ({"args": {"text": "{text}"}}, None),
+    ],
+)
+async def test_the_id_that_a_table_sends_is_the_memorys_unless_two_could_be_it(opened, add, id_):
+    target, _ = await opened({"add": {"tool": "remember", **add}}, {"remember": ServerReply(text='{"said": "a"}')})
+    (item,) = (await target.add([Item(text="a")], ANN)).items
+    assert item.id == id_
+
+
 async def test_a_shared_server_gets_users_and_ids_of_this_case_only(opened):
     target, sent = await opened(add_with(user="{user}", id="{new_id}"), shared=True)
     await target.add([Item(text="a")], ANN)
     (call,) = sent.calls("remember")
-    assert call["user"].startswith("ann.")
-    assert call["id"].startswith(call["user"].removeprefix("ann."))
+    assert call["user"].startswith("ann-")
+    assert "." not in call["user"], "some servers take no user with a period"
+    assert call["id"].startswith(call["user"].removeprefix("ann-"))
 
 
 async def test_fewer_ids_than_items_are_an_error_and_no_guess(opened):
