@@ -10,10 +10,8 @@ from textwrap import fill
 from typing import Final
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_target_options
-from memstory.commands.output import say, say_json, screen_width, table
-from memstory.commands.target_list import load_typed
-from memstory.conformance.probe import ProbedCapability, probe
 from memstory.commands.output import is_watched, say, say_aside, say_json, screen_width, table
+from memstory.commands.target_list import load_typed
 from memstory.conformance.probe import BASICS, ProbedCapability, probe
 from memstory.contract.errors import SetupError
 from memstory.contract.target import TargetFactory, Tree
