@@ -221,6 +221,17 @@ def test_by_the_commands_what_is_exported_has_all_that_was_exported(old, setting
         assert exports[owner].keys() <= listed
 
 
+@pytest.mark.parametrize(("name", "file"), [("pipeline", "pipeline.sqlite3"), ("layers", "memory.sqlite3")])
+async def test_an_owner_of_a_folder_without_versions_gets_one_so_that_vectors_are_read_once(name, file, tmp_path):
+    folder = unpacked(name, tmp_path)
+    for _ in range(2):
+        await (await opened(name, folder)).close()
+        with closing(sqlite3.connect(folder / file)) as database:
+            versions = dict(database.execute("SELECT owner, version FROM versions"))
+        assert {one.rpartition(":")[2] for one in versions} >= set(PEOPLE)
+        assert len(set(versions.values())) == len(versions)
+
+
 async def test_of_layers_the_logs_are_read_an_open_session_is_ended_and_the_archive_is_there(tmp_path):
     async with open_memory_async("layers", unpacked("layers", tmp_path), owner="zoë") as memory:
         zoe = Scope(user="zoë")

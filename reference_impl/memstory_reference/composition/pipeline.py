@@ -12,7 +12,7 @@ from memstory_reference.storage.sql_database import Database
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.parts import PipelineParts
 from memstory_reference.systems.pipeline.settings import PipelineSettings
-from memstory_reference.systems.pipeline.tables import EMBEDDED_FILE, MIGRATIONS, SCHEMA, SCHEMA_VERSION
+from memstory_reference.systems.pipeline.tables import EMBEDDED_FILE, FILE_SCHEMA, MIGRATIONS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from memstory_reference.storage.sql_database import SqlDatabase
@@ -32,7 +32,7 @@ async def open_pipeline(
         if place is None:
             opened.enter_context(lock)
             about = {"schema": SCHEMA_VERSION, "model": model}
-            database: SqlDatabase = Database(settings.folder / EMBEDDED_FILE.name, schema=SCHEMA, about=about)
+            database: SqlDatabase = Database(settings.folder / EMBEDDED_FILE.name, schema=FILE_SCHEMA, about=about)
         else:
             database = await open_shared_database(place, MIGRATIONS, memory="pipeline", model=model)
         opened.push_async_callback(database.aclose)

@@ -612,9 +612,16 @@ class LayersStore:
             return await database.lane.run(work, LayersRows(database, self._held), *args, **kwargs)
 
 
+_VERSIONS = """
+INSERT INTO versions SELECT owner, hex(randomblob(8)) FROM (SELECT DISTINCT owner FROM namespaces)
+    WHERE NOT EXISTS (SELECT 1 FROM versions);
+"""
+"""In a file of an earlier version owners have none, and each search would read all of their vectors."""
+
+
 def layers_database(file: Path, *, model: str) -> Database:
     """Open or make the layers' file, or one in memory."""
-    return Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
+    return Database(file, schema=f"{SCHEMA}{_VERSIONS}", about={"schema": SCHEMA_VERSION, "model": model})
 
 
 def best_first(found: Sequence[ScoredRow]) -> list[ScoredRow]:

@@ -65,6 +65,12 @@ CREATE TABLE IF NOT EXISTS versions (
 """
 
 SCHEMA = f"{_MEMORIES}{_PREFERENCES}{_CACHES}"
+FILE_SCHEMA = f"""{SCHEMA}
+INSERT INTO versions SELECT owner, 'rows', hex(randomblob(8))
+    FROM (SELECT owner FROM memories UNION SELECT owner FROM preferences) WHERE NOT EXISTS (SELECT 1 FROM versions);
+"""  # noqa: S608  (constants)
+"""What makes the tables in a file; the owners in one of an earlier version get versions, so as to be read once."""
+
 MIGRATIONS = (postgres_tables(SCHEMA),)
 """What makes the tables in Postgres."""
 
