@@ -204,9 +204,7 @@ class TopicTools(LocalTools):
         return "Memory rated."
 
 
-def topic_tools(
-    memory: SystemMemory, settings: TopicsSettings, bus: Bus, forget: Forget | None = None
-) -> ToolServer:
+def topic_tools(memory: SystemMemory, settings: TopicsSettings, bus: Bus, forget: Forget | None = None) -> ToolServer:
     """Return what serves the tools of the settings' toolset on a bus; `forget` is the memory's own if none is given."""
     return ToolServer(
         lambda owner, session: TopicTools(memory, settings.toolset, owner, session, forget),
