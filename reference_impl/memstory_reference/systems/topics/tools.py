@@ -144,7 +144,7 @@ class TopicTools(LocalTools):
         forget: Forget | None = None,
     ) -> None:
         self._memory = memory
-        self._forget_entry = forget or memory.forget
+        self._forget_entry = forget
         self._scope = Scope(user=owner)
         self._session = Scope(user=owner, session=session)
         super().__init__(
@@ -193,7 +193,8 @@ class TopicTools(LocalTools):
         if not topic and not entry_id:
             raise InputError("forget_memory: give 'topic' for a standing fact or 'id' for any memory")
         entry = await self._memory.get(Ref(key=topic), self._scope) if topic else None
-        found = await self._forget_entry(str(entry.id) if entry else entry_id or topic, self._scope)
+        forget = self._forget_entry or self._memory.forget
+        found = await forget(str(entry.id) if entry else entry_id or topic, self._scope)
         if not found.gone:
             raise InputError(f"no memory has the topic or id {topic or entry_id!r:.80}; list_memories shows them")
         return forgotten_text(found)
