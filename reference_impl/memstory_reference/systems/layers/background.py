@@ -22,7 +22,7 @@ class Background:
 
     def __init__(self) -> None:
         self._tails: dict[str, asyncio.Task[None]] = {}
-        self._awaited = set[asyncio.Task[object]]()
+        self._awaited = dict[asyncio.Task[object], str]()
         self._failure: Exception | None = None
 
     def schedule(self, key: str, work: Work) -> None:
@@ -31,17 +31,21 @@ class Background:
         self._tails[key] = task
         task.add_done_callback(lambda done: self._forget(key, done))
 
-    async def finish(self, work: Coroutine[object, object, object]) -> None:
+    async def finish(self, key: str, work: Coroutine[object, object, object]) -> None:
         """Do `work` now, and to its end though the caller is cancelled meanwhile."""
         task = asyncio.create_task(work)
-        self._awaited.add(task)
-        task.add_done_callback(self._awaited.discard)
-        await asyncio.shield(task)
+        self._awaited[task] = key
+        task.add_done_callback(self._awaited.pop)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._note)
+            raise
 
     async def settle(self, key: str | None = None) -> None:
-        """Return when nothing is under way, or nothing is scheduled under this key."""
+        """Return when nothing is under way, or nothing under this key."""
         while tasks := [
-            *(self._awaited if key is None else ()),
+            *(task for task, name in self._awaited.items() if key in (None, name)),
             *(task for name, task in self._tails.items() if key in (None, name)),
         ]:
             await asyncio.wait(tasks)
@@ -60,6 +64,12 @@ class Background:
         except Exception as error:
             # Nothing awaits this task: its error goes to the log, and to callers that ask for it.
             LOG.exception("work after a turn failed")
+            self._failure = self._failure or error
+
+    def _note(self, done: asyncio.Task[object]) -> None:
+        """Keep the error of what nobody awaits any more."""
+        if not done.cancelled() and isinstance(error := done.exception(), Exception):
+            LOG.error("a turn could not be saved once its caller had gone", exc_info=error)
             self._failure = self._failure or error
 
     def _forget(self, key: str, done: asyncio.Task[None]) -> None:

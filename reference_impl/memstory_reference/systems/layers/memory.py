@@ -409,10 +409,10 @@ class LayersMemory(SystemMemory):
         try:
             answer = await self._reply(memory, buffer.turns if buffer else (), said, lists=lists)
         except ChatModelUnavailableError as error:
-            await self._background.finish(self._keep(who, said, "", trouble))
+            await self._background.finish(_key(who), self._keep(who, said, "", trouble))
             kept = "What you said is not kept" if "store" in trouble else "What you said is kept"
             raise type(error)(f"{kept}. {error}") from error
-        await self._background.finish(self._keep(who, said, answer, trouble))
+        await self._background.finish(_key(who), self._keep(who, said, answer, trouble))
         return Turn(answer=answer, context=memory_block(memory), notes=_notes(trouble))
 
     async def load_memory_for_turn(self, query: str, who: OwnerSession) -> TurnMemory:
@@ -457,6 +457,8 @@ class LayersMemory(SystemMemory):
 
     async def end_all(self, reason: EndReason) -> int:
         """End all active sessions; return how many ended."""
+        # A turn whose caller has gone may be the first of its session.
+        await self._background.settle()
         active = await self._store.aactive()
         ended = [await self.end(OwnerSession(owner=one.owner, session=one.session), reason) for one in active]
         return sum(report is not None and not report.waiting for report in ended)

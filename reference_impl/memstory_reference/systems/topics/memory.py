@@ -36,7 +36,7 @@ class TopicsMemory(MemoryService):
         super().__post_init__()
         self._answered: dict[Scope, str] = {}
         # All tools share the one memory: its turns are what keeps concurrent writes apart.
-        self._tools = topic_tools(self, self.settings, self.bus)
+        self._tools = topic_tools(self, self.settings, self.bus, self._forget_at_once)
         self._memory_agent = MemoryAgent(self, self.bus)
         self._agent = GeneratorAgent(
             chat=self.chat,
@@ -75,6 +75,11 @@ class TopicsMemory(MemoryService):
 
     async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
         # The turn that told it may be on its way into the memory.
+        await self.settle()
+        return await self._forget_at_once(memory_id, scope)
+
+    async def _forget_at_once(self, memory_id: str, scope: Scope) -> ForgetResult:
+        # A tool does not wait for the bus: the question in whose turn it was called may be on it.
         await self._memory_agent.settle()
         found = await super().forget(memory_id, scope)
         self._agent.forget_windows(scope.user)

@@ -5,13 +5,13 @@ The wording is the specification's, because models react to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
 from memstory.contract.target import Item, Query, ReceiptItem, Ref, Scope, Tree
 from memstory_reference.bus import Bus
 from memstory_reference.errors import InputError
-from memstory_reference.system_memory import SystemMemory
+from memstory_reference.system_memory import ForgetResult, SystemMemory
 from memstory_reference.systems.topics.bus_tools import ToolServer
 from memstory_reference.systems.topics.entries import TOPIC
 from memstory_reference.systems.topics.result_texts import forgotten_text, memories_text
@@ -125,6 +125,9 @@ ALIASES: Mapping[Toolset, Mapping[str, str]] = {
 }
 """Names that the prose uses. In the other set `save_memory` is a separate tool, so there they are not aliases."""
 
+Forget = Callable[[str, Scope], Awaitable[ForgetResult]]
+"""Forgets a memory by its id."""
+
 
 class TopicTools(LocalTools):
     """The tools of one owner in one session; neither is ever an argument. The schema made sure of types.
@@ -132,8 +135,16 @@ class TopicTools(LocalTools):
     Only what is noted belongs to the session: all else is of the owner.
     """
 
-    def __init__(self, memory: SystemMemory, toolset: Toolset, owner: str, session: str | None = None) -> None:
+    def __init__(
+        self,
+        memory: SystemMemory,
+        toolset: Toolset,
+        owner: str,
+        session: str | None = None,
+        forget: Forget | None = None,
+    ) -> None:
         self._memory = memory
+        self._forget_entry = forget
         self._scope = Scope(user=owner)
         self._session = Scope(user=owner, session=session)
         super().__init__(
@@ -182,7 +193,8 @@ class TopicTools(LocalTools):
         if not topic and not entry_id:
             raise InputError("forget_memory: give 'topic' for a standing fact or 'id' for any memory")
         entry = await self._memory.get(Ref(key=topic), self._scope) if topic else None
-        found = await self._memory.forget(str(entry.id) if entry else entry_id or topic, self._scope)
+        forget = self._forget_entry or self._memory.forget
+        found = await forget(str(entry.id) if entry else entry_id or topic, self._scope)
         if not found.gone:
             raise InputError(f"no memory has the topic or id {topic or entry_id!r:.80}; list_memories shows them")
         return forgotten_text(found)
@@ -193,10 +205,10 @@ class TopicTools(LocalTools):
         return "Memory rated."
 
 
-def topic_tools(memory: SystemMemory, settings: TopicsSettings, bus: Bus) -> ToolServer:
-    """Return what serves the tools of the settings' toolset on a bus."""
+def topic_tools(memory: SystemMemory, settings: TopicsSettings, bus: Bus, forget: Forget | None = None) -> ToolServer:
+    """Return what serves the tools of the settings' toolset on a bus; `forget` is the memory's own if none is given."""
     return ToolServer(
-        lambda owner, session: TopicTools(memory, settings.toolset, owner, session),
+        lambda owner, session: TopicTools(memory, settings.toolset, owner, session, forget),
         bus,
         aliases=ALIASES[settings.toolset],
         result_characters=settings.max_result_characters,

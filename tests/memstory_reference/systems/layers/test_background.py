@@ -11,7 +11,7 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.layers import log_in_file
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.sql_database import IN_MEMORY
-from memstory_reference.systems.layers.background import IdleWatch
+from memstory_reference.systems.layers.background import Background, IdleWatch
 from memstory_reference.systems.layers.layers_store import LayersStore, layers_database
 from memstory_reference.systems.layers.logs import CRISES, FEEDBACK
 from memstory_reference.systems.layers.memory import PURGE_EVERY, LayersMemory
@@ -184,3 +184,21 @@ async def test_a_look_that_breaks_is_told(watch, clock, caplog):
     await clock.move(minutes=10)
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert "a row that is not a session" in caplog.text
+
+
+async def test_what_fails_after_its_caller_has_gone_is_told_to_who_asks():
+    background, gate = Background(), asyncio.Event()
+
+    async def work():
+        await gate.wait()
+        raise RuntimeError("bug")
+
+    caller = asyncio.create_task(background.finish("ann/s", work()))
+    await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    gate.set()
+    await background.settle("ann/s")
+    with pytest.raises(RuntimeError, match="bug"):
+        background.raise_failure()

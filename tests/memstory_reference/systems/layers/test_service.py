@@ -94,6 +94,44 @@ async def test_a_turn_whose_caller_goes_away_while_it_is_saved_is_extracted_all_
     assert len(await service.records.list_records(who.owner)) == 1
 
 
+@pytest.mark.parametrize("reason", [EndReason.EXPLICIT, EndReason.SHUTDOWN])
+async def test_the_end_of_a_session_waits_for_a_turn_whose_caller_went_away(open_layers, by_purpose, reason):
+    gate, is_asked = asyncio.Event(), asyncio.Event()
+
+    class WaitingStore(HeldStore):
+        async def arun(self, *args, **named):
+            if not self.gate.is_set():
+                is_asked.set()
+                await gate.wait()
+            return await self._store.arun(*args, **named)
+
+    held = []
+
+    def wrap(store):
+        held.append(WaitingStore(store))
+        return held[0]
+
+    def answer(_):
+        held[0].gate.clear()
+        return "I see."
+
+    service = await open_layers(model=by_purpose(chat=answer), wrap=wrap)
+    who = await service.who("ann", "t")
+    turn = asyncio.create_task(service.turn("I like tea", who))
+    await is_asked.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    end_all = reason is EndReason.SHUTDOWN
+    ending = asyncio.create_task(service.end_all(reason) if end_all else service.end(who, reason))
+    for _ in range(8):
+        await asyncio.sleep(0)
+    gate.set()
+    assert await ending
+    await service.settle()
+    assert await service.buffer(who) is None
+
+
 async def test_a_lane_that_breaks_leaves_the_other_and_the_answer(open_layers, by_purpose):
     rules = '{"rules": [{"rule": "Be brief.", "explicit": true, "evidence_quote": "be brief"}]}'
     service = await open_layers(model=by_purpose(extract_semantic=RuntimeError("bug"), extract_procedural=rules))

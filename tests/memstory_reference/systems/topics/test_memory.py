@@ -20,7 +20,8 @@ from memstory_reference.systems.topics.settings import TopicsSettings
 
 PRIVATE = "Plimquart"
 ANN = Scope(user="ann", session="s1")
-TURNS = ("Q: query\nA: Noted.", "Q: query\nA: (No answer came.)")
+FACT = f"My cat is {PRIVATE}."
+TURNS = ("Q: query\nA: Noted.", "Q: query\nA: (No answer came.)", f"Q: {FACT}\nA: Noted.")
 RULES = [{"reply": "Noted."}]
 
 
@@ -36,7 +37,7 @@ class StillClock:
 def make_system():
     def make(chat=None, **changes):
         numbers = count()
-        clock, embedder = StillClock(), FixedVectors({text: [1, 0] for text in (PRIVATE, "query", *TURNS)})
+        clock, embedder = StillClock(), FixedVectors({text: [1, 0] for text in (PRIVATE, FACT, "query", *TURNS)})
 
         def new_id():
             return f"n{next(numbers)}"
@@ -164,6 +165,49 @@ async def test_two_questions_over_the_bus_at_once_do_not_wait_for_each_other_whe
     async with asyncio.timeout(20):
         await system.settle()
     assert (len(await system.list(Scope(user="ann"), ["episodic"])), system.bus.refusals) == (2, 2)
+    await system.close()
+
+
+async def test_what_was_told_over_the_bus_and_is_not_answered_yet_is_forgotten_with_the_rest(make_system):
+    gate, is_asked = asyncio.Event(), asyncio.Event()
+
+    class SlowChat:
+        name = "slow"
+
+        async def chat(self, _request):
+            is_asked.set()
+            await gate.wait()
+            return Reply(content="Noted.")
+
+    system = make_system(SlowChat())
+    await system.open()
+    entry_id = await system.write_topic("ann", "user.cat", FACT)
+    payload = {"query": FACT, "session_id": "s1"}
+    await system.bus.publish(Envelope(subject="query.received", payload=payload, publisher="Critic", owner="ann"))
+    await is_asked.wait()
+    forgetting = asyncio.create_task(system.forget(entry_id, ANN))
+    for _ in range(8):
+        await asyncio.sleep(0)
+    gate.set()
+    await forgetting
+    await system.settle()
+    assert await system.list(ANN) == []
+    await system.close()
+
+
+async def test_a_model_that_was_asked_over_the_bus_forgets_by_its_tool(make_system):
+    class Chat(FailingChat):
+        async def chat(self, request):
+            return await super().chat(request) if self.asked else Reply(content="Done.")
+
+    system = make_system(Chat(ToolRequest(name="forget_memory", arguments={"topic": "user.x"})))
+    await system.open()
+    await system.write_topic("ann", "user.x", PRIVATE)
+    payload = {"query": "query", "session_id": "s1"}
+    await system.bus.publish(Envelope(subject="query.received", payload=payload, publisher="Critic", owner="ann"))
+    async with asyncio.timeout(20):
+        await system.settle()
+    assert await system.list(ANN) == []
     await system.close()
 
 
