@@ -218,8 +218,8 @@ class _Fitting:
         self.why_not: dict[str, str] = {}
         try:
             self._types = inspect.get_annotations(made, eval_str=True)
-        except (NameError, AttributeError, SyntaxError, TypeError):
-            self._types = {}  # a name in them is known only to a type checker
+        except Exception:  # noqa: BLE001  (they are anybody's code, read as it is run)
+            self._types = {}  # a name in them is known only to a type checker, or its package is not here
 
     def __call__(self, one: Parameter, role: str) -> bool:
         kind = self._types.get(one.name, Any)
@@ -242,7 +242,8 @@ def _can_be(kind: Any, given: type) -> bool:
         return any(_can_be(one, given) for one in inner)
     if origin is Annotated:
         return _can_be(inner[0], given)
-    plain_kind = origin or kind
+    # What goes over a tuple of texts goes over a list of them.
+    plain_kind = list if given is list and (origin or kind) is tuple else origin or kind
     if kind is Any or not isinstance(plain_kind, type) or getattr(plain_kind, "_is_protocol", False):
         return True
     # A typed mapping refuses the question, by the class of its class.

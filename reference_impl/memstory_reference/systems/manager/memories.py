@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 from urllib.parse import quote
-
-import numpy as np
-from numpy.typing import NDArray
 
 from memstory.contract.values import Item, Json, Scope, Tree
 from memstory_reference.errors import InputError
@@ -32,6 +30,10 @@ from memstory_reference.input_checks import (
 from memstory_reference.ports import NewId, Primitive, Record, VectorIndex
 from memstory_reference.text.sentences import as_said, sentences
 from memstory_reference.text.words import plain_words, spaced_words
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 CONVERSATION_DAYS = 30
 YEARS = range(MINYEAR, MAXYEAR + 1)

@@ -137,6 +137,26 @@ def test_a_type_that_a_text_may_be_or_that_nobody_knows_is_given_a_text(kind):
     assert "add" in methods_of(Typed).known
 
 
+@pytest.mark.parametrize("kind", ["__import__('not_installed').Tensor", "{}['kind']", "int('text')"])
+def test_a_type_that_fails_as_it_is_read_does_not_tell(kind):
+    class Typed:
+        def add(self, content): ...
+        def search(self, query): ...
+
+    Typed.add.__annotations__["content"] = kind
+    assert "add" in methods_of(Typed).known
+
+
+@pytest.mark.parametrize("kind", [tuple[str, ...], tuple, Sequence[str], list[str]])
+def test_what_takes_a_tuple_of_texts_takes_texts(kind):
+    class Store:
+        def add(self, texts): ...
+        def search(self, query): ...
+
+    Store.add.__annotations__["texts"] = kind
+    assert "add" in methods_of(Store).known
+
+
 def test_a_type_is_shown_in_few_words():
     class Store:
         def add(self, content): ...
