@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from memstory.contract.errors import MemstoryError
 from memstory_reference.adapters.embedding import weights
 from memstory_reference.composition.embedders import MINILM
-from memstory_reference.composition.extras import missing_extra
+from memstory_reference.composition.extras import require_extras
 from memstory_reference.input_checks import DEFAULT_OWNER
 from memstory_reference.system_memory import SYSTEM_NAMES
 from memstory_reference.systems.layers.records import Layer
@@ -111,14 +111,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _run(parsed: argparse.Namespace) -> int:
     """Run a command, which is imported only now: help needs no extra."""
-    try:
+    with require_extras():
         module = import_module(f"memstory_reference.commands.{parsed.command}")
         return int(module.run(parsed))
-    except ModuleNotFoundError as error:
-        problem = missing_extra(error)
-        if problem is None:
-            raise
-        raise problem from error
 
 
 def _ending(examples: str) -> str:

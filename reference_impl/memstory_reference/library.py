@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema, Turn
 from memstory.contract.values import Json, Tree
+from memstory_reference.composition.extras import require_extras
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     DEFAULT_OWNER,
@@ -306,12 +307,14 @@ def back_up_memory(system: str, path: str | Path | None, to: str | Path, **setti
 async def _open(system: str, path: str | Path | None, owner: str, settings: Mapping[str, Tree]) -> AsyncMemory:
     chosen, checked = _choose(system, path, settings)
     whose = checked_owner(owner)
-    return AsyncMemory(memory=await chosen.open(checked), owner=whose)
+    with require_extras():
+        return AsyncMemory(memory=await chosen.open(checked), owner=whose)
 
 
 def _choose(system: str, path: str | Path | None, settings: Mapping[str, Tree]) -> tuple[MemorySystem, CheckedSettings]:
     # Only now: an import of this package must not need its extra.
-    from memstory_reference.composition.systems import system_named  # noqa: PLC0415
+    with require_extras():
+        from memstory_reference.composition.systems import system_named  # noqa: PLC0415
 
     chosen = system_named(system)
     place = {} if path is None else {chosen.place: str(path)}

@@ -23,16 +23,19 @@ OPENAI_CLIENT = ("the client of OpenAI's protocol", "openai", "openai")
 POSTGRES_DRIVER = ("the driver of Postgres", "psycopg", "postgres")
 
 
-def missing_extra(error: ModuleNotFoundError) -> SetupError | None:
-    """Return what to say of a missing package that an extra brings; None where no extra does."""
-    package = (error.name or "").partition(".")[0]
-    for line in requires("memstory") or ():
-        brought = re.fullmatch(r"([\w.-]+).*; extra == '(.+)'", line.replace('"', "'"))
-        if brought and brought[1].replace("-", "_").lower() == package:
-            return SetupError(
-                f"the package '{package}' is not installed. Install it with: {install_command(brought[2])}"
-            )
-    return None
+@contextmanager
+def require_extras() -> Iterator[None]:
+    """Turn a failed import of any package that an extra brings into a SetupError that says what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        for line in requires("memstory") or ():
+            brought = re.fullmatch(r"([\w.-]+).*; extra == '(.+)'", line.replace('"', "'"))
+            if brought and brought[1].replace("-", "_").lower() == package:
+                install = install_command(brought[2])
+                raise SetupError(f"the package '{package}' is not installed. Install it with: {install}") from error
+        raise
 
 
 @contextmanager

@@ -77,3 +77,13 @@ def test_a_missing_package_that_no_extra_brings_is_not_hidden():
         [sys.executable, "-c", code.replace(f"{BROUGHT}", "['nothing']")], capture_output=True, text=True, check=False
     )
     assert "ModuleNotFoundError: import of tabulate halted" in done.stderr
+
+
+def test_a_program_that_opens_a_memory_without_its_extra_is_told_what_to_install():
+    code = (
+        f"{PLAIN}\nfrom memstory.contract.errors import SetupError\nfrom memstory_reference import open_memory\n"
+        "try:\n    open_memory('topics', 'none')\nexcept SetupError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(INSTALL)
