@@ -24,6 +24,7 @@ from chromadb.api import ClientAPI
 from chromadb.api.client import Client
 from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
 from chromadb.api.models.Collection import Collection
+from chromadb.api.shared_system_client import SharedSystemClient
 from chromadb.config import Settings
 from chromadb.errors import ChromaError, NotFoundError
 from numpy.typing import NDArray
@@ -319,7 +320,12 @@ def _where(where: Mapping[str, Primitive]) -> dict[str, Any] | None:
 
 def _folder_client(folder: Path) -> Client:
     settings = Settings(anonymized_telemetry=False)
-    return cast("Client", chromadb.PersistentClient(str(folder), settings=settings))
+    try:
+        return cast("Client", chromadb.PersistentClient(str(folder), settings=settings))
+    except BaseException:
+        # Chroma keeps what it could not start, and hands it to who opens the folder next.
+        SharedSystemClient._identifier_to_system.pop(str(folder), None)  # noqa: SLF001
+        raise
 
 
 def _http_client(host: str, port: int, place: str) -> Client:

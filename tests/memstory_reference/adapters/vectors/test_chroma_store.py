@@ -9,6 +9,7 @@ from memstory_reference.adapters.vectors.chroma_store import (
     check_space,
     collection_name,
     make_collection,
+    open_chroma_folder,
     open_chroma_server,
 )
 from memstory_reference.errors import InputError, StoreConflictError
@@ -42,3 +43,14 @@ async def test_server_that_does_not_answer_is_one_clear_error():
         port = chosen.getsockname()[1]
     with pytest.raises(UnavailableError, match=f"http://127.0.0.1:{port} does not answer. Start it with 'chroma run"):
         await open_chroma_server("127.0.0.1", port, model="fixed")
+
+
+async def test_a_damaged_folder_is_one_clear_error_each_time_and_opens_once_it_is_restored(tmp_path):
+    file = tmp_path / "data/chroma.sqlite3"
+    file.parent.mkdir()
+    file.write_bytes(b"no database" * 100)
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="not a database"):
+            await open_chroma_folder(tmp_path, file.parent, model="m")
+    file.unlink()
+    await (await open_chroma_folder(tmp_path, file.parent, model="m")).close()
