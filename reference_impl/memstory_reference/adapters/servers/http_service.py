@@ -95,7 +95,11 @@ class HttpServer(uvicorn.Server):
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except SystemExit as ended:  # uvicorn has said why
+            place = f"http://{self.config.host}:{self.config.port}"
+            raise UnavailableError(f"{place} cannot be served: choose another --host or --port") from ended
         self._announce()
 
     def stop(self) -> None:

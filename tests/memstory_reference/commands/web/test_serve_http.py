@@ -84,10 +84,12 @@ def test_who_reads_the_address_can_connect_at_once(serve_http):
 
 def test_an_address_that_is_taken_is_not_announced(tmp_path, capsys):
     typed = ["serve", "http", "--store", str(tmp_path / "layers"), "--embedder", "none", "--port"]
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(SystemExit):
-        main([*typed, str(other.getsockname()[1])])
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main([*typed, str(port)]) == 1
     out, err = capsys.readouterr()
     assert (out, "address already in use" in err) == ("", True)
+    assert err.endswith(f"http://127.0.0.1:{port} cannot be served: choose another --host or --port\n")
 
 
 def test_nobody_sees_or_changes_what_is_anothers(server):
