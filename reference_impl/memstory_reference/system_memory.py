@@ -245,6 +245,8 @@ def read_rows(rows: Sequence[Mapping[str, Tree]], make: Callable[[Mapping[str, T
         raise InputError(f"rows must be a list of objects, not {type(rows).__name__}")
     made = []
     for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            raise InputError(f"row {number}: it must be an object, not {type(row).__name__}")
         try:
             made.append(make(row))
         except KeyError as error:

@@ -280,6 +280,14 @@ async def test_one_wrong_text_among_others_is_refused_with_all_or_says_so(memory
 
 
 @on_each_system
+@pytest.mark.parametrize("row", [3, "tea", None])
+async def test_a_row_that_is_no_object_is_refused_with_its_number(memory, row):
+    with pytest.raises(InputError, match=rf"^row(?: 1|s\[0\]): .*, not {type(row).__name__}$"):
+        await memory.memory.import_rows([row], Scope(user="ann"))
+    assert await texts(memory) == []
+
+
+@on_each_system
 async def test_a_secret_is_neither_stored_nor_embedded_on_any_way_in(memory, entry, embedder):
     scope = Scope(user="ann")
     (kept,) = await memory.add("Wasps sting.", kind=entry.kind)

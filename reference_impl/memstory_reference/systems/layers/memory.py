@@ -258,7 +258,8 @@ class LayersMemory(SystemMemory):
         return list(exported["records"])
 
     async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
-        active = [row for row in rows if row.get("standing", Standing.ACTIVE) == Standing.ACTIVE]
+        standings = read_rows(rows, lambda row: row.get("standing", Standing.ACTIVE))
+        active = [row for row, standing in zip(rows, standings, strict=True) if standing == Standing.ACTIVE]
         contents = read_rows(active, content_of_row)
         done = await self.records.remember((await self._who(scope)).owner, None, contents)
         left_out = [f"{row.get('id')}: it is {row['standing']}" for row in rows if row not in active]
