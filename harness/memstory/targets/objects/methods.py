@@ -185,17 +185,17 @@ def _method(operation: str, name: str, made: Callable[..., Any], is_bound: bool)
     if is_bound and every and every[0].kind is not Parameter.VAR_POSITIONAL:
         every = every[1:]
     fixed = [one for one in every if one.kind not in _OPEN]
-    fits = _Fitting(made)
+    types = _ParameterTypes(made)
     roles: dict[str, str] = {}
     for role in GIVEN[operation]:
         for one in fixed:
             is_free = one.name not in roles and role not in roles.values()
-            if is_free and role_of(one.name, [role]) and fits(one, role):
+            if is_free and role_of(one.name, [role]) and types.take(one, role):
                 roles[one.name] = role
     wanted = [role for role in BY_PLACE.get(operation, ()) if role not in _same(roles.values())]
     unknown = [one for one in fixed if one.name not in roles and one.default is Parameter.empty]
     for one in list(unknown):
-        if wanted and role_of(one.name, list(ARGUMENTS)) in (None, *wanted) and fits(one, wanted[0]):
+        if wanted and role_of(one.name, list(ARGUMENTS)) in (None, *wanted) and types.take(one, wanted[0]):
             roles[one.name] = wanted.pop(0)
             unknown.remove(one)
     pairs = [(one, roles[one.name]) for one in fixed if one.name in roles]
@@ -207,12 +207,12 @@ def _method(operation: str, name: str, made: Callable[..., Any], is_bound: bool)
         name=name,
         roles=pairs,
         names=[str(one).partition(":")[0].partition("=")[0].strip() for one in every],
-        unfit=[fits.why_not.get(one.name, f"'{one.name}' is not known") for one in unknown] or lacking,
+        unfit=[types.why_not.get(one.name, f"'{one.name}' is not known") for one in unknown] or lacking,
     )
 
 
-class _Fitting:
-    """Whether what is given fits the type of a parameter of `made`; `why_not` has by name each that it did not."""
+class _ParameterTypes:
+    """The types of the parameters of `made`; `why_not` has the reason of each parameter that did not take its role."""
 
     def __init__(self, made: Callable[..., Any]) -> None:
         self.why_not: dict[str, str] = {}
@@ -221,7 +221,7 @@ class _Fitting:
         except Exception:  # noqa: BLE001  (they are anybody's code, read as it is run)
             self._types = {}  # a name in them is known only to a type checker, or its package is not here
 
-    def __call__(self, one: Parameter, role: str) -> bool:
+    def take(self, one: Parameter, role: str) -> bool:
         kind = self._types.get(one.name, Any)
         if role not in _TEXTS or _can_be(kind, _TEXTS[role]):
             return True

@@ -107,7 +107,7 @@ def test_scores_fall_strictly_and_ids_are_single_words(run):
     )
 
 
-def asked(case, *questions):
+def case_of(case, *questions):
     (trial,) = case.trials
     (record,) = trial.recording.retrieval
     first = record.questions[0]
@@ -117,7 +117,7 @@ def asked(case, *questions):
 
 
 def test_a_question_for_which_nothing_came_back_counts_as_nought_and_one_without_an_answer_not_at_all(run):
-    case = asked(
+    case = case_of(
         run.retrieval([1]),
         {"id": "found"},
         {"id": "silent", "retrieved": ()},

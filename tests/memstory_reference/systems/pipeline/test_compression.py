@@ -244,7 +244,7 @@ async def test_a_prompt_is_bounded_and_what_it_does_not_hold_waits_for_the_next(
     assert {one.session_id: one.is_archived for one in memories} == {"a": True, "s0000": False}
 
 
-def told(contents, most=300):
+def rule_summary(contents, most=300):
     return summary_by_rules(contents, max_tokens=most, count=count_tokens)
 
 
@@ -268,14 +268,14 @@ def test_names_and_numbers_outweigh_pleasantries_and_keep_their_order():
         "See you.",
         "Bye.",
     ]
-    assert "Ilse moves to Graz on 3 May." in told(contents)
-    assert "We use PostgreSQL 16." in told(contents)
-    assert told(contents).index("Ilse") < told(contents).index("PostgreSQL")
+    assert "Ilse moves to Graz on 3 May." in rule_summary(contents)
+    assert "We use PostgreSQL 16." in rule_summary(contents)
+    assert rule_summary(contents).index("Ilse") < rule_summary(contents).index("PostgreSQL")
 
 
 def test_a_summary_has_three_sentences_at_most():
     assert (
-        told([f"We met person {number}." for number in range(9)])
+        rule_summary([f"We met person {number}." for number in range(9)])
         == "We met person 0. We met person 1. We met person 2."
     )
 
@@ -312,5 +312,5 @@ def test_a_reply_that_is_too_long_is_cut_at_a_sentence():
 
 @given(st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=5), st.integers(8, 50))
 def test_rules_always_give_the_same_summary_that_fits(contents, most):
-    assert told(contents, most) == told(contents, most)
-    assert count_tokens(told(contents, most)) <= most
+    assert rule_summary(contents, most) == rule_summary(contents, most)
+    assert count_tokens(rule_summary(contents, most)) <= most

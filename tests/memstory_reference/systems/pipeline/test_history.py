@@ -15,11 +15,11 @@ async def say(pipeline, clock, *texts):
         await pipeline.ingest(text, "ann", "s")
 
 
-async def stated(pipeline):
+async def preference_texts(pipeline):
     return [one.content for one in await pipeline.memories("ann", ["procedural"])]
 
 
-async def told(pipeline, key="prefer:indentation"):
+async def history_texts(pipeline, key="prefer:indentation"):
     return [one.content for one in await pipeline.history(key, "ann")]
 
 
@@ -29,7 +29,7 @@ async def test_a_replaced_preference_is_history_and_names_its_successor(make_pip
     new, old = await pipeline.history("prefer:indentation", "ann")
     assert [(new.content, new.replaced_by), (old.content, old.replaced_by)] == [(SPACES, None), (TABS, new.id)]
     assert (await pipeline.get(Ref(id=old.id), ANN)).text == TABS
-    assert await stated(pipeline) == [SPACES]
+    assert await preference_texts(pipeline) == [SPACES]
     assert [one.memory.content for one in (await pipeline.recall("tabs", "ann")).memories] == [SPACES]
     assert [one.memory.content for one in (await pipeline.recall("tabs", "ann", by_score=True)).memories] == [SPACES]
     assert len(await pipeline.memories("ann", include_replaced=True)) == 2
@@ -44,7 +44,7 @@ async def test_deleting_the_later_word_lets_the_earlier_hold_again(make_pipeline
     await pipeline.delete(Ref(id=second.id), ANN)
     assert [one.replaced_by for one in await pipeline.history("prefer:indentation", "ann")] == [None, third.id]
     await pipeline.delete(Ref(id=third.id), ANN)
-    assert await stated(pipeline) == [TABS]
+    assert await preference_texts(pipeline) == [TABS]
     assert [one.memory.content for one in (await pipeline.recall("x", "ann", by_score=True)).memories] == [TABS]
     await pipeline.delete(Ref(id=first.id), ANN)
     assert await pipeline.memories("ann", include_replaced=True) == []
@@ -66,7 +66,7 @@ async def test_an_edited_preference_has_the_key_of_its_new_words(make_pipeline, 
     (changed,) = (await pipeline.update(Ref(id=tabs.id), Item(text="I hate rain"), ANN)).items
     assert (changed.key, changed.id) == ("hate:rain", tabs.id)
     await say(pipeline, clock, SPACES)
-    assert sorted(await stated(pipeline)) == ["I hate rain", SPACES]
+    assert sorted(await preference_texts(pipeline)) == ["I hate rain", SPACES]
 
 
 async def test_an_edited_preference_leaves_its_key_to_what_it_had_replaced(make_pipeline, clock):
@@ -74,9 +74,9 @@ async def test_an_edited_preference_leaves_its_key_to_what_it_had_replaced(make_
     await say(pipeline, clock, TABS, SPACES, "I hate rain")
     spaces = await pipeline.get(Ref(key="prefer:indentation"), ANN)
     await pipeline.update(Ref(id=spaces.id), Item(text="I hate rain, really"), ANN)
-    assert await told(pipeline) == [TABS]
-    assert await told(pipeline, "hate:rain") == ["I hate rain, really", "I hate rain"]
-    assert sorted(await stated(pipeline)) == ["I hate rain, really", TABS]
+    assert await history_texts(pipeline) == [TABS]
+    assert await history_texts(pipeline, "hate:rain") == ["I hate rain, really", "I hate rain"]
+    assert sorted(await preference_texts(pipeline)) == ["I hate rain, really", TABS]
 
 
 async def test_an_edit_of_the_same_key_changes_the_words_alone(make_pipeline, clock):
@@ -85,8 +85,8 @@ async def test_an_edit_of_the_same_key_changes_the_words_alone(make_pipeline, cl
     new, old = await pipeline.history("prefer:indentation", "ann")
     await pipeline.update(Ref(id=old.id), Item(text="I prefer tabs, please"), ANN)
     await pipeline.update(Ref(id=new.id), Item(text="I prefer spaces, please"), ANN)
-    assert sorted(await told(pipeline)) == ["I prefer spaces, please", "I prefer tabs, please"]
-    assert await stated(pipeline) == ["I prefer spaces, please"]
+    assert sorted(await history_texts(pipeline)) == ["I prefer spaces, please", "I prefer tabs, please"]
+    assert await preference_texts(pipeline) == ["I prefer spaces, please"]
 
 
 async def test_an_edited_summary_still_stands_for_its_session(make_pipeline, clock):
@@ -122,4 +122,4 @@ async def test_a_successor_that_does_not_exist_replaces_nothing(make_pipeline, n
     rows = [{"text": TABS, "kind": "procedural", "replaced_by": named},
             {"text": "I hate rain", "kind": "procedural", "id": "other"}]  # fmt: skip
     await pipeline.import_memories(rows, "ann")
-    assert sorted(await stated(pipeline)) == ["I hate rain", TABS]
+    assert sorted(await preference_texts(pipeline)) == ["I hate rain", TABS]
