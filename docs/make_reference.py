@@ -279,7 +279,9 @@ Each case has to have a memory of its own. What the constructor takes decides ho
 2. A parameter for a server, or a URL whose default is not one of SQLite, means that all cases share one memory. So does
    `--target-option NAME=PLACE` for a parameter of the first kind, and `--target-option shared=true`. Then each case has
    users that nobody else has, and nothing is deleted but what these users have.
-3. Otherwise the object lives in a process of its own, whose working folder and `HOME` are an empty folder.
+3. Otherwise the object lives in a process of its own, whose working folder and `HOME` are an empty folder. The process
+   has imported [what `memstory_preload` names](../how-to/test-a-class.md#where-an-import-takes-long) in the module of
+   the class or function, and imports all else itself.
 
 A parameter for a user makes an object for each user. `--target-option NAME=VALUE` fills any other parameter. A restart
 makes the object again, in the same place.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 import tomllib
 import traceback
 from collections import Counter
@@ -222,13 +223,18 @@ def load_spec(spec: str) -> TargetFactory:
     if module.endswith(".py"):
         said = f"{module.removesuffix('.py').replace('/', '.')}:{attribute or 'CLASS'}"
         raise SetupError(f"the target '{spec}' names a file, and a module is wanted: write '{said}', in its folder")
+    began = time.perf_counter()
     imported = _load_or_explain(spec, lambda: import_module(module))
+    seconds = time.perf_counter() - began
     if not hasattr(imported, attribute):
         own = [name for name, one in vars(imported).items() if getattr(one, "__module__", None) == module]
         has = f" It has: {', '.join(own)}." if own else ""
         near = did_you_mean(attribute, own)
         raise SetupError(f"the module '{module}' has no '{attribute}' (target '{spec}').{near}{has}")
-    return factory_of(spec, getattr(imported, attribute))
+    factory = factory_of(spec, getattr(imported, attribute))
+    if isinstance(factory, ObjectFactory):
+        factory.import_seconds = seconds
+    return factory
 
 
 def installation_problem(extras: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,6 +39,10 @@ from memstory.targets.promises import PromisingFactory
 Result = TypeVar("Result")
 DECLARATION: Final = "memstory_capabilities"
 """The attribute of a class that says what it can do, in place of its signatures."""
+PRELOAD: Final = "memstory_preload"
+"""The attribute of a class's module that names what is imported once for all of its processes."""
+_SLOW_IMPORT: Final = 0.2
+"""Seconds from which the import of a module is worth a word, as each case's process imports it again."""
 
 _NO_NUMBER: Final = 2_147_483_629
 """What stands for an id that is no number, where ids are numbers."""
@@ -148,9 +153,11 @@ class ObjectFactory(PromisingFactory):
         self.is_declared = self.declared is not None
         asynchronous = [kind, found, *(getattr(kind, one.name, None) for one in self.methods.known.values())]
         self.is_async = any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in asynchronous)
+        self.import_seconds = 0.0
+        module = (self.spec or "").partition(":")[0]
         if self.isolates({}):
             # Not the object's own module, which may look at the folder when it is imported.
-            self.preload = ("memstory.targets.objects.target",)  # type: ignore[misc]
+            self.preload = ("memstory.targets.objects.target", *_declared_preload(module))  # type: ignore[misc]
         lacking = [operation for operation in ("add", "search") if operation not in self.methods.known]
         if lacking:
             raise SetupError(self._missing_methods(kind, lacking))
@@ -188,7 +195,16 @@ class ObjectFactory(PromisingFactory):
         else:
             nothing = "Its signatures promise what these stories need; nothing was probed."
             found = self.findings_remark("its signatures promise", self.name) or nothing
-        return f"{self.use(options)} {found}"
+        return f"{self.use(options)} {found}{self._slow_import() if self.isolates(options) else ''}"
+
+    def _slow_import(self) -> str:
+        module = (self.spec or "").partition(":")[0]
+        if self.import_seconds < _SLOW_IMPORT or _declared_preload(module):
+            return ""
+        return (
+            f" Importing {module} took {self.import_seconds:.1f} s, which each case's process does again: name in it "
+            f'what may be imported once, as in {PRELOAD} = ["PACKAGE"].'
+        )
 
     def make(self, folder: Path, options: Mapping[str, Tree], user: str) -> Any:
         """Return an object that lives in `folder`, or what is awaited for it.
@@ -284,6 +300,13 @@ def _declared_capabilities(name: str, kind: type) -> frozenset[Capability] | Non
     if unknown:
         raise SetupError(f"{name}.{DECLARATION} has words that no story can ask for: {', '.join(unknown)}")
     return frozenset(declared)
+
+
+def _declared_preload(module: str) -> Sequence[str]:
+    declared = getattr(sys.modules.get(module), PRELOAD, ())
+    if not isinstance(declared, (list, tuple)) or not all(isinstance(name, str) for name in declared):
+        raise SetupError(f"{module}.{PRELOAD} is {declared!r}: write a list of names of modules")
+    return declared
 
 
 def _is_optional(method: Method) -> bool:

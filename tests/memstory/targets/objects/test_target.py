@@ -373,6 +373,50 @@ async def test_an_object_without_a_place_lives_in_a_process_with_an_empty_folder
     assert not (tmp_path / "notes.txt").is_file()
 
 
+@pytest.mark.parametrize(("declared", "imports"), [("[LIBRARY]", 1), ("[]", 2)])
+async def test_what_a_module_preloads_is_imported_once_for_all_of_its_processes(
+    tmp_path, monkeypatch, declared, imports
+):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    library = written(
+        tmp_path,
+        f"library_{imports}_{os.getpid()}",
+        f"""
+import os
+
+with open({str(tmp_path / "imports.txt")!r}, "a") as file:
+    file.write(f"{{os.getpid()}}\\n")
+""",
+    )
+    declaration = f"import {library}\nmemstory_preload = {declared.replace('LIBRARY', repr(library))}\n"
+    spec = f"{written(tmp_path, f'preloading_{imports}_{os.getpid()}', declaration + APART)}:Memory"
+    factory = load_spec(spec)
+    for case in ("one", "two"):
+        stage = open_stage(environment(tmp_path / case), factory, hosted=False)
+        await stage.open()
+        context = await stage.target.perform(Request.of(Target.context, Query(text="x"), ANN))
+        await stage.close()
+        assert context == f"{tmp_path / case} {tmp_path / case}"
+    others = [line for line in (tmp_path / "imports.txt").read_text().split() if line != str(os.getpid())]
+    assert len(others) == imports
+
+
+@pytest.mark.parametrize("declared", ["'numpy'", "[1]", "7"])
+def test_what_a_module_preloads_is_a_list_of_names(tmp_path, monkeypatch, declared):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = written(tmp_path, f"misdeclared_{abs(hash(declared))}", f"memstory_preload = {declared}\n{APART}")
+    with pytest.raises(SetupError, match=rf"{module}.memstory_preload is .*: write a list of names of modules"):
+        load_spec(f"{module}:Memory")
+
+
+def test_a_module_that_is_slow_to_import_is_told_what_to_preload(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = written(tmp_path, f"slow_{os.getpid()}", f"import time\ntime.sleep(0.3)\n{APART}")
+    assert f"Importing {module} took 0.3 s" in load_spec(f"{module}:Memory").remark({})
+    other = written(tmp_path, f"quick_{os.getpid()}", APART)
+    assert "Importing" not in load_spec(f"{other}:Memory").remark({})
+
+
 def test_a_function_that_does_not_say_what_it_makes_is_called_once_or_told(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     functions = "def one():\n    return Memory()\n\n\ndef two(path):\n    return Memory()\n"
