@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 DECLARATION: Final = "memstory_capabilities"
 """The attribute of a class that says what it can do, in place of its signatures."""
 PRELOAD: Final = "memstory_preload"
-"""The attribute of a class's module that names what is imported once for all of its processes."""
+"""The attribute of a class's module that names the packages that are imported once for all of its processes."""
 _SLOW_IMPORT: Final = 0.2
 """Seconds from which the import of a module is worth a word, as each case's process imports it again."""
 
@@ -203,7 +203,7 @@ class ObjectFactory(PromisingFactory):
             return ""
         return (
             f" Importing {module} took {self.import_seconds:.1f} s, which each case's process does again: name in it "
-            f'what may be imported once, as in {PRELOAD} = ["PACKAGE"].'
+            f'the packages that may be imported once, as in {PRELOAD} = ["PACKAGE"].'
         )
 
     def make(self, folder: Path, options: Mapping[str, Tree], user: str) -> Any:
@@ -303,10 +303,13 @@ def _declared_capabilities(name: str, kind: type) -> frozenset[Capability] | Non
 
 
 def _declared_preload(module: str) -> Sequence[str]:
+    """Return the modules of the packages that `module` names: those that its own import brought here."""
     declared = getattr(sys.modules.get(module), PRELOAD, ())
     if not isinstance(declared, (list, tuple)) or not all(isinstance(name, str) for name in declared):
-        raise SetupError(f"{module}.{PRELOAD} is {declared!r}: write a list of names of modules")
-    return declared
+        raise SetupError(f"{module}.{PRELOAD} is {declared!r}: write a list of names of packages")
+    if strange := [name for name in declared if name not in sys.modules]:
+        raise SetupError(f"{module}.{PRELOAD} names what {module} does not import: {', '.join(strange)}")
+    return [name for name in sys.modules if any(f"{name}.".startswith(f"{package}.") for package in declared)]
 
 
 def _is_optional(method: Method) -> bool:

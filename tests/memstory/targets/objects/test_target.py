@@ -378,17 +378,12 @@ async def test_what_a_module_preloads_is_imported_once_for_all_of_its_processes(
     tmp_path, monkeypatch, declared, imports
 ):
     monkeypatch.syspath_prepend(str(tmp_path))
-    library = written(
-        tmp_path,
-        f"library_{imports}_{os.getpid()}",
-        f"""
-import os
-
-with open({str(tmp_path / "imports.txt")!r}, "a") as file:
-    file.write(f"{{os.getpid()}}\\n")
-""",
-    )
-    declaration = f"import {library}\nmemstory_preload = {declared.replace('LIBRARY', repr(library))}\n"
+    library = tmp_path / f"library_{imports}_{os.getpid()}"
+    library.mkdir()
+    (library / "__init__.py").touch()
+    noted = f"with open({str(tmp_path / 'imports.txt')!r}, 'a') as file:\n    file.write(f'{{os.getpid()}}\\n')\n"
+    (library / "part.py").write_text(f"import os\n\n{noted}")
+    declaration = f"import {library.name}.part\nmemstory_preload = {declared.replace('LIBRARY', repr(library.name))}\n"
     spec = f"{written(tmp_path, f'preloading_{imports}_{os.getpid()}', declaration + APART)}:Memory"
     factory = load_spec(spec)
     for case in ("one", "two"):
@@ -401,11 +396,19 @@ with open({str(tmp_path / "imports.txt")!r}, "a") as file:
     assert len(others) == imports
 
 
-@pytest.mark.parametrize("declared", ["'numpy'", "[1]", "7"])
-def test_what_a_module_preloads_is_a_list_of_names(tmp_path, monkeypatch, declared):
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ("'numpy'", "is 'numpy': write a list of names of packages"),
+        ("[1]", "is [1]: write a list of names of packages"),
+        ("7", "is 7: write a list of names of packages"),
+        ("['numpi']", "names what .* does not import: numpi"),
+    ],
+)
+def test_what_a_module_preloads_is_a_list_of_packages(tmp_path, monkeypatch, declared, said):
     monkeypatch.syspath_prepend(str(tmp_path))
     module = written(tmp_path, f"misdeclared_{abs(hash(declared))}", f"memstory_preload = {declared}\n{APART}")
-    with pytest.raises(SetupError, match=rf"{module}.memstory_preload is .*: write a list of names of modules"):
+    with pytest.raises(SetupError, match=rf"{module}.memstory_preload {said.replace('[1]', '.1.')}"):
         load_spec(f"{module}:Memory")
 
 
