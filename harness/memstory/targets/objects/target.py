@@ -309,7 +309,7 @@ def _declared_preload(module: str) -> Sequence[str]:
         raise SetupError(f"{module}.{PRELOAD} is {declared!r}: write a list of names of packages")
     if strange := [name for name in declared if name not in sys.modules]:
         raise SetupError(f"{module}.{PRELOAD} names what {module} does not import: {', '.join(strange)}")
-    return [name for name in sys.modules if any(f"{name}.".startswith(f"{package}.") for package in declared)]
+    return [name for name in list(sys.modules) if any(f"{name}.".startswith(f"{package}.") for package in declared)]
 
 
 def _is_optional(method: Method) -> bool:
