@@ -113,6 +113,8 @@ def _near(missing: Path) -> str:
     near = nearest(missing.name, beside)
     if near:
         return f" Did you mean '{missing.parent / near}'?"
+    if str(missing) == bundled_stories().name:
+        return f" Did you mean '--bundled', the {missing} that come with memstory?"
     bundled = [path.name for path in bundled_stories().iterdir() if path.name != "corpora"]
     if near := nearest(str(missing), [name for name in SETS if set_story(name)]):
         return f" Did you mean '{near}', a set of data?"

@@ -283,6 +283,21 @@ def test_a_bundled_file_named_without_its_ending_is_a_hint():
         pytest_arguments(["--bundled", "faults/expiry"])
 
 
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("stories", "--bundled'"),
+        ("stories/generic", "--bundled generic"),
+        ("stories/faults/expiry", "--bundled faults/"),
+    ],
+)
+def test_the_folder_that_the_bundled_stories_have_in_a_clone_is_a_hint(terminal, typed, hint):
+    assert not (terminal.folder / "stories").exists()
+    with pytest.raises(SetupError) as told:
+        pytest_arguments([typed])
+    assert f"Did you mean '{hint}" in str(told.value)
+
+
 def test_a_bundled_folder_named_without_bundled_is_a_hint():
     with pytest.raises(SetupError, match=r"no file or folder generc\. Did you mean '--bundled generic'"):
         pytest_arguments(["generc"])
