@@ -88,3 +88,22 @@ def test_a_saved_field_that_no_memory_has_is_the_mistake_of_the_story(step, word
 def test_a_saved_field_may_be_any_that_a_result_has(step):
     (story,) = parse_stories(f"story: A\ntitle: T\nsteps:\n  - {{{step}}}\n", "f.yaml")
     assert not isinstance(story, InvalidStory)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "search: x, expect: {hits: {text: {none_contain: [tea]}}}",
+        "say: x, expect: {answer: {none_contain: [tea]}}",
+        "inspect: files, expect: {data: {not: {none_contain: [tea]}}}",
+    ],
+)
+def test_a_matcher_of_files_on_a_text_is_the_mistake_of_the_story(step):
+    (story,) = parse_stories(f"story: A\ntitle: T\nsteps:\n  - {{{step}}}\n", "f.yaml")
+    assert isinstance(story, InvalidStory)
+    (error,) = story.errors
+    assert (error.mark.line, "'none_contain'" in error.message, "{not: {contains_any:" in error.message) == (
+        4,
+        True,
+        True,
+    )
