@@ -139,6 +139,13 @@ def test_a_module_that_a_page_names_exists():
     assert {one for one in lost if one[1] not in written_by_a_reader and "NAME" not in one[1]} == set()
 
 
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in PAGES])
+def test_a_page_says_where_an_extra_is_installed(page):
+    text = page.read_text("utf-8")
+    for found in re.finditer(r"^(?:\$ )?pip install '\.", text, re.MULTILINE):
+        assert "clone" in "\n\n".join(text[: found.start()].split("\n\n")[-3:]), text.count("\n", 0, found.start()) + 1
+
+
 def test_no_promised_name_is_undocumented():
     assert sorted(" ".join(names for _, names in MADE.PYTHON.values()).split()) == sorted(memstory.__all__)
 

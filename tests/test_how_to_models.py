@@ -40,7 +40,7 @@ def folder(tmp_path):
 def typed(folder, situation, url=""):
     """Type the command of a row as in a shell, on one story and the quickest target; return code and output."""
     (command,) = re.findall(rf"^\| {situation}.*\| `(.+)` \|$", PAGE.read_text("utf-8"), re.MULTILINE)
-    told = command.replace("http://127.0.0.1:8080/v1", url).replace("stories", "talk.story.yaml --target fts5")
+    told = command.replace("http://127.0.0.1:8080/v1", url).replace("--bundled", "talk.story.yaml --target fts5")
     start = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
     words = [part for word in told.split() for part in (start if word == "memstory" else [word])]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI")}

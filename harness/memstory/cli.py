@@ -90,8 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     except (MemstoryError, OSError) as error:
         said = str(error)
-        if isinstance(error, OSError) and error.filename is not None and error.strerror:
-            said = f"{error.filename}: {error.strerror}"
+        if isinstance(error, OSError) and error.strerror:
+            said = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
         sys.stderr.write(f"memstory {name}: {said}\n")
         return USAGE
     except KeyboardInterrupt:

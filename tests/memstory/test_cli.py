@@ -206,3 +206,20 @@ def test_a_file_that_stands_in_the_way_is_named_without_an_errno(tmp_path, monke
     (tmp_path / "taken").write_text("")
     assert main(["demo", "--folder", "taken"]) == 2
     assert capsys.readouterr().err == "memstory demo: taken: File exists\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a file that is always full")
+def test_a_full_disk_behind_stdout_is_told_without_an_errno():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(  # noqa: S603  (our own interpreter)
+            [*MEMSTORY, "steps", "--json"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == "memstory steps: No space left on device"
+
+
+def test_a_report_of_no_run_names_what_was_typed(tmp_path, capsys):
+    (tmp_path / "a.story.yaml").write_text("", "utf-8")
+    for name in ("a.story.yaml", "nowhere"):
+        assert main(["report", str(tmp_path / name)]) == 2
+        assert f"{tmp_path / name}: name the folder of a run" in capsys.readouterr().err

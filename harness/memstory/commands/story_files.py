@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from memstory.bundled import PREFIX, bundled_stories, shown_path
 from memstory.commands.ini_setting import story_folders
@@ -46,11 +46,12 @@ def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[Foun
     roots = [root, *story_folders(Path.cwd())]
     found: dict[Path, FoundFile] = {}
     for place in places:
-        for path in _below(Path(place), roots):
+        for path in _below(place, roots):
             found.setdefault(path.resolve(), FoundFile(path=path, display=shown_path(path, Path.cwd())))
     if not found:
+        searched = ", ".join("this folder" if place == "." else place for place in places)
         raise SetupError(
-            f"no story file in {', '.join(places)}. A file of stories ends in .story.yaml, is in a folder of the ini "
+            f"no story file in {searched}. A file of stories ends in .story.yaml, is in a folder of the ini "
             "setting memstory_stories, or is named itself; --bundled names those that come with memstory, and "
             "'memstory data list' the sets of conversations"
         )
@@ -73,11 +74,12 @@ def is_set(name: str) -> bool:
     return set_story(path) is not None and not Path(path).exists()
 
 
-def _below(place: Path, roots: Sequence[Path]) -> Iterator[Path]:
+def _below(typed: str, roots: Sequence[Path]) -> Iterator[Path]:
+    place = Path(typed)
     if place.is_dir():
         yield from (path for path in _yaml_below(place) if _is_story(path, roots))
     elif not place.exists():
-        raise SetupError(f"no file or folder {place}.{_near(place)}")
+        raise SetupError(f"no file or folder {typed}.{_near(place)}")
     elif place.suffix not in SUFFIXES:
         raise SetupError(f"{place} is not a story file: its name ends in '{place.suffix}', not in .yaml or .yml")
     else:
@@ -85,7 +87,7 @@ def _below(place: Path, roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def _yaml_below(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = sorted(
             name
             for name in folders
@@ -96,15 +98,23 @@ def _yaml_below(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in sorted(files) if Path(name).suffix in SUFFIXES)
 
 
+def _refuse(error: OSError) -> NoReturn:
+    """Raise SetupError for a folder that cannot be read: its stories would be missing, and nothing would say so."""
+    raise SetupError(f"{error.filename} cannot be searched for stories: {error.strerror}") from error
+
+
 def _is_story(path: Path, roots: Sequence[Path]) -> bool:
     return path.name.endswith(ENDINGS) or any(path.resolve().is_relative_to(root) for root in roots)
 
 
 def _near(missing: Path) -> str:
-    beside = [path.name for path in missing.parent.iterdir()] if missing.parent.is_dir() else []
+    there = missing.parent.iterdir() if missing.parent.is_dir() else ()
+    beside = [path.name for path in there if path.suffix in SUFFIXES or path.is_dir()]
     near = nearest(missing.name, beside)
     if near:
         return f" Did you mean '{missing.parent / near}'?"
+    if str(missing) == bundled_stories().name:
+        return f" Did you mean '--bundled', the {missing} that come with memstory?"
     bundled = [path.name for path in bundled_stories().iterdir() if path.name != "corpora"]
     if near := nearest(str(missing), [name for name in SETS if set_story(name)]):
         return f" Did you mean '{near}', a set of data?"

@@ -65,8 +65,7 @@ class Place:
         raise NotSupported(f"dataset.{self.name}", f"{self.holds} is not on this machine: {self._how_to_get()}")
 
     def _how_to_get(self) -> str:
-        or_beside = f", or put it at {Path('..') / self.beside}" if self.beside else ""
-        return f"{self.get}, or set {self.variable} to the {self._kind}{or_beside}"
+        return f"{self.get}, or set {self.variable} to the {self._kind}"
 
     @property
     def _kind(self) -> str:

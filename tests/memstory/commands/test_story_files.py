@@ -1,3 +1,6 @@
+import errno
+import os
+
 import pytest
 
 from memstory.commands.story_files import story_files
@@ -23,8 +26,35 @@ def test_a_folder_gives_what_ends_in_story_yaml_and_nothing_else(terminal):
 def test_a_virtual_environment_is_not_searched(terminal):
     terminal.save("", "env/pyvenv.cfg")
     terminal.save(name="env/lib/a.story.yaml")
-    with pytest.raises(SetupError, match=r"no story file in \.\. A file of stories ends in \.story\.yaml"):
+    with pytest.raises(SetupError, match=r"no story file in this folder\. A file of stories ends in \.story\.yaml"):
         names()
+
+
+def test_a_folder_that_cannot_be_searched_is_an_error_and_not_an_empty_one(terminal, monkeypatch):
+    terminal.save()
+    terminal.save(name="locked/b.story.yaml")
+    scan = os.scandir
+
+    def refuse(place):
+        if str(place).endswith("locked"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+        return scan(place)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(SetupError, match=r"locked cannot be searched for stories: Permission denied"):
+        names()
+
+
+def test_only_what_can_hold_stories_is_suggested(terminal):
+    terminal.save("{}", "drink.json")
+    with pytest.raises(SetupError) as told:
+        names("drink.yaml")
+    assert "drink.json" not in str(told.value)
+
+
+def test_a_missing_path_is_told_as_it_was_typed():
+    with pytest.raises(SetupError, match=r"no file or folder http://localhost:1/x\."):
+        names("http://localhost:1/x")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_every_fault_is_registered_under_the_name_of_its_class():
         name for module in modules for name, one in vars(module).items()
         if isinstance(one, type) and issubclass(one, Mutant) and one.__module__ == module.__name__ and name[0] != "_"
     ]  # fmt: skip
-    assert len(FAULTS) == 240
+    assert len(FAULTS) == 243
     assert sorted(name.replace("_", "") for name in FAULTS) == sorted(name.lower() for name in written)
     assert FAULTS["short_of_top_k"].mutant.__name__ == "ShortOfTopK"
 

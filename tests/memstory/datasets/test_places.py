@@ -33,7 +33,7 @@ def test_the_variable_names_the_file_and_a_wrong_one_is_no_silent_skip(tmp_path)
 def test_without_data_anywhere_the_reason_names_the_variable(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("memstory.bundled.__file__", str(tmp_path / "a" / "b" / "c" / "bundled.py"))
-    with pytest.raises(NotSupported, match="set MEMSTORY_LOCOMO to the file"):
+    with pytest.raises(NotSupported, match=r"set MEMSTORY_LOCOMO to the file$"):
         LOCOMO.find(None, tmp_path, {})
 
 

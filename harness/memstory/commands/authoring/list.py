@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill, shorten
-from typing import Final
+from typing import Final, NoReturn
 
 from memstory.bundled import bundled_stories
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
@@ -16,7 +16,10 @@ from memstory.commands.output import WIDE, say_aside, say_listing, screen_width,
 from memstory.commands.story_files import story_files
 from memstory.commands.story_loading import load
 from memstory.commands.target_list import list_targets
+from memstory.contract.errors import SetupError
+from memstory.contract.texts import did_you_mean
 from memstory.data_sets import SETS, set_story
+from memstory.language.registry import unknown_name_message
 from memstory.language.story import Story
 from memstory.results.runs import quantity
 
@@ -39,8 +42,12 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.paths == [_TARGETS] and not Path(_TARGETS).exists():
         list_targets(as_json=chosen.json)
         return OK
+    if len(chosen.paths) == 1 and not Path(chosen.paths[0]).exists() and did_you_mean(chosen.paths[0], [_TARGETS]):
+        raise SetupError(f"no file or folder {chosen.paths[0]}.{did_you_mean(chosen.paths[0], [_TARGETS])}")
     loaded = load(story_files(chosen.paths, bundled=chosen.bundled))
     stories = [story for story in loaded.stories if set(chosen.tag) <= set(story.tags)]
+    if chosen.tag and not stories and not loaded.invalid:
+        _refuse_tags(chosen.tag, {tag for story in loaded.stories for tag in story.tags})
     by_file = chosen.bundled and not (chosen.paths or chosen.tag or chosen.all)
     names = ", ".join(name for name in SETS if set_story(name))
     sets = f"By name, such as 'memstory run locomo': {names}; 'memstory data list' says what they are."
@@ -53,6 +60,13 @@ def _run(chosen: argparse.Namespace) -> int:
     for error in loaded.errors:
         say_aside(str(error))
     return FINDINGS if loaded.invalid else OK
+
+
+def _refuse_tags(tags: Sequence[str], known: Collection[str]) -> NoReturn:
+    for tag in tags:
+        if tag not in known:
+            raise SetupError(f"{unknown_name_message(tag, 'tag', known)} No story here has it.")
+    raise SetupError(f"no story here has all of the tags {', '.join(tags)}")
 
 
 def _files(stories: Sequence[Story], files: Mapping[str, Path]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from memstory.commands.command import FINDINGS, OK, Command, add_json, parser_of
+from memstory.commands.command import FINDINGS, OK, Command, add_json, number_above, parser_of
 from memstory.commands.output import say, say_aside, say_json, table
 from memstory.contract.errors import SetupError
 from memstory.contract.target import ToolSchema, Tree
@@ -59,7 +59,10 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "--env", action="append", default=[], metavar="NAME=VALUE", help="for COMMAND; {workspace} is a folder"
     )
     parser.add_argument(
-        "--seconds", type=float, default=_SECONDS, help=f"how long it may take to start (default: {_SECONDS:g})"
+        "--seconds",
+        type=number_above(0),
+        default=_SECONDS,
+        help=f"how long it may take to start (default: {_SECONDS:g})",
     )
     add_json(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command; options go before it")

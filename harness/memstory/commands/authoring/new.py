@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Mapping
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -75,6 +76,7 @@ def write(kind: str, name: str, folder: Path, *, story: str | None = None) -> li
         raise SetupError(f"'{name}' is not a valid name: start with a letter, then letters, digits, '-' and '_'")
     if kind == "target":
         name = name.replace("-", "_")
+        _check_module(name)
     contents = {
         folder / pattern.format(name=name): _fill_template(template, name, pattern.format(name=name), folder)
         for pattern, template in _TEMPLATES[kind].items()
@@ -90,6 +92,15 @@ def write(kind: str, name: str, folder: Path, *, story: str | None = None) -> li
     for path, text in contents.items():
         path.write_text(text, "utf-8")
     return list(contents)
+
+
+def _check_module(name: str) -> None:
+    """Raise SetupError for a name under which Python would find the adapter in the place of a module of others."""
+    if find_spec(name) is not None:
+        raise SetupError(
+            f"'{name}' is a module that is installed, and {name}.py would hide it; choose another name, such as "
+            f"my_{name}"
+        )
 
 
 def _fill_template(template: str, name: str, file: str, folder: Path) -> str:

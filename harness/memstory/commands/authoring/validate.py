@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +16,10 @@ from memstory.commands.story_files import story_files
 from memstory.commands.story_loading import LoadedStories, load
 from memstory.contract.errors import NotSupported, SetupError, StoryError
 from memstory.datasets import load_task
+from memstory.language.matchers.check import Context
+from memstory.language.matchers.expectable import judge
 from memstory.language.registry import suggestion, unknown_name_message
-from memstory.language.story import CallPattern, Expectation, Matcher, Retrieval, Step, Story
+from memstory.language.story import CallPattern, Matcher, Retrieval, Step, Story
 from memstory.language.story_paths import Bounds
 from memstory.results.runs import quantity
 from memstory.targets.discovery import check_names
@@ -74,6 +77,8 @@ def _check_stories(loaded: LoadedStories) -> tuple[Sequence[StoryError], Sequenc
         *_unknown_targets(loaded.stories),
         *_empty_stories(loaded.stories),
         *_void_checks(loaded.stories),
+        *_vain_checks(loaded.stories),
+        *_idle_stories(loaded.stories),
         *_unknown_preconditions(loaded.stories),
     ]
     errors += [error for story in loaded.stories for error in _options_outside(story, loaded)]
@@ -157,52 +162,117 @@ def _empty_stories(stories: Sequence[Story]) -> Iterator[str]:
 
 
 def _expects(steps: Sequence[Step]) -> bool:
-    return any(one.field != "refusal" for one in _expectations(steps)) or any(map(_forbids, steps))
+    wanted = (one for step in _all_steps(steps) for one in step.expect)
+    return any(one.field != "refusal" for one in wanted) or any(map(_forbids, steps))
 
 
 def _forbids(step: Step) -> bool:
     return bool(step.forbid) or any(map(_forbids, step.steps))
 
 
-def _expectations(steps: Sequence[Step]) -> Iterator[Expectation]:
+def _idle_stories(stories: Sequence[Story]) -> Iterator[str]:
+    """Yield a warning for each story that only expects not to find: a memory that keeps nothing passes it."""
+    idle = (story.mark for story in stories if _is_met_by_nothing(story))
+    for mark in dict.fromkeys(idle):
+        yield (
+            f"{mark}: a memory that keeps nothing passes this story, which only expects not to find; expect first that "
+            "something is found, such as hits: {count: {ge: 1}}, or write control: {nothing: pass, because: …}"
+        )
+
+
+def _is_met_by_nothing(story: Story) -> bool:
+    """Whether all that a story expects are hits, and no hits meet it."""
+    steps = list(_all_steps(story.steps))
+    names = Context(names={name: name for step in steps for name in step.save})
+    wanted = [one for step in steps for one in step.expect if one.field != "refusal"]
+    is_meant = story.measure or story.control.get("nothing") == "passed" or any(map(_forbids, steps))
+    return (
+        bool(wanted)
+        and not (is_meant or story.expect)
+        and all(
+            one.field == "hits" and all(judge("hits", [], part, names).holds for part in one.matchers) for one in wanted
+        )
+    )
+
+
+def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
     for step in steps:
-        yield from step.expect
-        yield from _expectations(step.steps)
+        yield step
+        yield from _all_steps(step.steps)
 
 
 def _void_checks(stories: Sequence[Story]) -> Iterator[str]:
     """Yield a warning for each bound that always holds, once for all rows of a story."""
-    every = (one for story in stories for one in (*story.expect, *_expectations(story.steps)))
-    void = (bound for one in every for bound in _void_bounds(one.matchers, is_count=one.field in _COUNTS))
-    for mark in dict.fromkeys(bound.mark for bound in void):
+    void = (bound.mark for group, least, _ in _all_groups(stories) for bound in group if _is_void(bound, least))
+    for mark in dict.fromkeys(void):
         yield f"{mark}: this check cannot fail: what it bounds is never below 0"
 
 
-def _void_bounds(part: Any, *, is_count: bool) -> Iterator[Matcher]:
-    """Yield the matchers within `part` by which a count, a share or a time is 0 or more."""
+def _is_void(bound: Matcher, least: float) -> bool:
+    number = _number(bound)
+    return bound.name in ("ge", "gt") and (number < least or (bound.name == "ge" and number == least))
+
+
+def _vain_checks(stories: Sequence[Story]) -> Iterator[str]:
+    """Yield a warning for each group of bounds that no number meets, once for all rows of a story."""
+    vain = (group[0].mark for group, least, most in _all_groups(stories) if _is_vain(group, least, most))
+    for mark in dict.fromkeys(vain):
+        yield f"{mark}: this check can never hold: no number is within these bounds"
+
+
+def _is_vain(group: Sequence[Matcher], least: float, most: float) -> bool:
+    lower = [number for one in group if one.name in ("ge", "gt", "equals") and not isnan(number := _number(one))]
+    upper = [number for one in group if one.name in ("le", "lt", "equals") and not isnan(number := _number(one))]
+    least, most = max([*lower, least]), min([*upper, most])
+    excluded = [_number(one) for one in group if one.name in ("gt", "lt")]
+    return bool(lower or upper) and (least > most or (least == most and least in excluded))
+
+
+def _number(bound: Matcher) -> float:
+    """Return the number of a bound, NaN for one that has none."""
+    is_number = isinstance(bound.argument, int | float) and not isinstance(bound.argument, bool)
+    return float(bound.argument) if is_number else nan
+
+
+def _all_groups(stories: Sequence[Story]) -> Iterator[tuple[Sequence[Matcher], float, float]]:
+    """Yield each group of matchers that must all hold, and the least and the most that what they bound can be."""
+    for story in stories:
+        for one in story.expect:
+            yield from _groups(one.matchers, _least(one.field))
+        for step in _all_steps(story.steps):
+            limit = step.args.get("top_k", step.args.get("limit"))
+            for one in step.expect:
+                is_empty = any(part.name == "empty" and part.argument for part in one.matchers)
+                most = 0 if is_empty else limit
+                yield from _groups(one.matchers, _least(one.field), inf if most is None else most)
+
+
+def _groups(part: Any, least: float = -inf, most: float = inf) -> Iterator[tuple[Sequence[Matcher], float, float]]:
     match part:
-        case Matcher(name="ge" | "gt", argument=int() | float()):
-            if is_count and (part.argument < 0 or (part.name, part.argument) == ("ge", 0)):
-                yield part
         case Matcher():
-            yield from _void_bounds(
-                part.argument, is_count=part.name in _COUNTS or (is_count and part.name == "fields")
-            )
+            inner = least if part.name == "fields" else _least(part.name)
+            yield from _groups(part.argument, inner, most if part.name == "count" else inf)
         case CallPattern():
-            yield from _void_bounds(part.args, is_count=False)
+            yield from _groups(part.args)
         case Mapping():
-            yield from _void_bounds([*part.values()], is_count=is_count)
+            yield from _groups([*part.values()], least, most)
         case list() | tuple():
+            yield [one for one in part if isinstance(one, Matcher)], least, most
             for one in part:
-                yield from _void_bounds(one, is_count=is_count)
+                yield from _groups(one, least, most)
         case _:
             return
+
+
+def _least(name: str) -> float:
+    return 0 if name in _COUNTS else -inf
 
 
 COMMAND = Command(
     about=(
         "Check stories as a run would read them, without running them: the YAML, the grammar, names, duplicate ids, "
-        "and missing or malformed data files. All mistakes are reported at once, as file:line:column."
+        "and missing or malformed data files. All mistakes are reported at once, as file:line:column. Warnings tell of "
+        "what cannot fail or can never hold, and of stories that a memory that keeps nothing passes."
     ),
     examples="""
 examples:

@@ -97,7 +97,7 @@ def _schema(chosen: argparse.Namespace) -> int:
     if chosen.output is None:
         sys.stdout.write(text)
         return OK
-    if chosen.output.exists() and not _is_story_schema(chosen.output):
+    if (chosen.output.is_file() or chosen.output.is_dir()) and not _is_story_schema(chosen.output):
         raise SetupError(f"{chosen.output} exists already and is not a schema of stories: choose another --output")
     chosen.output.write_text(text, "utf-8")
     sys.stdout.write(

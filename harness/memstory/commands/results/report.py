@@ -7,14 +7,17 @@ from pathlib import Path
 
 from memstory.commands.command import OK, Command
 from memstory.commands.output import say
+from memstory.contract.errors import SetupError
 from memstory.reporting.writing import report_from_spool
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="the folder of a run, such as reports/latest")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run, such as reports/latest")
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    if not chosen.folder.is_dir():
+        raise SetupError(f"no folder {chosen.folder}: name the folder of a run, such as reports/latest")
     say(report_from_spool(chosen.folder))
     return OK
 

@@ -57,7 +57,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if workers := next((word for word in words if _WORKERS.match(word)), None):
         _check_workers(workers)
     sys.stdout.flush()
-    return supervise(words)
+    return supervise(words, chosen.passed_on)
 
 
 def _check_workers(word: str) -> None:

@@ -55,8 +55,11 @@ _PARENT_DIED: Final = 1
 _BATCH_PLUGIN: Final = "memstory.pytest_plugin.distribution"
 
 
-def supervise(words: Sequence[str]) -> int:
-    """Run pytest with these words, this terminal and input; return its exit code, never 0 if a case was lost."""
+def supervise(words: Sequence[str], typed: Sequence[str] = ()) -> int:
+    """Run pytest with these words, this terminal and input; return its exit code, never 0 if a case was lost.
+
+    `typed` are those of a person, among which a misspelt option may be.
+    """
     clear_dead_folders()
     own = OwnFolder()
     environ = {**os.environ, SUPERVISOR: str(own.path)}
@@ -65,21 +68,25 @@ def supervise(words: Sequence[str]) -> int:
         for one in end_marked(f"{SUPERVISOR}={own.path}"):
             complain(f"ended what a target left running: {one}")
         told = messages_of(child, own.path)
-        return _exit_code(code, told, words)
+        return _exit_code(code, told, typed)
     finally:
         own.remove()
 
 
-def _exit_code(code: int, told: Mapping[str, str], words: Sequence[str]) -> int:
+def _exit_code(code: int, told: Mapping[str, str], typed: Sequence[str]) -> int:
     shown = code if code >= 0 else 128 - code
     folder = Path(told.get(REPORT, os.devnull))
     is_left = any((folder / name).exists() for name in (SPOOL_NAME, SELECTED_NAME))
     if ENDED in told and not is_left:
         return shown
     if code == _USAGE and not is_left:
-        near = "".join(did_you_mean(word.partition("=")[0], SHORT) for word in words if not word.startswith(PREFIX))
+        options = [word.partition("=")[0] for word in typed if word.startswith("--")]
+        near = "".join(
+            did_you_mean(name, SHORT) for name in options if name not in SHORT and not name.startswith(PREFIX)
+        )
         complain(
-            f"pytest does not know an argument, which it names above.{near} All: memstory run --help; pytest --help"
+            f"pytest does not take this command line, for the reason above.{near} All options: memstory run --help; "
+            "pytest --help"
         )
         return shown
     how = f"exit code {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"

@@ -217,6 +217,17 @@ class GettingExpired(_Expired):
         return next((one.hit for one in self._all(scope) if ref.id and one.hit.id == ref.id), None)
 
 
+class CrowdingExpired(_Expired):
+    """Counts expired memories among the hits and removes them afterwards, so a search returns too few."""
+
+    def _searchable(self, scope: Scope) -> Sequence[OracleMemory]:
+        return self._all(scope)
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        live = {one.hit.id for one in self._in(scope)}
+        return [hit for hit in await super().search(query, scope) if hit.id in live]
+
+
 class ForgettingEarly(Mutant, record=lambda item: replace(item, ttl=None if item.ttl is None else 0.0)):
     """Forgets at once what is to be forgotten later."""
 

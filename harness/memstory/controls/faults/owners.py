@@ -128,6 +128,29 @@ class CrowdedOwners(Mutant):
         return [hit for hit in sorted(found, key=lambda hit: -(hit.score or 0.0))[:_NEAREST] if hit.id in own]
 
 
+class CrowdedLists(Mutant):
+    """Cuts everybody's list at its limit and filters by user afterwards, so other users' memories crowd it out."""
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        own = {one.hit.id for one in self._in(scope)}
+        first = [one.hit for one in self._now_valid() if not kinds or one.hit.kind in kinds][:limit]
+        return [hit for hit in first if hit.id in own]
+
+
+class JoinedSessions(Mutant):
+    """Joins the letters of user and session into one name, which two pairs can share."""
+
+    def _in(self, scope: Scope) -> Sequence[OracleMemory]:
+        if scope.session is None:
+            return super()._in(scope)
+        wanted = _letters(f"{scope.user}{scope.session}")
+        return [one for one in self._now_valid() if one.session and _letters(f"{one.user}{one.session}") == wanted]
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]", "", name)
+
+
 class MixedUsers(Mutant):
     """Keeps the current user in one shared variable, so users who write at the same time are mixed up."""
 

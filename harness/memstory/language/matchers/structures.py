@@ -217,6 +217,14 @@ def _same_as(value: Tree, name: str, context: Context) -> Finding:
     )
 
 
+def _read_texts_in_files(reading: Reading, texts: Sequence[str], path: TreePath) -> Sequence[str]:
+    """Return the texts; a fault where nothing is searched for them: only right below `data` are they."""
+    if "expect" in path and path[-2] != "data":
+        message = "'none_contain' speaks of the files of {inspect: files}; of a text, say {not: {contains_any: […]}}"
+        reading.fault(path, message, at_key=True)
+    return texts
+
+
 @matcher(
     "none_contain",
     summary="inspect files: no file contains any of these texts",
@@ -224,6 +232,7 @@ def _same_as(value: Tree, name: str, context: Context) -> Finding:
     example="{none_contain: [my secret]}",
     fits={"containing": {"my secret": []}},
     misfits={"containing": {"my secret": ["a.db"]}},
+    read=_read_texts_in_files,
 )
 def _none_contain(value: Tree, texts: Sequence[str], _context: Context) -> Finding:
     containing = value.get("containing", {}) if isinstance(value, Mapping) else {}

@@ -9,9 +9,11 @@ from typing import Annotated, Any, Final, Literal, Required, TypeAlias, TypedDic
 from memstory.contract.target import (
     OPERATORS,
     Capability,
+    Hit,
     Item,
     Query,
     Receipt,
+    ReceiptItem,
     Ref,
     Request,
     Scope,
@@ -331,6 +333,7 @@ STEPS: Final = (
         needs=_needs_of_add,
         results={"receipt": _receipt},
         path_in_record=in_items,
+        saved_from=ReceiptItem,
         in_session=True,
         settles=True,
         example="""
@@ -355,6 +358,7 @@ STEPS: Final = (
         needs=lambda args: ["get.id" if "id" in args else "get.key"],
         results={"hits": hits_of},
         path_in_record=lambda path: path.removeprefix("0.") if path != "0" else "",
+        saved_from=Hit,
         example="""
 - add: {text: The ferry leaves at nine., key: ferry}
   save: {ferry: id}
@@ -375,6 +379,7 @@ STEPS: Final = (
         results={"hits": hits_of},
         faults=hit_faults("limit"),
         path_in_record=in_list,
+        saved_from=Hit,
         example="""
 - list:
   expect: {hits: {empty: true}}
@@ -396,6 +401,7 @@ STEPS: Final = (
         needs=_needs_of_change("update"),
         results={"receipt": _receipt},
         path_in_record=in_items,
+        saved_from=ReceiptItem,
         example="""
 - add: {text: The ferry leaves at nine., key: ferry}
 - update: {key: ferry, text: The ferry leaves at ten.}
@@ -467,6 +473,7 @@ STEPS: Final = (
         results={"hits": hits_of},
         faults=hit_faults("top_k"),
         path_in_record=in_list,
+        saved_from=Hit,
         example="""
 - search: when does the ferry leave
   expect: {hits: {count: {ge: 1}}}

@@ -9,6 +9,7 @@ from memstory.contract.target import Tree
 from memstory.language.matchers.check import lacks_a_key
 from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading, TreePath
+from memstory.language.registry import unknown_name_message
 from memstory.language.story import Expectation, Step
 from memstory.language.words.shapes import Schema
 from memstory.language.words.times import read_duration
@@ -146,6 +147,9 @@ def _read_inner(
 def _read_saved_names(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath) -> dict[str, str]:
     """Return the paths in the recorded result by name, of `save:` beside the word and within its argument."""
     found = {name: word.saved_path(field) for name, field in tree.get("save", {}).items()}
+    for name, field in found.items():
+        if unknown := word.unknown_field(field):
+            reading.fault((*path, "save", name), unknown_name_message(unknown, "field of a memory", word.memory_fields))
     found |= word.saved_names(tree[word.name])
     if found and not word.fields:
         reading.fault((*path, "save"), f"'{word.name}' has no result to save from", at_key=True)

@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias, TypeVar
 
-from memstory.contract.target import Capability, Item, Query, Ref, Request, Scope, ToolSchema, Tree
+from memstory.contract.target import (
+    Capability,
+    Hit,
+    Item,
+    Query,
+    ReceiptItem,
+    Ref,
+    Request,
+    Scope,
+    ToolSchema,
+    Tree,
+)
 from memstory.language.matchers.expectable import EXPECTABLE, View
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
@@ -87,6 +98,7 @@ class Word:
         needs_to_judge: By field of the result: matchers -> which capabilities they call for.
         results: The fields that `expect:` can check, each with its view of the record.
         path_in_record: Path of `save:` -> path in the recorded result.
+        saved_from: The class of the memories in its result, whose fields `save:` can name; None for any other result.
         has_named_results: Whether the recorded result has its fields by name, and is not the one field itself.
         refusal: record -> the text with which the target refused, or None.
         faults: (record, announced tools) -> (field, check, message) of what is wrong whatever is expected.
@@ -113,6 +125,7 @@ class Word:
     needs_to_judge: Mapping[str, Needs] = field(default_factory=dict)
     results: Mapping[str, View] = field(default_factory=dict)
     path_in_record: Callable[[str], str] = str
+    saved_from: type[Hit | ReceiptItem] | None = None
     has_named_results: bool = False
     refusal: View = lambda record: record.error
     faults: Callable[[StepRecord, Sequence[ToolSchema]], Iterable[tuple[str, str, str]]] = lambda _record, _tools: ()
@@ -164,6 +177,19 @@ class Word:
         head, _, rest = path.partition(".")
         is_field_itself = head in self.fields and not self.has_named_results
         return self.path_in_record(rest if is_field_itself else path)
+
+    def unknown_field(self, path: str) -> str | None:
+        """Return what a path in the recorded result asks of a memory that no memory has; None if it has that."""
+        if self.saved_from is None:
+            return None
+        steps = [part for part in path.split(".") if part and not part.isdigit()]
+        asked = steps[1:] if steps[:1] == ["items"] else steps
+        return asked[0] if asked and asked[0] not in self.memory_fields else None
+
+    @property
+    def memory_fields(self) -> tuple[str, ...]:
+        """The names of what `save:` can take of each memory in the result."""
+        return tuple(one.name for one in fields(self.saved_from)) if self.saved_from else ()
 
     def value(self, name: str, record: StepRecord) -> Tree:
         """Return the value of the field `name`, for its matchers."""

@@ -111,3 +111,17 @@ def test_a_backend_that_is_not_installed_claims_no_ability(terminal, monkeypatch
     assert {target: rows[target]["problem"] for target in lacking} == problems
     assert [target for target in lacking if "can" in rows[target]] == []
     assert "search" in rows["fts5"]["can"]
+
+
+def test_a_tag_that_no_story_has_is_an_error_with_the_nearest(terminal):
+    terminal.save()
+    said = terminal.type("list", "--tag", "quik")
+    assert (said.code, said.out) == (2, "")
+    assert all(word in said.err for word in ("'quik'", "Did you mean 'quick'?"))
+
+
+def test_targets_misspelt_is_a_hint(terminal):
+    terminal.save()
+    said = terminal.type("list", "targts")
+    assert said.code == 2
+    assert "Did you mean 'targets'?" in said.err

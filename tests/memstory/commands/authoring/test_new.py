@@ -88,3 +88,15 @@ def test_the_schema_is_named_only_where_it_lies(terminal):
     first_lines = [(terminal.folder / f"{name}.story.yaml").read_text().splitlines()[0] for name in ("before", "after")]
     assert first_lines[0].startswith("# What must a memory do?")
     assert first_lines[1] == "# yaml-language-server: $schema=story.schema.json"
+
+
+@pytest.mark.parametrize("name", ["json", "pytest", "yaml"])
+def test_a_target_that_would_hide_a_module_of_others_is_refused(terminal, name):
+    said = terminal.type("new", "target", name)
+    assert said.code == 2
+    assert all(word in said.err for word in (f"'{name}'", f"my_{name}"))
+    assert [*terminal.folder.iterdir()] == []
+
+
+def test_a_story_may_have_the_name_of_a_module(terminal):
+    assert terminal.type("new", "story", "json").code == 0

@@ -267,3 +267,53 @@ def test_what_a_story_covers_is_looked_up_in_the_requirements_that_are_named(ter
     terminal.save("[pytest]\nmemstory_requirements = nowhere.md\n", "pytest.ini")
     refused = terminal.type("validate")
     assert (refused.code, "nowhere.md cannot be read" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("step", "column"),
+    [
+        ("search: q, expect: {hits: {count: {ge: 5, le: 3}}}", 45),
+        ("search: q, expect: {hits: {count: {gt: 2, equals: 1}}}", 45),
+        ("search: q, expect: {hits: {count: -1}}", 37),
+        ("search: q, expect: {hits: {count: {lt: 0}}}", 45),
+        ("search: {query: q, top_k: 2}, expect: {hits: {count: 3}}", 56),
+        ("search: {query: q, top_k: 0}, expect: {hits: {count: {ge: 1}}}", 64),
+        ("list: {limit: 2}, expect: {hits: {count: {gt: 2}}}", 52),
+        ("search: q, expect: {hits: {empty: true, count: 3}}", 50),
+        ("say: q, expect: {answer: {length: {ge: 9, lt: 4}}}", 45),
+        ("search: {query: q, top_k: 2}, expect: {hits: {count: 2}}", None),
+        ("search: q, expect: {hits: {count: {ge: 3, le: 3}}}", None),
+        ("search: q, expect: {hits: {scores: {all: {ge: -1, le: 1}}}}", None),
+    ],
+)
+def test_a_check_that_no_result_can_meet_is_a_warning(terminal, step, column):
+    terminal.save(f"story: A\ntitle: T\nsteps: [{{{step}}}]\n")
+    said = terminal.type("validate")
+    lines = [line for line in said.out.splitlines() if "can never hold" in line]
+    assert said.code == 0
+    assert [line.partition(" ")[0] for line in lines] == ([f"a.story.yaml:3:{column}:"] if column else []), said.out
+
+
+FOUND = "  - search: tea\n    expect: {hits: {count: {ge: 1}}}\n"
+GONE = "  - delete: {key: t}\n  - search: tea\n    expect: {hits: {excludes: [t], text: {not: {contains: tea}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "steps", "is_told"),
+    [
+        ("", GONE, True),
+        ("", "  - search: tea\n    as: ben\n    expect: {hits: {empty: true}}\n", True),
+        ("", "  - search: {query: tea, top_k: 3}\n    expect: {hits: {count: {le: 3}}}\n", True),
+        ("", FOUND + GONE, False),
+        ("", GONE + "  - settle:\n" + FOUND, False),
+        ("control: {nothing: pass, because: it only avoids}\n", GONE, False),
+        ("measure: true\n", GONE, False),
+        ("", GONE + "  - say: What do you know of me?\n    expect: {answer: {contains: jam}}\n", False),
+    ],
+)
+def test_a_story_that_a_memory_that_keeps_nothing_passes_is_a_warning(terminal, head, steps, is_told):
+    add = "  - add: {text: tea, key: t}\n    save: {t: id}\n"
+    terminal.save(f"story: A\ntitle: T\n{head}steps:\n{add}{steps}")
+    said = terminal.type("validate")
+    assert said.code == 0
+    assert said.out.startswith("a.story.yaml:1:1: a memory that keeps nothing passes") == is_told, said.out

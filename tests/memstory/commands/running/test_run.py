@@ -166,7 +166,7 @@ def test_several_processes_without_the_package_for_it_are_one_line(terminal, mon
 def test_nothing_to_run_is_told_and_ends_with_2(terminal):
     said = terminal.type("run")
     assert said.code == 2
-    assert said.err.startswith("memstory run: no story file in .. A file of stories ends in .story.yaml")
+    assert said.err.startswith("memstory run: no story file in this folder. A file of stories ends in .story.yaml")
 
 
 def test_stories_run_with_the_exit_code_of_pytest_and_the_projects_tests_do_not(terminal):
@@ -263,15 +263,39 @@ def test_a_mistyped_option_is_told_with_what_is_near(terminal):
     )
     assert done.returncode == 4
     assert "unrecognized arguments: --targt=fts5" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith(
-        "memstory: pytest does not know an argument, which it names above. Did"
+    assert done.stderr.splitlines()[-1].startswith("memstory: pytest does not take this command line, for the reason")
+    assert done.stderr.count("Did you mean") == done.stderr.count("Did you mean '--target'?") == 1
+
+
+@pytest.mark.parametrize("words", [["--target-option", "embedder"], ["--shard", "3/2"], ["--trials=0"]])
+def test_a_wrong_value_of_a_known_option_suggests_no_other_option(terminal, words):
+    terminal.save()
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, "run", "--target", "fts5", *words], cwd=terminal.folder, capture_output=True, text=True, check=False
     )
-    assert "Did you mean '--target'?" in done.stderr
+    assert done.returncode == 4
+    assert f"argument --memstory-{words[0].lstrip('-').partition('=')[0]}: " in done.stderr
+    assert "Did you mean" not in done.stderr
 
 
 def test_a_bundled_file_named_without_its_ending_is_a_hint():
     with pytest.raises(SetupError, match=r"Did you mean '--bundled faults/expiry\.yaml'"):
         pytest_arguments(["--bundled", "faults/expiry"])
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("stories", "--bundled'"),
+        ("stories/generic", "--bundled generic"),
+        ("stories/faults/expiry", "--bundled faults/"),
+    ],
+)
+def test_the_folder_that_the_bundled_stories_have_in_a_clone_is_a_hint(terminal, typed, hint):
+    assert not (terminal.folder / "stories").exists()
+    with pytest.raises(SetupError) as told:
+        pytest_arguments([typed])
+    assert f"Did you mean '{hint}" in str(told.value)
 
 
 def test_a_bundled_folder_named_without_bundled_is_a_hint():
