@@ -27,6 +27,7 @@ from memstory_reference.text.english.lexicon import (
     pattern,
     phrase_pattern,
     plain_attribute,
+    regular_stem,
     resolve_holder,
     sentence_key,
     singular_form,
@@ -338,6 +339,8 @@ class Context:
     last: StatedFact | None = None
     statement: str = ""
     known: Mapping[str, Holder] = field(default_factory=dict, hash=False)
+    whole: tuple[StatedFact, ...] = ()
+    """The latest statements that were kept whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,15 +384,19 @@ _DELETES = ("delete", "remove", "erase", "wipe")
 _OF_MEMORY = pattern(rf"^{phrase_pattern('of_memory')}")
 _FORGOTTEN = pattern(rf"^(?:{phrase_pattern('forgotten')}\s+)+(?=\S)")
 _RULE = pattern(rf"^(?:please )?{phrase_pattern('rules')}")
-_MARK = pattern(rf"^(?:{phrase_pattern('corrections')}\b\s*[,:;.!–—-]*\s*)+")
+_MARK = pattern(rf"^(?:(?:{phrase_pattern('corrections')}|{phrase_pattern('mistakes')})\b\s*[,:;.!–—-]*\s*)+")
 _MEANT = pattern(rf"^{phrase_pattern('meant_is')} (?P<v>.+?)(?: (?:instead|now))?$|^(?P<first>[^,]+), not [^,]+$")
 _IT_IS = pattern(r"^(?:(?:it|that|he|she|they) (?:is|are|was|has (?:moved|changed) to)(?: now)? )?(?P<v>.+)$")
 _STATE = rf"\b(?:am|is|are|was|were) (?:so |very |really )?(?:{'|'.join(sorted(lexicon.STATES))})[.!]*$"
 _MOMENT = pattern(rf"\b{phrase_pattern('moments')}\b|^I {phrase_pattern('feelings')}\b|\bmy \w+ is \w+ing\b|{_STATE}")
 _CHANGE = pattern(r"\b(?:used to|no longer|not .+ any ?more)\b.*\bnow\b")
+_MISTAKE = pattern(rf"\b{phrase_pattern('mistakes')}\b")
+_CHANGED = pattern(r",? \b(?:actually|now)\b")
+_PRONOUN = pattern(r"he|she|they|it")
+_VERB_WORDS = wordset("verbs")
 _TALK = frozenset(["greet", "thank", "chat"])
 _OF_LISTS = lexicon.wordset("of_lists")
-_LEAST_WORDS, _SURE = 3, 0.6
+_LEAST_WORDS, _SURE, _MOST_WHOLE = 3, 0.6, 16
 
 
 @lru_cache(maxsize=256)
@@ -432,7 +439,8 @@ def next_context(context: Context, sentence: str, reading: Reading) -> Context:
         last = StatedFact(topic=reading.question.keys[0], value="", said="")
     is_statement = not (reading.question or reading.forget or reading.lists or reading.talk)
     statement = sentence if is_statement else context.statement
-    return Context(last=last, statement=statement, known={**context.known, **known})
+    whole = (*context.whole, *(one for one in reading.facts if one.is_quote and not one.ends))[-_MOST_WHOLE:]
+    return Context(last=last, statement=statement, known={**context.known, **known}, whole=whole)
 
 
 def correction_in(sentence: str) -> str:
@@ -560,6 +568,8 @@ def _correction(sentence: str, context: Context) -> list[StatedFact]:
     given = meant["v"] or meant["first"] if meant else _IT_IS.sub(r"\g<v>", rest)
     named = facts_in(given if meant else rest, context.known) if mark or meant else []
     named = [replace(one, correction=one.value) for one in named]
+    if not named and (mark or _CHANGED.search(rest)):
+        named = _restatement(given if meant else rest, context, is_mistake=bool(mark and _MISTAKE.search(mark[0])))
     is_new = given != rest and (" now" in rest or text != full)
     if named or last is None or not (meant or mark or is_new):
         return named
@@ -578,6 +588,58 @@ def _correction(sentence: str, context: Context) -> list[StatedFact]:
         return []
     told = said if last.is_quote else f"{key_in_words(last.topic)} is {value}"
     return [replace(last, value=said if last.is_quote else value, said=told, correction=value)]
+
+
+def _restatement(said: str, context: Context, *, is_mistake: bool) -> list[StatedFact]:
+    """Return the statement that is said otherwise now: of the same subject and attribute, with another such value.
+
+    Where the speaker owns up to a mistake any value takes the place of the old one.
+    """
+    who, verb, value = _parts(_CHANGED.sub("", said))
+    for one in reversed(context.whole if verb else ()):
+        subject, attribute, old = _parts(expand_contractions(one.said))
+        is_they = one is context.whole[-1] and _PRONOUN.fullmatch(who)
+        is_alike = _is_plain(old) and _is_plain(value)
+        is_sure = is_alike or (is_mistake and value and verb not in _VERB_WORDS)
+        if verb == attribute and is_sure and (is_they or _is_same(who, subject)):
+            now = f"{subject} {said[len(who) :].strip()}" if is_they else said
+            return [replace(one, value=now, said=now, correction=value)]
+    return []
+
+
+def _parts(said: str) -> tuple[str, str, str]:
+    """Return the subject, the verb's stem and the rest of a statement."""
+    found = lexicon.SINCE.sub("", said).split()
+    who = subject_in(found)
+    verb, *rest = found[len(who.split()) :] if who else ("",)
+    return who, regular_stem(verb), " ".join(rest)
+
+
+def _is_plain(value: str) -> bool:
+    """Say whether a value is a name, a number or a moment."""
+    return plain_value(re.sub(r"^(?:in|at|on|for) ", "", value), "any") is not None
+
+
+def _is_same(who: str, other: str) -> bool:
+    """Say whether two subjects are one: in the same words, or by the same name, as `my colleague Meera` and `Meera`."""
+    short, long = sorted((who, other), key=len)
+    is_mine = re.match(r"(?:my|our) ", long, re.IGNORECASE) is not None
+    return who.casefold() == other.casefold() or (is_mine and is_name(short) and long.endswith(f" {short}"))
+
+
+def subject_in(found: Sequence[str]) -> str:
+    """Return those of a statement's words that stand before its verb, empty where no verb is found."""
+    first = found[0].lower() if found else ""
+    if first in ("i", "we"):
+        return found[0]
+    is_owned = first in ("my", "our", "the")
+    for at in range(2 if is_owned else 1, min(len(found), 6)):
+        before, word = found[at - 1], found[at].lower()
+        is_noun = at == 2 and is_owned and before.isalpha()  # noqa: PLR2004  (my parents live)
+        is_plural = is_noun and singular_form(before) != before
+        if is_plural or word in _VERB_WORDS or word in lexicon.PASTS or re.fullmatch(r"[a-z]+(?:[^s']s|ed)", found[at]):
+            return " ".join(found[:at])
+    return ""
 
 
 def _read_statement(sentence: str, label: str, context: Context) -> Reading:
