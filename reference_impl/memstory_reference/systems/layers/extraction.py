@@ -32,7 +32,7 @@ from memstory_reference.text.english.statements import (
     StatedFact,
     correction_in,
     next_context,
-    read_message,
+    read_sentence,
     subject_in,
 )
 
@@ -295,7 +295,7 @@ def _rule(sentence: str) -> Rule | None:
 def _facts(sentence: str, correction: str, context: Context) -> tuple[list[tuple[Fact, bool]], Context]:
     found = list[tuple[Fact, bool]]()
     for clause, quote in [(correction, sentence)] if correction else _clauses(sentence):
-        reading, last = read_message(sentence if correction else clause, context), context.last
+        reading, last = read_sentence(sentence if correction else clause, context), context.last
         context = next_context(context, clause, reading)
         passing = [_whole(one) for one in reading.unsaved]
         moods = [one for one in passing if one and one.category in _OF_THE_MOMENT]
@@ -325,8 +325,10 @@ def _rule_of_wish(implied: re.Match[str], sentence: str) -> str:
     return f"The user finds answers too {implied['how']}." if implied["how"] else _imperative(sentence)
 
 
-def _sentences(said: str) -> list[str]:
-    return split_sentences(said.replace("’", "'"))
+@lru_cache(maxsize=64)
+def _sentences(said: str) -> Sequence[str]:
+    # Both lanes read them.
+    return tuple(split_sentences(said.replace("’", "'")))
 
 
 def _clauses(sentence: str) -> list[tuple[str, str]]:
