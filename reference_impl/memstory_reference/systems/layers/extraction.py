@@ -25,10 +25,16 @@ from memstory_reference.text.english.lexicon import (
     expand_contractions,
     is_name,
     parse_holder,
-    singular_form,
     split_sentences,
 )
-from memstory_reference.text.english.statements import Context, StatedFact, correction_in, next_context, read_message
+from memstory_reference.text.english.statements import (
+    Context,
+    StatedFact,
+    correction_in,
+    next_context,
+    read_sentence,
+    subject_in,
+)
 
 MAX_CANDIDATES = 20
 """Of one turn and lane: a model that rambles must not fill the memory."""
@@ -190,9 +196,8 @@ _VERBS: Sequence[tuple[str, str, re.Pattern[str]]] = [
         ("education", "STUDIES", r"stud(?:y|ies)"),
     )
 ]
-_VERB_WORDS = lexicon.wordset("verbs")
 _ADVERBS = re.compile(
-    r"(?:(?:now|currently|also|still|actually|just|recently|originally|really|only)\s+)+", re.IGNORECASE
+    r"(?<=\s)(?:(?:now|currently|also|still|actually|just|recently|originally|really|only)\s+)+", re.IGNORECASE
 )
 _NOT = re.compile(
     r"(?:do|does|did) not(?: ever)? |(?<=\b(?:am|is|as)) not |(?<=\b(?:are|was|can|has|had)) not |(?<=\bhave) not |"
@@ -290,7 +295,7 @@ def _rule(sentence: str) -> Rule | None:
 def _facts(sentence: str, correction: str, context: Context) -> tuple[list[tuple[Fact, bool]], Context]:
     found = list[tuple[Fact, bool]]()
     for clause, quote in [(correction, sentence)] if correction else _clauses(sentence):
-        reading, last = read_message(sentence if correction else clause, context), context.last
+        reading, last = read_sentence(sentence if correction else clause, context), context.last
         context = next_context(context, clause, reading)
         passing = [_whole(one) for one in reading.unsaved]
         moods = [one for one in passing if one and one.category in _OF_THE_MOMENT]
@@ -302,7 +307,9 @@ def _facts(sentence: str, correction: str, context: Context) -> tuple[list[tuple
                 continue
             fact = _correction(one, last) if one.correction and last else _triple(one, clause)
             if fact is not None and not one.topic.startswith(f"{CONSTRAINT}."):
-                found.append((replace(fact, evidence_quote=quote), bool(correction) and not fact.corrects))
+                found.append(
+                    (replace(fact, evidence_quote=quote), bool(correction or one.correction) and not fact.corrects)
+                )
     return found, context
 
 
@@ -318,8 +325,10 @@ def _rule_of_wish(implied: re.Match[str], sentence: str) -> str:
     return f"The user finds answers too {implied['how']}." if implied["how"] else _imperative(sentence)
 
 
-def _sentences(said: str) -> list[str]:
-    return split_sentences(said.replace("’", "'"))
+@lru_cache(maxsize=64)
+def _sentences(said: str) -> Sequence[str]:
+    # Both lanes read them.
+    return tuple(split_sentences(said.replace("’", "'")))
 
 
 def _clauses(sentence: str) -> list[tuple[str, str]]:
@@ -336,7 +345,7 @@ def _clauses(sentence: str) -> list[tuple[str, str]]:
             clause = f"{who} {clause}"
         elif who and who != "I":
             clause = _THEY.sub(who, clause, count=1) if _THEY.match(clause) else clause
-        who = _subject(clause.split()) or who
+        who = subject_in(clause.split()) or who
         found.append((clause, quote))
     return found
 
@@ -373,14 +382,14 @@ def _correction(stated: StatedFact, last: StatedFact) -> Fact | None:
 def _whole(sentence: str) -> Fact | None:
     """Return a sentence by its subject and verb; as one that the user says, where they are not found."""
     text = lexicon.SINCE.sub("", expand_contractions(sentence)).strip().rstrip(".!")
-    text = re.sub(r"\bcan not stand\b", "dislike", text)
+    text = _ADVERBS.sub("", re.sub(r"\bcan not stand\b", "dislike", text))
     negation = _NOT.search(text)
     before, text = (
         (text[: negation.start()], f"{text[: negation.start()]} {text[negation.end() :]}") if negation else ("", text)
     )
     words = text.split()
-    who = _subject(words) or " ".join(before.split())
-    rest = _ADVERBS.sub("", " ".join(words[len(who.split()) :]))
+    who = subject_in(words) or " ".join(before.split())
+    rest = " ".join(words[len(who.split()) :])
     holder = parse_holder(who) if who else None
     subject = _holder_name(holder) if holder is not None else who[:1].upper() + who[1:]
     form = next(((*kind, rest[match.end() :]) for *kind, verb in _VERBS if (match := verb.match(rest))), None)
@@ -399,20 +408,6 @@ def _whole(sentence: str) -> Fact | None:
         else:
             category = "relationship"
     return _fact(category, subject, f"{DENIED}{predicate}" if negation else predicate, value)
-
-
-def _subject(words: Sequence[str]) -> str:
-    """Return the words before the verb of a statement, empty where no verb is found."""
-    first = words[0].lower() if words else ""
-    if first in ("i", "we"):
-        return words[0]
-    is_owned = first in ("my", "our", "the")
-    for at in range(2 if is_owned else 1, min(len(words), 6)):
-        before, word = words[at - 1], words[at].lower()
-        is_plural = at == 2 and is_owned and singular_form(before) != before  # noqa: PLR2004  (my parents live)
-        if is_plural or word in _VERB_WORDS or word in lexicon.PASTS or re.fullmatch(r"[a-z]+(?:[^s']s|ed)", words[at]):
-            return " ".join(words[:at])
-    return ""
 
 
 def _present(verb: str) -> str:

@@ -420,13 +420,9 @@ class LayersMemory(SystemMemory):
         """Return what a turn would be given; it is the first one if the session has none yet."""
         if not isinstance(query, str):
             raise InputError(f"query must be text, not {type(query).__name__}")
-        _, memory = await self._load(query, who, turns=0, lists=wants_list(query))
+        now = self.ports.clock.now()
+        _, memory = await self._retrieval.load_turn(who, query, now=now, turns=0, lists=wants_list(query))
         return memory or TurnMemory()
-
-    async def _load(
-        self, said: str, who: OwnerSession, *, turns: int, lists: bool
-    ) -> tuple[SessionMemoryBuffer | None, TurnMemory | None]:
-        return await self._retrieval.load_turn(who, said, now=self.ports.clock.now(), turns=turns, lists=lists)
 
     async def answer_wish(self, owner: str, wish: ForgetWish) -> str:
         """Forget what a person asks to; return what they hear of it."""
@@ -519,9 +515,9 @@ class LayersMemory(SystemMemory):
         self, said: str, who: OwnerSession, trouble: dict[str, str], *, lists: bool
     ) -> tuple[SessionMemoryBuffer | None, TurnMemory]:
         """Return the session as it was before this turn, and what the turn is given to remember."""
-        buffer, memory, failures = None, None, self._embeddings.failures
+        buffer, memory, failures, now = None, None, self._embeddings.failures, self.ports.clock.now()
         try:
-            buffer, memory = await self._load(said, who, turns=WINDOW_TURNS, lists=lists)
+            buffer, memory = await self._retrieval.load_turn(who, said, now=now, turns=WINDOW_TURNS, lists=lists)
         except UnavailableError as error:
             trouble["store"] = str(error)
         if memory is not None and self._embeddings.failures > failures:

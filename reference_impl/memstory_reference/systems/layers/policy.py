@@ -38,7 +38,6 @@ from memstory_reference.systems.layers.records import (
     Decision,
     Fact,
     Rule,
-    normal_category,
 )
 from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, inside_marks, text_in
 from memstory_reference.text.lines import one_line
@@ -335,8 +334,8 @@ def is_unsafe(text: str) -> bool:
     [True, False, False]
     """
     return any(
-        any(_reversals(words, start, end) % 2 for start, end in _objects(words)) or _obeys_regardless(words)
-        for words in map(_words, _spellings(text))
+        any(_reversals(words, start, end) % 2 for start, end in _objects(words)) or _REGARDLESS.search(" ".join(words))
+        for words in _words(text)
     )
 
 
@@ -350,14 +349,14 @@ def is_vague_weakening(text: str) -> bool:
         _weakens(words, index)
         and _VAGUE & set(words[index + 1 : index + 4])
         and _reversals(words, index, index) % 2 == 0
-        for words in map(_words, _spellings(text))
+        for words in _words(text)
         for index in range(len(words))
     )
 
 
 def names_safety(text: str) -> bool:
     """Say whether a text names a measure of care without telling the assistant to take it."""
-    return any(_objects(words) and not (_DIRECTIVES & set(words[:2])) for words in map(_words, _spellings(text)))
+    return any(_objects(words) and not (_DIRECTIVES & set(words[:2])) for words in _words(text))
 
 
 def any_unsafe(texts: Sequence[str], others: Sequence[str]) -> bool:
@@ -374,19 +373,16 @@ def any_unsafe(texts: Sequence[str], others: Sequence[str]) -> bool:
     return any(map(is_vague_weakening, others)) and any(map(names_safety, texts))
 
 
-def _obeys_regardless(words: Sequence[str]) -> bool:
-    """Say whether the assistant is to obey without regard to the consequences: "do as I say even when dangerous"."""
-    line = " ".join(words)
-    return bool(_REGARDLESS.search(line))
-
-
 @lru_cache(maxsize=256)
-def _words(text: str) -> Sequence[str]:
-    # Letters set apart ("s k i p") are one word again.
-    joined = re.sub(r"\b(?:\w[\s.\-_*]){3,}\w\b", lambda run: re.sub(r"[\s.\-_*]", "", run[0]), text)
-    joined = re.sub(r"[\u00ad\u200b-\u200f\u2060\ufeff]", "", joined)
-    joined = re.sub(r"\bself[\s-]+harm", "selfharm", joined, flags=re.IGNORECASE)
-    return [word for word in token_list(joined) if word != "s"]
+def _words(text: str) -> Sequence[Sequence[str]]:
+    """Return the words of each spelling of a text."""
+    found = []
+    for spelling in _spellings(text):
+        # Letters set apart ("s k i p") are one word again.
+        joined = re.sub(r"\b(?:\w[\s.\-_*]){3,}\w\b", lambda run: re.sub(r"[\s.\-_*]", "", run[0]), spelling)
+        joined = re.sub(r"[\u00ad\u200b-\u200f\u2060\ufeff]", "", joined)
+        found.append(token_list(re.sub(r"\bself[\s-]+harm", "selfharm", joined, flags=re.IGNORECASE)))
+    return [[word for word in words if word != "s"] for words in found]
 
 
 def _objects(words: Sequence[str]) -> list[tuple[int, int]]:
@@ -448,6 +444,7 @@ VAGUE = "guard: what is to be left out is not named"
 _TYPES_OF: Mapping[str, type] = {"explicit": bool, "turns": int}
 """Fields that are not texts."""
 
+_CATEGORY_FORM = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _PREDICATE_FORM = re.compile(r"\w{1,60}")
 
 
@@ -484,14 +481,14 @@ def normal_content(content: Fact | Rule, *, longest: int = MAX_PART) -> Fact | R
         return replace(content, rule=rule, evidence_quote=quote) if is_fit else None
     fact = replace(
         content,
-        category=normal_category(content.category),
+        category=re.sub(r"[\s-]+", "_", content.category.strip().lower()),
         subject=one_line(content.subject),
         predicate=re.sub(r"[\s-]+", "_", content.predicate.strip()).upper(),
         object=one_line(content.object),
         evidence_quote=one_line(content.evidence_quote),
     )
     is_fit = (
-        bool(fact.category)
+        bool(_CATEGORY_FORM.fullmatch(fact.category))
         and bool(_PREDICATE_FORM.fullmatch(fact.predicate))
         and _has_words(fact.subject)
         and _has_words(fact.object)
@@ -578,7 +575,6 @@ def _has_words(text: str) -> bool:
 
 PURPOSE = "write_policy"
 CHOICES = (Decision.COMMIT, Decision.HOLD, Decision.REPEAT, Decision.DROP)
-CONFLICT = "safety conflict"
 SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
@@ -613,18 +609,16 @@ _PASSING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """A decision and who made it: `model`, `rules`, `guard`, or `fallback` where the model failed."""
+    """A decision, and what is noted of it: who made it, or why a guard overruled it.
+
+    `is_conflict` if the model says that storing it would make the assistant less safe.
+    """
 
     decision: Decision
-    reason: str
-    by: str
-
-    @property
-    def why(self) -> str:
-        """What is noted of it."""
-        return self.reason if self.by == "guard" else f"{self.by}: {self.decision}"
+    why: str
+    is_conflict: bool = False
 
 
 async def decide(model: ChatModel | None, content: Fact | Rule, said: str) -> Verdict:
@@ -632,16 +626,16 @@ async def decide(model: ChatModel | None, content: Fact | Rule, said: str) -> Ve
 
     Whoever wants to commit what the guards hold is overruled.
     """
-    try:
-        verdict = (
-            decision_by_rules(content)
-            if model is None
-            else await ask_for_json(model, _prompt(content, said), purpose=PURPOSE, schema=SCHEMA, read=_read)
-        )
-    except NoDecisionError as error:
-        return Verdict(decision=Decision.UNDECIDED, reason=str(error), by="fallback")
+    if model is None:
+        decision = decision_by_rules(content)
+        verdict = Verdict(decision, f"rules: {decision}")
+    else:
+        try:
+            verdict = await ask_for_json(model, _prompt(content, said), purpose=PURPOSE, schema=SCHEMA, read=_read)
+        except NoDecisionError:
+            return Verdict(Decision.UNDECIDED, "fallback: undecided")
     wait = hold_reason(content) if verdict.decision is Decision.COMMIT else None
-    return verdict if wait is None else Verdict(decision=Decision.HOLD, reason=wait, by="guard")
+    return verdict if wait is None else Verdict(Decision.HOLD, wait)
 
 
 async def veto(model: ChatModel | None, rule: Rule) -> str | None:
@@ -649,28 +643,21 @@ async def veto(model: ChatModel | None, rule: Rule) -> str | None:
     if model is None:
         return None
     verdict = await decide(model, rule, rule.evidence_quote or rule.rule)
-    return f"{verdict.by}: {CONFLICT}" if verdict.reason == CONFLICT else None
+    return "model: safety conflict" if verdict.is_conflict else None
 
 
-def decision_by_rules(content: Fact | Rule) -> Verdict:
+def decision_by_rules(content: Fact | Rule) -> Decision:
     """Return the stand-in's decision.
 
     A rule said as an instruction is committed, a preference that is only implied is held. A fact that is hedged waits
     for repetition, one of the moment is held, one of a lasting category committed.
     """
     if isinstance(content, Rule):
-        found = (
-            (Decision.COMMIT, "an explicit lasting instruction")
-            if content.explicit
-            else (Decision.HOLD, "an implied preference")
-        )
-    elif _HEDGED.search(content.evidence_quote):
-        found = Decision.REPEAT, "hedged"
-    elif _PASSING.search(content.evidence_quote) or content.category not in STABLE:
-        found = Decision.HOLD, "of the moment"
-    else:
-        found = Decision.COMMIT, "a clear statement of a lasting kind"
-    return Verdict(decision=found[0], reason=found[1], by="rules")
+        return Decision.COMMIT if content.explicit else Decision.HOLD
+    if _HEDGED.search(content.evidence_quote):
+        return Decision.REPEAT
+    is_passing = _PASSING.search(content.evidence_quote) or content.category not in STABLE
+    return Decision.HOLD if is_passing else Decision.COMMIT
 
 
 def candidate_text(content: Fact | Rule) -> str:
@@ -693,5 +680,4 @@ def _read(answer: Mapping[str, Json]) -> Verdict | None:
         return None
     # The model may be more careful than the guards, never less.
     chosen = Decision.DROP if conflict else Decision(decision)
-    reason = CONFLICT if conflict else text_in(answer, "reason")[:200]
-    return Verdict(decision=chosen, reason=reason, by="model")
+    return Verdict(chosen, f"model: {chosen}", conflict)

@@ -21,7 +21,9 @@ from memstory_reference.systems.layers.ports import LayersPorts
 from memstory_reference.systems.layers.recall import Embeddings
 from memstory_reference.systems.layers.records import (
     DENIED,
+    NOTE,
     ONE_VALUE,
+    Arc,
     Content,
     Fact,
     Layer,
@@ -29,7 +31,6 @@ from memstory_reference.systems.layers.records import (
     Rule,
     SessionMemoryBuffer,
     Standing,
-    is_note,
     layer_of,
 )
 from memstory_reference.systems.layers.structured import NoDecisionError, ask_for_json, inside_marks, text_in
@@ -102,26 +103,26 @@ def agree(left: Sequence[str], right: Sequence[str]) -> bool:
 
 def compare(left: Content, right: Content, threshold: float) -> Comparison:
     """Compare two facts by their triples, two rules by their texts; unlike kinds are different."""
-    if is_note(left) or is_note(right):
-        # What was given as it is stays as it is, unless it is the same word for word.
-        is_one = is_note(left) and is_note(right) and note_key(left) == note_key(right)
-        return Comparison(likeness=Likeness.SAME if is_one else Likeness.DIFFERENT, index=float(is_one))
-    if isinstance(left, Fact) and isinstance(right, Fact):
-        if _triple(left) == _triple(right):
-            return Comparison(likeness=Likeness.SAME, index=1.0)
-        found = _compare_tokens([*chain(*_triple(left))], [*chain(*_triple(right))], threshold)
-        # Owner and relation are not details: only objects may differ a little.
-        if found.likeness is not Likeness.DIFFERENT and not share_a_slot(left, right):
-            return Comparison(likeness=Likeness.ALIKE, index=found.index)
-        return found
     if isinstance(left, Rule) and isinstance(right, Rule):
         return compare_texts(left.rule, right.rule, threshold)
-    return Comparison(likeness=Likeness.DIFFERENT, index=0.0)
+    if not isinstance(left, Fact) or not isinstance(right, Fact):
+        return Comparison(likeness=Likeness.DIFFERENT, index=0.0)
+    if NOTE in (left.predicate, right.predicate):
+        # What was given as it is stays as it is, unless it is the same word for word.
+        is_one = left.predicate == right.predicate and note_key(left) == note_key(right)
+        return Comparison(likeness=Likeness.SAME if is_one else Likeness.DIFFERENT, index=float(is_one))
+    if _triple(left) == _triple(right):
+        return Comparison(likeness=Likeness.SAME, index=1.0)
+    found = _compare_tokens([*chain(*_triple(left))], [*chain(*_triple(right))], threshold)
+    # Owner and relation are not details: only objects may differ a little.
+    if found.likeness is not Likeness.DIFFERENT and not share_a_slot(left, right):
+        return Comparison(likeness=Likeness.ALIKE, index=found.index)
+    return found
 
 
 def note_key(content: Content) -> tuple[str, ...]:
-    """Return what two notes of the same words have in common."""
-    return tuple(token_list(content.object)) if isinstance(content, Fact) else ()
+    """Return what two notes of the same words have in common; nothing of what is no note."""
+    return tuple(token_list(content.object)) if isinstance(content, Fact) and content.predicate == NOTE else ()
 
 
 def is_same(left: Content, right: Content, threshold: float) -> bool:
@@ -247,7 +248,7 @@ async def reconcile(
 
 def _collides(content: Fact | Rule, stored: Content, *, for_model: bool) -> bool:
     if isinstance(content, Fact):
-        return is_opposite(content, stored) or (share_a_slot(content, stored) and not is_note(content))
+        return is_opposite(content, stored) or (share_a_slot(content, stored) and content.predicate != NOTE)
     if not for_model or not isinstance(stored, Rule):
         return False
     return jaccard(token_set(content.rule), token_set(stored.rule)) >= RELATED_RULES
@@ -277,15 +278,11 @@ def _by_rules(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> Reconcili
 
 
 def _prompt(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> str:
-    lines = [f"{number}. <<<{inside_marks(_wording(record))}>>>" for number, record in enumerate(stored, start=1)]
+    told = [candidate_text(record.content) for record in stored if not isinstance(record.content, Arc)]
+    lines = [f"{number}. <<<{inside_marks(one)}>>>" for number, one in enumerate(told, start=1)]
     head, tail = _PROMPT.split("{stored}")
     new = f'{candidate_text(content)} (quote: "{content.evidence_quote}")'
     return head.replace("{new}", inside_marks(new)) + "\n".join(lines) + tail
-
-
-def _wording(record: MemoryRecord) -> str:
-    content = record.content
-    return candidate_text(content) if isinstance(content, Fact | Rule) else content.summary
 
 
 def records_to_release(
@@ -361,8 +358,8 @@ class WritePlan:
         )
         self.rows[identifier] = record
         self.fresh.add(identifier)
-        if is_note(content):
-            self.notes[note_key(content)] = identifier
+        if key := note_key(content):
+            self.notes[key] = identifier
         return record
 
     def as_planned(self, stored: Sequence[MemoryRecord], layer: Layer) -> list[MemoryRecord]:
@@ -373,10 +370,10 @@ class WritePlan:
 
     def active_beside(self, content: Fact | Rule, stored: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Return those of the active rows that a new content is compared with."""
-        if not is_note(content):
+        if not (key := note_key(content)):
             return self.as_planned(stored, layer_of(content))
         # Of a note only one of the same words: among thousands of a batch it is found by its key.
-        planned = self.notes.get(note_key(content))
+        planned = self.notes.get(key)
         return [self.rows.get(one.id, one) for one in stored] + ([self.rows[planned]] if planned else [])
 
 
@@ -447,8 +444,7 @@ class Writer:
     async def _comparable(self, owner: str, content: Fact | Rule) -> list[MemoryRecord]:
         if isinstance(content, Rule):
             return await self.ports.store.alist(owner, Layer.PROCEDURAL)
-        words = "" if is_note(content) else f"{content.subject} {content.predicate.replace('_', ' ')}"
-        tokens = token_set(f"{words} {content.object}")
+        tokens = frozenset(note_key(content) or chain(*_triple(content)))
 
         def read(rows: LayersRows) -> list[MemoryRecord]:
             found = rows.by_tokens(owner, Layer.SEMANTIC, tokens, POOL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -25,18 +24,6 @@ STABLE = frozenset(
 )
 SESSION_ONLY = frozenset({"mood", "current_state", "small_talk", "logistics", "today"})
 """Categories of facts that last, and of those that end with their session; any other must prove itself in it first."""
-
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-
-
-def normal_category(name: str) -> str:
-    r"""Return a category as it is stored; the empty text if it is not a name.
-
-    >>> normal_category(" Coping Strategy "), normal_category("x]\n[rule")
-    ('coping_strategy', '')
-    """
-    folded = re.sub(r"[\s-]+", "_", name.strip().lower())
-    return folded if _NAME.fullmatch(folded) else ""
 
 
 class Layer(StrEnum):

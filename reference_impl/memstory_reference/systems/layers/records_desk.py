@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from memstory.contract.values import Tree
@@ -25,6 +25,7 @@ from memstory_reference.systems.layers.layers_store import ACTIVE
 from memstory_reference.systems.layers.policy import (
     MALFORMED,
     MAX_NOTE,
+    MAX_PART,
     checked_content,
     normal_content,
     refusal_reason,
@@ -110,7 +111,9 @@ class RecordsDesk:
         if why_not:
             raise InputError(f"this cannot be stored: {why_not}")
         async with self.ports.store.lock(f"memory/{owner}"):
-            old = await self._existing(owner, identifier)
+            old = await self.get(owner, identifier)
+            if old is None:
+                raise InputError(f"this owner has no record {identifier!r:.80}")
             edited = replace(old, content=fit, updated_at=self.ports.clock.now(), vector=None)
             if edited.layer is not old.layer:
                 raise InputError(f"{identifier!r:.40} is of the layer {old.layer}, the new content of {edited.layer}")
@@ -271,12 +274,12 @@ class RecordsDesk:
             if not fit_arc.summary or len(fit_arc.summary) > MAX_NOTE or not all(map(is_storable, texts)):
                 return given, MALFORMED
             return fit_arc, next((why_not for text in texts if (why_not := text_refusal_reason(text))), None)
-        fit = normal_content(given, longest=MAX_NOTE) if is_note(given) else normal_content(given)
+        fit = normal_content(given, longest=MAX_NOTE if is_note(given) else MAX_PART)
         if fit is None:
             return given, MALFORMED
         return fit, refusal_reason(fit, ()) or session_only_reason(fit)
 
-    async def _delete_under_lock(self, owner: str, ids: Sequence[str], kept: str | None = None) -> list[str]:
+    async def _delete_under_lock(self, owner: str, ids: Sequence[str], kept: str | None = None) -> None:
         """Delete records, the owner's lock being held; what they had replaced is now replaced by `kept`, or nothing."""
         gone = {
             record.id: replace(record, superseded_by=record.superseded_by or kept)
@@ -292,13 +295,7 @@ class RecordsDesk:
         # A process that dies between the two leaves both: the delete is asked again.
         if plan.rows:
             await self.ports.store.aput_batch(list(plan.rows.values()))
-        return await self.ports.store.adelete(owner, ids)
-
-    async def _existing(self, owner: str, identifier: str) -> MemoryRecord:
-        record = await self.get(owner, identifier)
-        if record is None:
-            raise InputError(f"this owner has no record {identifier!r:.80}")
-        return record
+        await self.ports.store.adelete(owner, ids)
 
     async def _restand(self, owner: str, identifier: str, old: Standing, new: Standing) -> bool:
         async with self.ports.store.lock(f"memory/{owner}"):
@@ -328,7 +325,7 @@ def record_id(identifier: object) -> str:
 
 def record_data(record: MemoryRecord) -> dict[str, Tree]:
     """Return a record as JSON, without its vector."""
-    data: Mapping[str, Tree] = {
+    return {
         "id": record.id,
         "type": str(record.layer),
         "content": content_data(record.content),
@@ -339,4 +336,3 @@ def record_data(record: MemoryRecord) -> dict[str, Tree]:
         "standing": str(record.standing),
         "superseded_by": record.superseded_by,
     }
-    return dict(data)

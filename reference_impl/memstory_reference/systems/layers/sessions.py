@@ -70,6 +70,9 @@ LOG = logging.getLogger(__name__)
 AROUND = 4
 """Turns up to this one that the guards read together: an unsafe wish may be split over them."""
 
+EARLIER = 16
+"""Turns before this one that it may correct."""
+
 PATIENCE = timedelta(days=7)
 """How long a silent session waits for a model that is down, before rules look at its turns."""
 
@@ -285,9 +288,9 @@ class Sessions:
         turn = next((one for one in buffer.turns if one.number == number), None) if buffer else None
         if buffer is None or turn is None or turn.extracted:
             return True
-        around = [one.user for one in buffer.turns if number - AROUND < one.number <= number]
+        earlier = [one.user for one in buffer.turns if one.number < number][-EARLIER:]
         lanes = [lane for lane in Lane if lane in buffer.missed.get(number, tuple(Lane))]
-        reports = await asyncio.gather(*(self._lane(lane, turn, around, rules) for lane in lanes))
+        reports = await asyncio.gather(*(self._lane(lane, turn, earlier, rules) for lane in lanes))
         for report in reports:
             self.diagnostics.report(owner, session, number, {str(report.lane): report.report})
         decided = [one for report in reports for one in report.decided]
@@ -302,15 +305,15 @@ class Sessions:
 
     async def _load(self, owner: str, session: str, number: int) -> SessionMemoryBuffer | None:
         """Return a session with this turn and those around it: most often they are its last."""
-        buffer = await self.ports.store.aload(owner, session, last=2 * AROUND)
+        buffer = await self.ports.store.aload(owner, session, last=EARLIER + AROUND)
         if buffer is None or buffer.turn_count - number < AROUND:
             return buffer
         return await self.ports.store.aload(owner, session)
 
-    async def _lane(self, lane: Lane, turn: SpokenTurn, around: Sequence[str], rules: RulesLook) -> LaneReport:
+    async def _lane(self, lane: Lane, turn: SpokenTurn, earlier: Sequence[str], rules: RulesLook) -> LaneReport:
         model, counts = self.ports.model, dict[str, Json]()
         try:
-            found = await extract(model, lane, turn, around[:-1])
+            found = await extract(model, lane, turn, earlier)
         except Exception as error:
             # One lane that breaks must not take the other with it.
             is_down = isinstance(error, NoDecisionError) and error.is_down
@@ -322,7 +325,8 @@ class Sessions:
             if rules is RulesLook.NEVER or (is_down and rules is not RulesLook.DOWN):
                 return LaneReport(lane=lane, failed=True, is_down=is_down, report=counts)
             model, counts = None, {**counts, "by": "rules"}
-            found = await extract(None, lane, turn, around[:-1])
+            found = await extract(None, lane, turn, earlier)
+        around = [*earlier[1 - AROUND :], turn.user]
         decided = [await self._decide(model, content, turn, around) for content in found.contents]
         counts |= {"candidates": len(decided)}
         for one in decided:
@@ -427,12 +431,12 @@ class Sessions:
         promoted, dropped = [], []
         for one in held:
             why_not = promotion_refusal(one, buffer.turns)
-            path = None if why_not else _path(one, buffer.turns, arc, self.ports.config)
-            if path is None:
+            support = None if why_not else _support(one, buffer.turns, arc, self.ports.config)
+            if support is None:
                 dropped.append(why_not or "nothing supports it")
                 continue
             await self.writer.plan(plan, one.id, one.content, len(one.turns), or_coexist=True)
-            promoted.append(str(path))
+            promoted.append(support)
         if arc is not None:
             plan.add(buffer.arc_id, arc)
         if not await self.ports.store.aend(buffer.owner, buffer.session, await self.writer.with_vectors(plan)):
@@ -456,15 +460,6 @@ def unextracted_turns(buffer: SessionMemoryBuffer, tried: AbstractSet[tuple[str,
     return [one.number for one in buffer.turns if not one.extracted and (buffer.arc_id, one.number) not in tried]
 
 
-class Path(StrEnum):
-    """What speaks for a candidate that is held."""
-
-    POLICY = "policy"
-    REPETITION = "repetition"
-    TRANSCRIPT = "transcript"
-    SUMMARY = "summary"
-
-
 def promotion_refusal(candidate: Candidate, turns: Sequence[SpokenTurn]) -> str | None:
     """Return why a held candidate must go; the guards look again, now with all that was said."""
     if candidate.decision is Decision.DROP:
@@ -472,11 +467,12 @@ def promotion_refusal(candidate: Candidate, turns: Sequence[SpokenTurn]) -> str 
     return refusal_reason(candidate.content, [one.user for one in turns]) or session_only_reason(candidate.content)
 
 
-def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersSettings) -> Path | None:
+def _support(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersSettings) -> str | None:
+    """Return what speaks for a candidate that is held, None for nothing."""
     if candidate.decision is Decision.COMMIT:
-        return Path.POLICY
+        return "policy"
     if len(candidate.turns) >= config.repetitions:
-        return Path.REPETITION
+        return "repetition"
     # A rule, and whatever must be repeated, has no other way.
     if not isinstance(candidate.content, Fact) or candidate.decision is Decision.REPEAT:
         return None
@@ -484,10 +480,10 @@ def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, co
     # The turn it comes from does not support it, and what the assistant said never is.
     others = [turn.user for turn in turns if turn.number not in candidate.turns]
     if any(token_coverage(wanted, text) >= config.support for text in others):
-        return Path.TRANSCRIPT
+        return "transcript"
     # A summary by rules repeats the user's words, so only a model's judgement of what mattered counts.
     if arc is not None and arc.by == "model" and token_coverage(wanted, arc.summary) >= config.support:
-        return Path.SUMMARY
+        return "summary"
     return None
 
 

@@ -25,6 +25,8 @@ from memstory_reference.systems.layers.records import (
     content_of,
     entry_of,
     format_working_memory_entries,
+    is_note,
+    text_of,
 )
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.text.secret_guard import left_out
@@ -67,11 +69,9 @@ def content_of_row(row: Mapping[str, Tree]) -> Content:
 def hit_of(record: MemoryRecord, ranked: RankedRecord | None = None) -> Hit:
     """Return a record as the harness sees it; its text is its line in a prompt, a note's is the note."""
     content = record.content
-    is_note = isinstance(content, Fact) and content.predicate == NOTE
-    text = content.object if is_note and isinstance(content, Fact) else _line(record)
     return Hit(
         id=record.id,
-        text=text,
+        text=text_of(content) if is_note(content) else _line(record),
         score=ranked.score if ranked else None,
         kind=str(record.layer),
         created_at=record.created_at.isoformat(),

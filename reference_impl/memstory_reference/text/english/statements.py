@@ -8,25 +8,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import pairwise
 
 from memstory_reference.text.english import lexicon
 from memstory_reference.text.english.lexicon import (
     ME,
-    Fit,
     Holder,
     attribute_key,
     content_words,
-    exemplar_fits,
+    exemplar_table,
     expand_contractions,
     forms_of,
     is_name,
     is_number,
     key_in_words,
-    nearest_exemplar,
+    parse_holder,
     pattern,
     phrase_pattern,
     plain_attribute,
+    regular_stem,
     resolve_holder,
     sentence_key,
     singular_form,
@@ -58,6 +59,111 @@ class StatedFact:
     correction: str = ""
     aliases: tuple[str, ...] = ()
     of_the_world: bool = False
+
+
+_ADVERBS = rf"(?: {phrase_pattern('adverbs')})*"
+_VERBS = {"am": "(?:am|is|are)", "have": "(?:have|has)", "was": "(?:was|were)", "do": "(?:do|does|did)"}
+_AUXILIARIES = frozenset([*_VERBS, "is", "are", "does", "did"])
+_PARTS = {
+    "I": r"(?P<who>[^\W\d_][\w'’., -]*?)",
+    "we": r"(?P<who>we|the team)",
+    "my": r"(?P<who>[^\W\d_][\w'’., -]*['’]s?|my|our|the)",
+    "{": r"(?P<thing>[\w'’#-]+(?: [\w'’#-]+){0,5}?)",
+    "[": r"(?P<value>.+?)",
+}
+_ANSWERED = r"(?: (?:again|now|currently|exactly|then|these days|called))*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A clause that follows an exemplar: whose fact it is, which attribute, and the words in a slot of some kind."""
+
+    attribute: str
+    holder: Holder
+    who: str
+    value: str
+    kind: str
+
+
+def _exemplar_fits(table: str, clause: str) -> Iterator[Fit]:
+    """Yield how `clause` follows exemplars of `table`, those with the most fixed words first."""
+    said_words = clause.casefold()
+    for label, kind, form, fixed in _patterns(table):
+        # Most exemplars share no word with a clause: to look for their words is cheaper than to match.
+        if not all(any(one in said_words for one in said) for said in fixed):
+            continue
+        match = form.fullmatch(clause)
+        if match is None:
+            continue
+        said = {"who": "I", "thing": "", "value": "", **match.groupdict()}
+        holder = parse_holder("I" if said["who"].casefold() == "the" else said["who"])
+        if holder is not None:
+            attribute = label.replace("{thing}", said["thing"])
+            yield Fit(attribute=attribute, holder=holder, who=said["who"], value=said["value"], kind=kind)
+
+
+@lru_cache(maxsize=64)
+def _nearest_exemplar(sentence: str) -> tuple[str, float]:
+    """Return what the nearest exemplar of whole messages means, and how much the two share, from 0 to 1."""
+    said = _pairs(sentence)
+    shares = [
+        # One that shares only words such as `I am` is not near: `I am divorced` is no `I am tired`.
+        (label, 2 * len(said & own) / (len(said) + len(own)) if said & telling or not telling else 0.0)
+        for label, own, telling in _messages()
+    ]
+    return max(shares, key=lambda pair: pair[1])
+
+
+@cache
+def _messages() -> Sequence[tuple[str, frozenset[str], frozenset[str]]]:
+    """Return the exemplars of whole messages: what they mean, their words and pairs, and their words that say what."""
+    rows = [(label, text, _pairs(text)) for label, text in exemplar_table("meant")]
+    return [(label, own, own & set(words(expand_contractions(text))) - lexicon.STOP_WORDS) for label, text, own in rows]
+
+
+def _pairs(text: str) -> frozenset[str]:
+    """Return the words of a text, and those that follow each other; its ends count as words."""
+    found = ["", *words(expand_contractions(text)), ""]
+    return frozenset([*found, *(f"{one} {two}" for one, two in pairwise(found))])
+
+
+@cache
+def _patterns(table: str) -> Sequence[tuple[str, str, re.Pattern[str], Sequence[Sequence[str]]]]:
+    rows = [(label, form) for label, text in exemplar_table(table) for form in (text, *_indirect(text))]
+    made = [(label, *_compile(text)) for label, text in rows]
+    return sorted(made, key=lambda one: -len(one[3]))
+
+
+def _indirect(question: str) -> Iterator[str]:
+    """Yield a question in the form that it has inside another: `where I live`, `what my name is`."""
+    done = re.fullmatch(r"(.*wh.+?|how .+?) (?:do|did|does) ((?:I|we)\b.*)", question)
+    turned = re.fullmatch(r"(wh.+?|how .+?) (am|is|was|is\|are\|was) (I|my (?:\{\w+\}|[\w|]+))(.*)", question)
+    yield from [f"{done[1]} {done[2]}"] if done else []
+    yield from [f"{turned[1]} {turned[3]} {turned[2]}{turned[4]}"] if turned else []
+
+
+def _compile(text: str) -> tuple[str, re.Pattern[str], Sequence[Sequence[str]]]:
+    """Return the kind of the slot, the pattern, and its fixed words, each as the forms of which one has to be said."""
+    kind, parts, fixed, before = "", list[str](), list[Sequence[str]](), ""
+    for token in re.findall(r"\[[^\]]+\]|\{\w+\}|\S+", text):
+        head = token[0] if token[0] in "[{" else token.split("|")[0]
+        if head == "[":
+            kind = "number" if token[1].isdigit() else "name" if token[1].isupper() else "words"
+        if head == "my" and parts and "(?P<who>" in " ".join(parts):
+            parts.append("(?:my|his|her|our|their)")
+        elif head in _PARTS:
+            parts.append(_PARTS[head] + (_ADVERBS if head in {"I", "we"} and before not in _AUXILIARIES else ""))
+        else:
+            # After a subject a verb has all forms of the present.
+            ending = "(?:s|es)?" if before in {"I", "we"} else ""
+            parts.append(f"(?:{'|'.join(_VERBS.get(one, re.escape(one) + ending) for one in token.split('|'))})")
+            fixed.append([form for one in token.casefold().split("|") for form in _forms(one)])
+        before = token
+    return kind, re.compile(" ".join(parts) + ("" if kind else _ANSWERED), re.IGNORECASE), fixed
+
+
+def _forms(word: str) -> Sequence[str]:
+    return _VERBS.get(word, word).strip("(?:)").split("|")
 
 
 _HEDGES = pattern(rf"\b{phrase_pattern('hedges')}\b")
@@ -112,7 +218,7 @@ def whole_statement(said: str, *, rule: bool = False) -> StatedFact:
     """Return `said` as a quotation, under the key of the thing that it is about, or else of the words themselves."""
     said = said.strip().rstrip(".!;, ")
     text = lexicon.SINCE.sub("", expand_contractions(said))
-    about = next((fit for fit in exemplar_fits("about", text) if not rule and _is_about(fit)), None)
+    about = next((fit for fit in _exemplar_fits("about", text) if not rule and _is_about(fit)), None)
     if about is None:
         return StatedFact(
             topic=sentence_key(lexicon.SINCE.sub("", said), rule=rule), value=said, said=said, is_quote=True
@@ -170,7 +276,7 @@ def _subject(fit: Fit) -> str:
 def _read_claim(clause: str) -> Fit | None:
     if _DENIAL.search(_NOT_THIS.sub("", clause)):
         return None
-    for fit in exemplar_fits("stated", clause):
+    for fit in _exemplar_fits("stated", clause):
         value = _value(fit)
         if value is not None:
             of_kind = lexicon.KIND_OF.get(value.casefold(), "")
@@ -241,7 +347,7 @@ def _is_people(value: str) -> bool:
 
 def _read_ending(clause: str) -> Fit | None:
     """Return what a clause says is not, or no longer, so."""
-    for fit in exemplar_fits("denied", clause):
+    for fit in _exemplar_fits("denied", clause):
         value = plain_value(fit.value, "name")
         if value:
             return replace(fit, value=value)
@@ -325,7 +431,7 @@ def _bare(text: str) -> str:
 
 
 def _keys(core: str, known: Mapping[str, Holder]) -> Iterator[str]:
-    for fit in exemplar_fits("asked", core):
+    for fit in _exemplar_fits("asked", core):
         # A bare `my friend` may be anyone: only who is named has keys of other forms.
         holders = [resolve_holder(fit.holder, known), *forms_of(fit.holder)[:2]]
         yield from (attribute_key(holder, fit.attribute) for holder in holders)
@@ -338,6 +444,8 @@ class Context:
     last: StatedFact | None = None
     statement: str = ""
     known: Mapping[str, Holder] = field(default_factory=dict, hash=False)
+    whole: tuple[StatedFact, ...] = ()
+    """The latest statements that were kept whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,15 +489,19 @@ _DELETES = ("delete", "remove", "erase", "wipe")
 _OF_MEMORY = pattern(rf"^{phrase_pattern('of_memory')}")
 _FORGOTTEN = pattern(rf"^(?:{phrase_pattern('forgotten')}\s+)+(?=\S)")
 _RULE = pattern(rf"^(?:please )?{phrase_pattern('rules')}")
-_MARK = pattern(rf"^(?:{phrase_pattern('corrections')}\b\s*[,:;.!–—-]*\s*)+")
+_MARK = pattern(rf"^(?:(?:{phrase_pattern('corrections')}|{phrase_pattern('mistakes')})\b\s*[,:;.!–—-]*\s*)+")
 _MEANT = pattern(rf"^{phrase_pattern('meant_is')} (?P<v>.+?)(?: (?:instead|now))?$|^(?P<first>[^,]+), not [^,]+$")
 _IT_IS = pattern(r"^(?:(?:it|that|he|she|they) (?:is|are|was|has (?:moved|changed) to)(?: now)? )?(?P<v>.+)$")
 _STATE = rf"\b(?:am|is|are|was|were) (?:so |very |really )?(?:{'|'.join(sorted(lexicon.STATES))})[.!]*$"
 _MOMENT = pattern(rf"\b{phrase_pattern('moments')}\b|^I {phrase_pattern('feelings')}\b|\bmy \w+ is \w+ing\b|{_STATE}")
 _CHANGE = pattern(r"\b(?:used to|no longer|not .+ any ?more)\b.*\bnow\b")
+_MISTAKE = pattern(rf"\b{phrase_pattern('mistakes')}\b")
+_CHANGED = pattern(r",? \b(?:actually|now)\b")
+_PRONOUN = pattern(r"he|she|they|it")
+_VERB_WORDS = wordset("verbs")
 _TALK = frozenset(["greet", "thank", "chat"])
 _OF_LISTS = lexicon.wordset("of_lists")
-_LEAST_WORDS, _SURE = 3, 0.6
+_LEAST_WORDS, _SURE, _MOST_WHOLE = 3, 0.6, 16
 
 
 @lru_cache(maxsize=256)
@@ -397,7 +509,7 @@ def read_message(text: str, context: Context) -> Reading:
     """Read a message, sentence by sentence; what was said a moment ago is not read again."""
     found = Reading()
     for sentence in split_sentences(text):
-        one = _read_sentence(sentence, context)
+        one = read_sentence(sentence, context)
         found = Reading(
             facts=[*found.facts, *one.facts],
             unsaved=[*found.unsaved, *one.unsaved],
@@ -432,7 +544,8 @@ def next_context(context: Context, sentence: str, reading: Reading) -> Context:
         last = StatedFact(topic=reading.question.keys[0], value="", said="")
     is_statement = not (reading.question or reading.forget or reading.lists or reading.talk)
     statement = sentence if is_statement else context.statement
-    return Context(last=last, statement=statement, known={**context.known, **known})
+    whole = (*context.whole, *(one for one in reading.facts if one.is_quote and not one.ends))[-_MOST_WHOLE:]
+    return Context(last=last, statement=statement, known={**context.known, **known}, whole=whole)
 
 
 def correction_in(sentence: str) -> str:
@@ -469,7 +582,7 @@ def what_to_forget(sentence: str) -> str:
 def is_lasting(sentence: str) -> bool:
     """Say whether a statement holds for longer than a moment: `I play the cello`, not `I am tired`."""
     text = expand_contractions(sentence)
-    (label, near), found = nearest_exemplar(text), text.split()
+    (label, near), found = _nearest_exemplar(text), text.split()
     is_moment = (near >= _SURE and label in {*_TALK, "moment"}) or (_MOMENT.search(text) and not _CHANGE.search(text))
     if len(found) < _LEAST_WORDS or is_moment:
         return False
@@ -480,7 +593,8 @@ def is_lasting(sentence: str) -> bool:
     return is_subject and any(re.fullmatch(verb, word) for word in found[1:5])
 
 
-def _read_sentence(sentence: str, context: Context) -> Reading:
+def read_sentence(sentence: str, context: Context) -> Reading:
+    """Read one sentence."""
     bare = _OPENING.sub("", sentence).strip()
     text, said = expand_contractions(bare), _tagless(bare)
     forgotten = what_to_forget(text)
@@ -489,7 +603,7 @@ def _read_sentence(sentence: str, context: Context) -> Reading:
     wish = _wish(bare)
     if wish is not None:
         return _read_wish(wish, context)
-    label, near = nearest_exemplar(text)
+    label, near = _nearest_exemplar(text)
     if _wants_list(text):
         return Reading(lists=True)
     if is_question(said):
@@ -499,7 +613,7 @@ def _read_sentence(sentence: str, context: Context) -> Reading:
 
 
 def _wants_list(text: str) -> bool:
-    label, near = nearest_exemplar(text)
+    label, near = _nearest_exemplar(text)
     return label == "list" and near >= _SURE and _OF_LISTS.issuperset(content_words(text))
 
 
@@ -517,7 +631,7 @@ def _wish(sentence: str) -> StatedFact | str | None:
         return whole_statement(_tagless(always[1] or always[2]), rule=True)
     tag = _KEEP_TAG.search(text)
     before = text[: tag.start()].strip() if tag else ""
-    if words(before) and not is_question(before) and not re.fullmatch(_WANT, f"{before} ", re.IGNORECASE):
+    if before and words(before) and not is_question(before) and not re.fullmatch(_WANT, f"{before} ", re.IGNORECASE):
         return _wish(before) or before
     found = _WISH.match(text)
     rest = _tagless(found["rest"].strip()).rstrip(".!? ") if found else ""
@@ -560,6 +674,8 @@ def _correction(sentence: str, context: Context) -> list[StatedFact]:
     given = meant["v"] or meant["first"] if meant else _IT_IS.sub(r"\g<v>", rest)
     named = facts_in(given if meant else rest, context.known) if mark or meant else []
     named = [replace(one, correction=one.value) for one in named]
+    if not named and (mark or _CHANGED.search(rest)):
+        named = _restatement(given if meant else rest, context, is_mistake=bool(mark and _MISTAKE.search(mark[0])))
     is_new = given != rest and (" now" in rest or text != full)
     if named or last is None or not (meant or mark or is_new):
         return named
@@ -578,6 +694,58 @@ def _correction(sentence: str, context: Context) -> list[StatedFact]:
         return []
     told = said if last.is_quote else f"{key_in_words(last.topic)} is {value}"
     return [replace(last, value=said if last.is_quote else value, said=told, correction=value)]
+
+
+def _restatement(said: str, context: Context, *, is_mistake: bool) -> list[StatedFact]:
+    """Return the statement that is said otherwise now: of the same subject and attribute, with another such value.
+
+    Where the speaker owns up to a mistake any value takes the place of the old one.
+    """
+    who, verb, value = _parts(_CHANGED.sub("", said))
+    for one in reversed(context.whole if verb else ()):
+        subject, attribute, old = _parts(expand_contractions(one.said))
+        is_they = one is context.whole[-1] and _PRONOUN.fullmatch(who)
+        is_alike = _is_plain(old) and _is_plain(value)
+        is_sure = is_alike or (is_mistake and value and verb not in _VERB_WORDS)
+        if verb == attribute and is_sure and (is_they or _is_same(who, subject)):
+            now = f"{subject} {said[len(who) :].strip()}" if is_they else said
+            return [replace(one, value=now, said=now, correction=value)]
+    return []
+
+
+def _parts(said: str) -> tuple[str, str, str]:
+    """Return the subject, the verb's stem and the rest of a statement."""
+    found = lexicon.SINCE.sub("", said).split()
+    who = subject_in(found)
+    verb, *rest = found[len(who.split()) :] if who else ("",)
+    return who, regular_stem(verb), " ".join(rest)
+
+
+def _is_plain(value: str) -> bool:
+    """Say whether a value is a name, a number or a moment."""
+    return plain_value(re.sub(r"^(?:in|at|on|for) ", "", value), "any") is not None
+
+
+def _is_same(who: str, other: str) -> bool:
+    """Say whether two subjects are one: in the same words, or by the same name, as `my colleague Meera` and `Meera`."""
+    short, long = sorted((who, other), key=len)
+    is_mine = re.match(r"(?:my|our) ", long, re.IGNORECASE) is not None
+    return who.casefold() == other.casefold() or (is_mine and is_name(short) and long.endswith(f" {short}"))
+
+
+def subject_in(found: Sequence[str]) -> str:
+    """Return those of a statement's words that stand before its verb, empty where no verb is found."""
+    first = found[0].lower() if found else ""
+    if first in ("i", "we"):
+        return found[0]
+    is_owned = first in ("my", "our", "the")
+    for at in range(2 if is_owned else 1, min(len(found), 6)):
+        before, word = found[at - 1], found[at].lower()
+        is_noun = at == 2 and is_owned and before.isalpha()  # noqa: PLR2004  (my parents live)
+        is_plural = is_noun and singular_form(before) != before
+        if is_plural or word in _VERB_WORDS or word in lexicon.PASTS or re.fullmatch(r"[a-z]+(?:[^s']s|ed)", found[at]):
+            return " ".join(found[:at])
+    return ""
 
 
 def _read_statement(sentence: str, label: str, context: Context) -> Reading:

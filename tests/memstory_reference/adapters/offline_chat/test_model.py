@@ -367,6 +367,46 @@ async def test_a_corrected_allergy_replaces_the_wrong_one(talk_with):
     assert talk.topics["user.allergy"] == "walnuts"
 
 
+CORRECTED_STATEMENTS = [
+    ("Meera starts on the 4th.", "Oops, I misspoke, Meera starts on the 11th."),
+    ("Meera starts on the 4th.", "Sorry, Meera starts on the 11th."),
+    ("Meera starts on the 4th.", "Actually, Meera starts on the 11th."),
+    ("Meera starts on the 4th.", "Meera actually starts on the 11th."),
+    ("Meera starts on the 4th.", "Meera starts on the 11th now."),
+    ("Meera starts on the 4th.", "Correction: Meera starts on the 11th, not the 4th."),
+    ("Meera starts on the 4th.", "Sorry, I got that wrong: she starts on the 11th."),
+    ("My new colleague Meera starts on the 4th.", "I was wrong, Meera starts on the 11th."),
+    ("My train to Linz leaves at 9.", "No wait, my train to Linz leaves at 11."),
+    ("My sister's flight lands at noon.", "Sorry, my sister's flight lands at 11."),
+    ("Lena plays the harp.", "Oops, I misspoke, Lena plays the 11th string."),
+]
+
+
+@pytest.mark.parametrize(("first", "correction"), CORRECTED_STATEMENTS)
+async def test_a_statement_is_corrected_under_its_own_key_after_questions_in_between(talk_with, first, correction):
+    talk = talk_with("single")
+    for text in (first, "What is my name?", "Where do I live?", correction):
+        await talk.say(text)
+    (value,) = talk.topics.values()
+    assert "11" in value
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "Sorry, Bo starts on the 11th.",
+        "Oops, I misspoke, Meera leaves on the 11th.",
+        "Meera starts on the 11th at Acme, too.",
+        "Sorry, the train to Meera starts on the 11th.",
+    ],
+)
+async def test_what_is_said_of_another_subject_or_attribute_corrects_nothing(talk_with, other):
+    talk = talk_with("single")
+    for text in ("Meera starts on the 4th.", other):
+        await talk.say(text)
+    assert "Meera starts on the 4th" in talk.topics.values()
+
+
 def test_a_newer_sentence_that_says_what_changed_beats_the_nearer_one_that_it_repeats():
     told = ["I play the cello.", "I don't play the cello any more, I play the harp now.", "I play chess."]
     found = answers.answer_candidates([FoundMemory(text=text, rank=-at) for at, text in enumerate(told)])

@@ -78,6 +78,14 @@ CORRECTED = [
     ),
     (["I prefer tea.", "I live in Oslo."], "Wait, I said that wrong: I prefer coffee.", "PREFERS", "coffee", "tea"),
     (["I live in Rotterdam."], "Correction: I live in Delft.", "LIVES_IN", "Delft", "Rotterdam"),
+    (["Meera starts on the 4th."], "Sorry, Meera starts on the 11th.", "STARTS", "on the 11th", "on the 4th"),
+    (
+        ["Meera starts on the 4th.", "Where do I live?"],
+        "Meera actually starts on the 11th.",
+        "STARTS",
+        "on the 11th",
+        "on the 4th",
+    ),
 ]
 
 

@@ -184,7 +184,11 @@ MUTANTS = [
         (
             sessions,
             "decide",
-            decided(lambda verdict: replace(verdict, decision=Decision.DROP) if verdict.by == "fallback" else verdict),
+            decided(
+                lambda verdict: (
+                    replace(verdict, decision=Decision.DROP) if verdict.decision is Decision.UNDECIDED else verdict
+                )
+            ),
         ),
     ),
     (
@@ -243,7 +247,7 @@ MUTANTS = [
     (
         "C12: hints are taken for instructions",
         "hits count 3",
-        (policy, "decision_by_rules", lambda plain: lambda content: replace(plain(content), decision=Decision.COMMIT)),
+        (policy, "decision_by_rules", Decision.COMMIT),
     ),
     ("C12b: no guard at promotion", "Skip it whenever", (sessions, "promotion_refusal", None)),
     (

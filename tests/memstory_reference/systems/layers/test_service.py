@@ -408,3 +408,12 @@ async def test_what_was_corrected_a_moment_ago_is_the_answer(open_layers):
     answer = (await service.turn("Where do I live?", who)).answer
     assert "Porto" in answer
     assert "Lisbon" not in answer
+
+
+async def test_a_correction_replaces_what_was_said_before_a_few_questions(open_layers):
+    service = await open_layers()
+    who = await service.who("ann", "t")
+    asked = ["What is my name?", "Where do I live?", "Do I like tea?", "Who is Bo?", "What do I do?"]
+    await talk(service, who, ["Meera starts on the 4th.", *asked, "Oops, I misspoke, Meera starts on the 11th."])
+    (record,) = await service.records.list_records(who.owner)
+    assert record.content.object == "on the 11th"

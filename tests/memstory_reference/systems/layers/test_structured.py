@@ -78,7 +78,7 @@ MALFORMED = [
 async def test_a_malformed_decision_leaves_the_candidate_undecided(reply):
     model = Replies(reply)
     verdict = await decide(model, FACT, "I bake")
-    assert (verdict.decision, verdict.by) == (Decision.UNDECIDED, "fallback")
+    assert (verdict.decision, verdict.why) == (Decision.UNDECIDED, "fallback: undecided")
     assert model.calls == 2
 
 
