@@ -6,6 +6,7 @@ import os
 import pytest
 
 from memstory.conformance import writing
+from memstory.conformance.probe import OVER
 from memstory.contract.installation import install_command
 
 SHELF = """
@@ -130,8 +131,20 @@ def test_what_cannot_be_probed_is_told_in_one_line(terminal, shelf, words, messa
 
 def test_what_was_not_tried_in_time_has_no_answer(terminal, shelf):
     said = terminal.type("probe", f"{shelf}:Shelf", "--seconds", "0.000001", "--json")
-    assert {one["holds"] for one in json.loads(said.out)} == {None}
+    assert {(one["holds"], one["why"]) for one in json.loads(said.out)} == {(None, OVER)}
     assert said.code == 0
+
+
+def test_what_other_tests_wait_for_is_tried_first_for_time_may_run_out(terminal, shelf, monkeypatch):
+    tried = []
+
+    def note(_suite, word, _end):
+        tried.append(word)
+        return True, ""
+
+    monkeypatch.setattr("memstory.conformance.probe._try_capability", note)
+    assert terminal.type("probe", f"{shelf}:Shelf").code == 0
+    assert tried.index("add.metadata") < tried.index("add.exact")
 
 
 def test_a_test_of_ours_that_breaks_is_told_and_not_laid_on_the_memory(terminal, monkeypatch):
