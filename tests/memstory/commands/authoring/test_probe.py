@@ -182,7 +182,19 @@ def test_where_nothing_is_found_nothing_else_is_tried_and_nothing_is_declared(te
     assert "not tried, for it needs add, search" in said.out
     assert "search.min_score" not in said.out
     assert "Make add and search hold first. What needs this was not tried." in said.out
+    assert "where one misleads" in " ".join(said.out.split())
     assert "memstory_capabilities" not in said.out
+
+
+def test_what_there_is_no_operation_for_is_named_together_and_has_no_row(terminal, shelf):
+    said = terminal.type("probe", f"{shelf}:Shelf")
+    (line,) = [
+        " ".join(part.split()) for part in said.out.split("\n\n") if part.startswith("What it has nothing for: ")
+    ]
+    assert "add.key" in line
+    assert "context" in line
+    assert "add.metadata," not in line
+    assert "does not support" not in said.out
 
 
 def test_a_person_at_a_terminal_is_told_that_it_takes_a_while(terminal, shelf, monkeypatch):
