@@ -112,16 +112,20 @@ def _is_absent(one: ProbedCapability) -> bool:
 
 def _declaration(factory: TargetFactory, found: Sequence[ProbedCapability]) -> Sequence[str]:
     """Return what to write for just what holds, with what nothing but stories can tell."""
-    holds = {one.capability for one in found if one.holds or (one.is_promised and one.holds is None)}
+    lost = {one.capability for one in found if one.holds is False}
+    # A story that restarts a memory looks for what it kept.
+    idle = {"restart"} if "persistent" in lost else set()
+    holds = {one.capability for one in found if one.holds or (one.is_promised and one.holds is None)} - idle
     if object_within(factory):
         return [f"{DECLARATION} = {json.dumps(sorted(holds))}  # in the class"]
     tables, _, name = (factory.spec or "").rpartition("#")
     written = read_tables(Path(tables))[name] if is_table_spec(factory.spec or "") else {"target": factory.spec}
     if "target" in written:
         return [f"return frozenset({json.dumps(sorted(holds))})  # in 'capabilities' of the factory"]
+    promised = {one.capability for one in found if one.is_promised}
     more = {one.capability for one in found if one.holds and not one.is_promised} | _words(written.get("capabilities"))
-    less = {one.capability for one in found if one.holds is False and one.is_promised}
-    keys = {"capabilities": more - less, "lacks": less | _words(written.get("lacks"))}
+    less = (lost | idle) & promised
+    keys = {"capabilities": more - less - idle, "lacks": less | _words(written.get("lacks"))}
     return [f"{key} = {json.dumps(sorted(words))}" for key, words in keys.items() if words] or ["nothing to write"]
 
 
