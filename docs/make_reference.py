@@ -251,9 +251,10 @@ OBJECTS_ARGUMENTS = """
 
 What is given to a parameter, by its name. A required parameter of a method with another name takes what is still
 missing, in order: the text or the query, the id, then the new text. A parameter with a default is left alone where a
-story says nothing; a required one gets 10 as the number of hits and `memstory` as the session. One whose annotation is
-a type that no text is, such as `content: MemoryContent`, is not given one, and where `add` takes no user, no other
-method is given one that it does not require.
+story says nothing; a required one gets 10 as the number of hits and `memstory` as the session. A list is of all: where
+its limit is required, or a number by default, it gets 10,000. A parameter whose annotation is a type that no text is,
+such as `content: MemoryContent`, is not given one, and where `add` takes no user, no other method is given one that it
+does not require.
 """
 OBJECTS_RESULTS = """
 ## Results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -24,6 +25,11 @@ BASICS: Final = ("add", "search")
 _OPTION: Final = "option."
 OVER: Final = "the time was over before it was tried to the end"
 """Why there is no answer about a capability that was not reached."""
+
+_AWAITED: Final = Counter(
+    need for names in CHECKED.values() for name in names for need in getattr(TargetContract, name).given
+)
+"""How many tests need a capability beside their own: it is tried before what none waits for, for time may run out."""
 
 _OF_TARGETS: Final = ("memstory.running.hosting", "memstory.targets", "memstory.controls")
 """The modules through which all goes that a target does."""
@@ -58,7 +64,8 @@ def probe(
     """Try what a target promises, and all that nothing promises and has a test, for it may hold too.
 
     A test that needs another capability waits until that is found to hold, or is promised. What was not tried when
-    `seconds` are over has no answer. Without `promises`, only that which nothing promises is tried.
+    `seconds` are over has no answer, nor has what waits for it. Without `promises`, only that which nothing promises
+    is tried.
 
     Where the target lets several cases have one server, so do the tests that can.
 
@@ -81,7 +88,7 @@ def probe(
         _open(suite(), factory.name)
         while ready := [word for word in sorted(left) if not _lacks(word, able - broken)]:
             # What neither takes nor finds a text shows nothing else.
-            for word in sorted(ready, key=lambda word: word not in BASICS):
+            for word in sorted(ready, key=lambda word: (word not in BASICS, -_AWAITED[word])):
                 if word not in BASICS and _lacks(word, able - broken):
                     continue
                 suite.suppose(able | {word}, _cheap_options(factory, options, word))
@@ -92,7 +99,9 @@ def probe(
     finally:
         suite.teardown_class()
     for word in sorted(left):
-        note(word, holds=None, why=f"not tried, for it needs {', '.join(_lacks(word, able - broken))}")
+        lacks = _lacks(word, able - broken)
+        is_late = any(need in found and found[need].why == OVER for need in lacks)
+        note(word, holds=None, why=OVER if is_late else f"not tried, for it needs {', '.join(lacks)}")
     return [found[word] for word in sorted(found)]
 
 

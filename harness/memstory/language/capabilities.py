@@ -113,7 +113,10 @@ NEEDS_ITS_OWN: Final = frozenset(
 )
 """Capabilities that a target which shares its server never has, whatever its adapter declares."""
 
-_METHODS: Final = frozenset({"chat", "delete.scope", "get.id", "get.key"})
+_OPERATIONS: Final = frozenset({"chat", "delete.scope", "get.id", "get.key"})
+_OF_OBJECTS: Final = frozenset({"context", "delete", "delete.scope", "get.id", "list", "update"})
+"""The operations for which an object can have a method, beside those that it has to have."""
+
 _PARTS: Final = ("embedder.", "fault.", "inspect.", "job.", "llm.", "option.")
 
 
@@ -127,15 +130,20 @@ def is_of_one_memory(capability: Capability) -> bool:
 
 
 def remedy(capability: Capability, parameters: Mapping[Capability, str]) -> str:
-    """Return what adds `capability` to an adapter; `parameters` are those that promise one, by capability.
+    """Return what adds `capability` to an adapter or a table, or to an object, whose `parameters` promise some.
 
-    >>> [remedy(name, {"scope.user": "user_id"}) for name in ("list", "scope.user", "add.verbatim")]
-    ['add a method', 'add a parameter user_id', 'declare it if it holds']
+    >>> [remedy(name, {}) for name in ("list", "scope.user", "add.verbatim")]
+    ['add the operation', 'declare it if it holds', 'declare it if it holds']
+    >>> [remedy(name, {"scope.user": "user_id"}) for name in ("list", "scope.user", "feedback")]
+    ['add a method', 'add a parameter user_id', 'only an adapter can have it']
     """
     if capability in parameters:
         return f"add a parameter {parameters[capability]}"
-    is_method = capability in _METHODS or capability.replace(".", "_") in OPERATIONS
-    return "add a method" if is_method else "declare it if it holds"
+    if capability not in _OPERATIONS and capability.replace(".", "_") not in OPERATIONS:
+        return "declare it if it holds"
+    if not parameters:
+        return "add the operation"
+    return "add a method" if capability in _OF_OBJECTS else "only an adapter can have it"
 
 
 def needs_of_story(story: Story) -> Mapping[Capability, Sequence[str]]:

@@ -35,9 +35,11 @@ class PromisingFactory(TargetFactory):
         """Say what was found beside that which, for example, `its signatures promise`; nothing before."""
         if self.findings is None:
             return ""
+        told = f"Probed: beside what {promising} it has {', '.join(sorted(self.found)) or 'nothing'}"
         left = self.findings.not_reached
-        late = f"; no time was left for {', '.join(left)}" if left else ""
+        if not left:
+            return f"{told} (`memstory probe {name}`)."
         return (
-            f"Probed: beside what {promising} it has {', '.join(sorted(self.found)) or 'nothing'}{late} "
-            f"(`memstory probe {name}`)."
+            f"{told}. No time was left to try {', '.join(left)}, whose stories did not run: `memstory probe {name}` "
+            "takes longer, and prints what to declare."
         )

@@ -57,9 +57,11 @@ def _run(chosen: argparse.Namespace) -> int:
     say(f"check it:  memstory validate {story.as_posix()}")
     if chosen.kind == "target":
         here = "" if chosen.folder == Path() else f"(cd {chosen.folder.as_posix()}) "
-        say(f"run it:    {here}memstory run {story.name} --target {_placeholders(chosen.name, story.name)['__SPEC__']}")
+        spec = _placeholders(chosen.name, story.name)["__SPEC__"]
+        say(f"run it:    {here}memstory run {story.name} --target {spec}")
         say(f"test it:   {here}python -m pytest {written[1].name}")
-        say(f"then put calls of your backend into {written[0].as_posix()}")
+        say(f"probe it:  {here}memstory probe {spec}")
+        say(f"then put calls of your backend into {written[0].as_posix()}, and there what the probe prints")
     else:
         # The oracle does not talk; the agent of the harness talks for a keyword store.
         say(f"run it:    memstory run {story.as_posix()} --target {'fts5' if chat else 'control:oracle'}")

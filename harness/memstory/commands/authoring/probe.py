@@ -13,7 +13,7 @@ from memstory.commands.command import FINDINGS, OK, Command, add_json, add_targe
 from memstory.commands.output import is_watched, say, say_aside, say_json, screen_width, table
 from memstory.commands.target_list import load_typed
 from memstory.conformance.probe import BASICS, ProbedCapability, probe
-from memstory.contract.errors import SetupError
+from memstory.contract.errors import NotSupported, SetupError
 from memstory.contract.target import TargetFactory, Tree
 from memstory.contract.texts import did_you_mean
 from memstory.language.capabilities import meaning
@@ -28,6 +28,10 @@ from memstory.targets.objects.target import DECLARATION
 
 _SECONDS: Final = 300.0
 _WIDTH: Final = 100
+_MISLEADING: Final = (
+    "What a method is for, and what its parameters are given, follows from their names: where one misleads, as a "
+    "'scope' that is no user, test a subclass with methods that are named otherwise."
+)
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -77,14 +81,19 @@ def _sections(factory: TargetFactory, options: Mapping[str, Tree], found: Sequen
         (f"What {by}, and no test can tell", "why", [one for one in found if one.is_promised and one.holds is None]),
         ("What holds beside that", "meaning", [one for one in found if not one.is_promised and one.holds]),
         ("What was tried beside that, and does not hold", "why", [
-            one for one in found if not one.is_promised and not one.holds]),
+            one for one in found if not one.is_promised and not one.holds and not _is_absent(one)]),
     ):  # fmt: skip
         cells = [[one.capability, " ".join((one.why or meaning(one.capability)).split())] for one in rows]
         yield from [f"{title}:\n\n{table(['capability', why], cells, [None, _WIDTH])}"] if rows else []
+    absent = [one.capability for one in found if not one.is_promised and _is_absent(one)]
+    if absent:
+        yield fill(f"What it has nothing for: {', '.join(absent)}.", screen_width(), break_on_hyphens=False)
     broken = [one.capability for one in found if one.is_promised and one.holds is False]
     basics = [word for word in broken if word in BASICS]
     if basics:
         yield f"Make {' and '.join(basics)} hold first. What needs this was not tried."
+        if one is not None:
+            yield fill(_MISLEADING, screen_width())
         return
     if broken:
         yield fill(
@@ -95,18 +104,28 @@ def _sections(factory: TargetFactory, options: Mapping[str, Tree], found: Sequen
     yield "\n    ".join(["As a declaration, this is:", *_declaration(factory, found)])
 
 
+def _is_absent(one: ProbedCapability) -> bool:
+    """Whether all that is known of a capability is that there is no operation for it."""
+    operation, _, _ = one.capability.partition(".")
+    return one.holds is False and one.why in (str(NotSupported(one.capability)), str(NotSupported(operation)))
+
+
 def _declaration(factory: TargetFactory, found: Sequence[ProbedCapability]) -> Sequence[str]:
     """Return what to write for just what holds, with what nothing but stories can tell."""
-    holds = {one.capability for one in found if one.holds or (one.is_promised and one.holds is None)}
+    lost = {one.capability for one in found if one.holds is False}
+    # A story that restarts a memory looks for what it kept.
+    idle = {"restart"} if "persistent" in lost else set()
+    holds = {one.capability for one in found if one.holds or (one.is_promised and one.holds is None)} - idle
     if object_within(factory):
         return [f"{DECLARATION} = {json.dumps(sorted(holds))}  # in the class"]
     tables, _, name = (factory.spec or "").rpartition("#")
     written = read_tables(Path(tables))[name] if is_table_spec(factory.spec or "") else {"target": factory.spec}
     if "target" in written:
         return [f"return frozenset({json.dumps(sorted(holds))})  # in 'capabilities' of the factory"]
+    promised = {one.capability for one in found if one.is_promised}
     more = {one.capability for one in found if one.holds and not one.is_promised} | _words(written.get("capabilities"))
-    less = {one.capability for one in found if one.holds is False and one.is_promised}
-    keys = {"capabilities": more - less, "lacks": less | _words(written.get("lacks"))}
+    less = (lost | idle) & promised
+    keys = {"capabilities": more - less - idle, "lacks": less | _words(written.get("lacks"))}
     return [f"{key} = {json.dumps(sorted(words))}" for key, words in keys.items() if words] or ["nothing to write"]
 
 

@@ -46,6 +46,10 @@ _SLOW_IMPORT: Final = 0.2
 
 _NO_NUMBER: Final = 2_147_483_629
 """What stands for an id that is no number, where ids are numbers."""
+
+_ALL: Final = 10_000
+"""How many a list is asked for where a story wants all, and the object would give a page."""
+
 _MOST_LOOKED_UP: Final = 20
 _UNKNOWN: Final = ("NotFound", "NotFoundError", "DoesNotExist")
 
@@ -404,7 +408,8 @@ class ObjectTarget(Target):
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         if kinds:
             raise NotSupported("search.where")
-        found = await self._ask("list", {"limit": limit}, scope, lambda value: found_in(value, self._where("list")))
+        values = {"limit": limit if limit is not None or not self._has_pages() else _ALL}
+        found = await self._ask("list", values, scope, lambda value: found_in(value, self._where("list")))
         return self._hits(found)[:limit]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
@@ -506,6 +511,11 @@ class ObjectTarget(Target):
     def _is_needed(self, operation: str, *roles: str) -> bool:
         found = [self._methods.of(operation).parameter(role) for role in roles]
         return any(one is not None and one.default is Parameter.empty for one in found)
+
+    def _has_pages(self) -> bool:
+        """Whether its list ends at a number of its own where none is given, or has to be given one."""
+        limit = self._methods.of("list").parameter("limit")
+        return limit is not None and (limit.default is Parameter.empty or isinstance(limit.default, int))
 
     def _where(self, operation: str) -> str:
         return f"{self._factory.name}.{self._methods.of(operation).name}"

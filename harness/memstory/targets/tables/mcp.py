@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from memstory.contract.errors import SetupError
@@ -88,10 +89,16 @@ class McpTransport:
         # The SDK takes a second to import: only where it was chosen.
         try:
             from memstory.targets.tables.mcp_session import HttpStreams, McpSession, PipeStreams  # noqa: PLC0415
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             raise SetupError(
                 f"an MCP server needs the package 'mcp', which is not installed: '{error.name}' is not here. "
                 f"Install it with: {install_command('mcp')}"
+            ) from error
+        except ImportError as error:
+            # Other packages, such as a server in the same environment, may ask for an older one.
+            raise SetupError(
+                f"an MCP server needs another version of the package 'mcp' than {version('mcp')}, which is installed: "
+                f"{error}. Install it with: {install_command('mcp')}, in an environment without what asks for the other"
             ) from error
 
         settings = self._table.settings

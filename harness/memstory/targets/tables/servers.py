@@ -52,17 +52,18 @@ def launch_of(table: ToolTable, values: Values) -> Launch:
         command = older
     folder = Path(table.folder).absolute()
     return Launch(
-        command=[_find(word, folder) for word in command],
+        command=[_find(word, folder, is_program=not place) for place, word in enumerate(command)],
         env={**_module_path(command, folder), **(env or {})},
         cwd=folder / cwd if cwd else Path(filled["workspace"]),
         by_pipes=table.type == "mcp",
     )
 
 
-def _find(word: str, folder: Path) -> str:
+def _find(word: str, folder: Path, *, is_program: bool) -> str:
+    """Return the file of `folder` that a word of the command names, or the word; as in a shell, a program has a '/'."""
     path = folder / word
-    is_ours = path.is_file() and (path.suffix in _SOURCES or word.startswith("./"))
-    return str(path) if is_ours else word
+    is_named = word.startswith(("./", "../")) or (is_program and "/" in word)
+    return str(path) if path.is_file() and (path.suffix in _SOURCES or is_named) else word
 
 
 def _module_path(command: Sequence[str], folder: Path) -> Mapping[str, str]:

@@ -1,7 +1,9 @@
 import json
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -34,6 +36,16 @@ def test_without_the_extra_the_command_that_installs_it_is_named(terminal, monke
     said = terminal.type("mcp", "inspect", sys.executable, str(SERVER), "data.json")
     assert (said.code, said.out) == (2, "")
     assert "'mcp', which is not installed: 'anyio' is not here. Install it with: pip install " in said.err
+
+
+def test_another_version_of_the_package_is_not_called_missing(terminal, monkeypatch):
+    monkeypatch.delitem(sys.modules, "memstory.targets.tables.mcp_session", raising=False)
+    monkeypatch.setitem(sys.modules, "mcp", ModuleType("mcp"))
+    said = terminal.type("mcp", "inspect", sys.executable, str(SERVER), "data.json")
+    assert (said.code, said.out) == (2, "")
+    assert f"another version of the package 'mcp' than {version('mcp')}" in said.err
+    assert "'Client'" in said.err
+    assert "not installed" not in said.err
 
 
 def test_a_draft_runs_when_what_it_asks_for_is_filled_in(terminal):

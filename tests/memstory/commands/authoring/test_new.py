@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -56,6 +57,20 @@ def test_a_new_target_keeps_the_contract_of_all_targets(terminal):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "passed" in done.stdout
+
+
+def test_a_new_target_holds_what_it_declares_and_names_the_condition_that_it_does_not_take(terminal, monkeypatch):
+    said = terminal.type("new", "target", "my-probed")
+    (line,) = [line for line in said.out.splitlines() if line.startswith("probe it:")]
+    words = line.removeprefix("probe it:").split()
+    assert words == ["memstory", "probe", "my_probed:MyProbedFactory"]
+    monkeypatch.syspath_prepend(str(terminal.folder))
+    probed = terminal.type(*words[1:], "--json")
+    assert probed.code == 0, probed.err
+    found = {one["capability"]: one for one in json.loads(probed.out)}
+    assert found["add.verbatim"]["holds"]
+    assert found["get.id"]["holds"]
+    assert "'search.budget'" in found["search.budget"]["why"]
 
 
 def test_nothing_is_overwritten_and_nothing_is_half_written(terminal):

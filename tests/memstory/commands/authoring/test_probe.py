@@ -6,6 +6,7 @@ import os
 import pytest
 
 from memstory.conformance import writing
+from memstory.conformance.probe import OVER
 from memstory.contract.installation import install_command
 
 SHELF = """
@@ -97,6 +98,8 @@ def test_what_holds_is_printed_as_a_declaration_for_the_class(terminal, shelf):
     declared = said.out.rpartition("memstory_capabilities = ")[2].partition("]")[0]
     assert {"add", "search", "add.exact"} <= set(json.loads(f"{declared}]"))
     assert "scope.user" not in declared
+    # It opens again, and has nothing then: a story that restarts it would look for what it kept.
+    assert {"restart", "persistent"}.isdisjoint(json.loads(f"{declared}]"))
     assert said.out.index("DOES NOT HOLD") < said.out.index("another user's memory")
 
 
@@ -130,8 +133,20 @@ def test_what_cannot_be_probed_is_told_in_one_line(terminal, shelf, words, messa
 
 def test_what_was_not_tried_in_time_has_no_answer(terminal, shelf):
     said = terminal.type("probe", f"{shelf}:Shelf", "--seconds", "0.000001", "--json")
-    assert {one["holds"] for one in json.loads(said.out)} == {None}
+    assert {(one["holds"], one["why"]) for one in json.loads(said.out)} == {(None, OVER)}
     assert said.code == 0
+
+
+def test_what_other_tests_wait_for_is_tried_first_for_time_may_run_out(terminal, shelf, monkeypatch):
+    tried = []
+
+    def note(_suite, word, _end):
+        tried.append(word)
+        return True, ""
+
+    monkeypatch.setattr("memstory.conformance.probe._try_capability", note)
+    assert terminal.type("probe", f"{shelf}:Shelf").code == 0
+    assert tried.index("add.metadata") < tried.index("add.exact")
 
 
 def test_a_test_of_ours_that_breaks_is_told_and_not_laid_on_the_memory(terminal, monkeypatch):
@@ -169,7 +184,19 @@ def test_where_nothing_is_found_nothing_else_is_tried_and_nothing_is_declared(te
     assert "not tried, for it needs add, search" in said.out
     assert "search.min_score" not in said.out
     assert "Make add and search hold first. What needs this was not tried." in said.out
+    assert "where one misleads" in " ".join(said.out.split())
     assert "memstory_capabilities" not in said.out
+
+
+def test_what_there_is_no_operation_for_is_named_together_and_has_no_row(terminal, shelf):
+    said = terminal.type("probe", f"{shelf}:Shelf")
+    (line,) = [
+        " ".join(part.split()) for part in said.out.split("\n\n") if part.startswith("What it has nothing for: ")
+    ]
+    assert "add.key" in line
+    assert "context" in line
+    assert "add.metadata," not in line
+    assert "does not support" not in said.out
 
 
 def test_a_person_at_a_terminal_is_told_that_it_takes_a_while(terminal, shelf, monkeypatch):

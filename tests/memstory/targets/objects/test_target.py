@@ -284,6 +284,26 @@ async def test_a_refusal_is_not_an_error_and_an_error_stays_what_it_is(tmp_path)
             await target.add([Item(text=TEA)], ANN)
 
 
+class _Pages(Memory):
+    def list(self, user_id, limit=2):
+        return [*super().list(user_id)][:limit]
+
+
+class _RequiredPages(Memory):
+    def list(self, user_id, limit):
+        return [*super().list(user_id)][:limit]
+
+
+@pytest.mark.parametrize("made", [_Pages, _RequiredPages])
+async def test_a_list_is_of_all_where_the_object_gives_a_page_of_its_own_and_so_is_a_deletion(tmp_path, made):
+    async with opened(ObjectFactory("m:Memory", made), tmp_path) as target:
+        await target.add([Item(text=f"Ann has {number} cups.") for number in range(12)], ANN)
+        assert len(await target.list(ANN)) == 12
+        assert len(await target.list(ANN, limit=1)) == 1
+        await target.delete(Ref(), ANN)
+        assert await target.list(ANN) == []
+
+
 @pytest.mark.parametrize("lists_sessions", [True, False])
 async def test_a_session_is_deleted_alone_or_not_at_all(tmp_path, lists_sessions):
     class Sessions(Memory):

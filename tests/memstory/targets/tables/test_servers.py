@@ -26,6 +26,15 @@ def test_files_beside_the_table_are_found_and_all_else_is_left_to_the_workspace(
     assert launch.cwd == Path("/cases/one")
 
 
+@pytest.mark.parametrize("word", ["bin/serve", "./bin/serve", "../project/bin/serve"])
+def test_a_program_is_found_by_its_path_from_the_table_on(tmp_path, word):
+    (tmp_path / "project/bin").mkdir(parents=True)
+    (tmp_path / "project/bin/serve").touch()
+    launch = launch_of(http(tmp_path / "project", command=[word, "bin/serve", "{port}"]), VALUES)
+    assert Path(launch.command[0]).samefile(tmp_path / "project/bin/serve")
+    assert launch.command[1] == "bin/serve"
+
+
 @pytest.mark.parametrize("words", [["uvicorn", "app:api"], ["python", "-m", "app"], ["python", "-m", "app.main"]])
 def test_a_module_beside_the_table_can_be_imported(tmp_path, words):
     (tmp_path / "app.py").touch()
