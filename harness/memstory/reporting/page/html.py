@@ -294,11 +294,11 @@ def _rows(columns: Sequence[Column], stories: Sequence[str]) -> Iterator[dict[st
         case = next(one for one in cases if one is not None)
         yield {
             "name": visible(story),
-            "slug": case.slug or "",
+            "slug": visible(case.slug or ""),
             "title": visible(shorten(case.title or UNREADABLE, _TITLE_LIMIT)),
             "groups": " ".join(str(groups[name]) for name in groups_of(case)),
             "harm": min((one.harm for one in cases if one and one.harm), key=HARMS.index, default=harm_of(case)),
-            "tags": " ".join(case.tags),
+            "tags": visible(" ".join(case.tags)),
             "outcomes": [one.outcome if one else "" for one in cases],
         }
 
