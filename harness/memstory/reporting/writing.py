@@ -48,7 +48,7 @@ from memstory.reporting.sections.outcomes import (
     obligations_section,
     question_answers,
     stories_section,
-    totals_table,
+    totals_parts,
 )
 from memstory.reporting.sections.scores import retrieval, score_tables
 from memstory.results.folder.holding import Hold
@@ -154,7 +154,8 @@ def model_sections(columns: Sequence[Column]) -> list[Section]:
 
 def _head(run: Run, columns: Sequence[Column], last: Run | None, page: str) -> Section:
     words = [lead(run, columns), *([page_note(page, "step by step")] if page else [])]
-    parts: list[Part] = [Note(join_words(map(Markup, words), " ")), totals_table(columns, changes_by_target(last, run))]
+    parts: list[Part] = [Note(join_words(map(Markup, words), " "))]
+    parts += totals_parts(columns, changes_by_target(last, run))
     parts += [Note([Markup("> "), *words]) for words in stand_in_words([run])]
     return Section(Markup(f"memstory: {headline(run)}"), parts, level=1)
 

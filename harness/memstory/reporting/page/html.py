@@ -60,7 +60,7 @@ from memstory.reporting.sections.outcomes import (
     harm_of,
     obligations_by_column,
     obligations_section,
-    totals_table,
+    totals_parts,
 )
 from memstory.results.outcomes import HARMS, OUTCOMES, WRONG, CaseResult
 from memstory.results.runs import NamedRun, Run, by_key, natural, quantity
@@ -190,7 +190,7 @@ def _first_sections(runs: Sequence[NamedRun], columns: Sequence[Column], last: R
     return [
         memories_section(columns, found, latencies(columns)),
         essential_section(columns),
-        Section("Totals", [totals_table(columns, words)]),
+        Section("Totals", totals_parts(columns, words)),
         causes_section(found),
         changes_section(changes),
         obligations_section(obligations_by_column(columns), begins_with_note=True),

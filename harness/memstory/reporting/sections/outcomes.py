@@ -149,6 +149,14 @@ def shown_outcomes(columns: Sequence[Column | TargetTotals], always: Sequence[Ou
     return [name for name in OUTCOMES if name in always or any(one.counts[name] for one in columns)]
 
 
+def totals_parts(columns: Sequence[Column | TargetTotals], changes: Mapping[str, str]) -> Sequence[Part]:
+    """Return the totals by target, and of how many stories a recall is where it is not the same number of all."""
+    of = {one.title: one.recall_stories for one in columns if one.recall_stories}
+    counts = ", ".join(f"{title} {count}" for title, count in of.items())
+    note = Note([Markup("R@5 is the mean over the judged stories that measure it, which are not the same: "), counts])
+    return [totals_table(columns, changes), *([note] if len(set(of.values())) > 1 else [])]
+
+
 def totals_table(columns: Sequence[Column | TargetTotals], changes: Mapping[str, str]) -> Table:
     """Return the totals by target; `changes` in words, if any."""
     is_judged = any(one.counts[name] for one in columns for name in JUDGED)
