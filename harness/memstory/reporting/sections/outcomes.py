@@ -40,7 +40,7 @@ from memstory.reporting.sections.columns import (
     trials_of,
 )
 from memstory.results.outcomes import OUTCOMES, WORST_FIRST, WRONG, CaseResult, Outcome
-from memstory.results.runs import Run, natural, quantity
+from memstory.results.runs import Run, by_key, natural, quantity
 from memstory.scoring.statistics import wilson_interval
 
 _PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+(?:, pass \d+)? \([a-z_]+\): )?")
@@ -202,9 +202,7 @@ def changes_by_target(last: Run | None, run: Run) -> dict[str, str]:
         return {}
     before = {case.id for case in last.cases if not case.is_lost}
     changes = changes_since(last, run)
-    known: dict[str, list[bool]] = defaultdict(list)
-    for case in run.cases:
-        known[case.target].append(case.id in before)
+    known = by_key((case.target, case.id in before) for case in run.cases)
     return {name: changes_in_words([one for one in changes if one.target == name], known[name]) for name in known}
 
 
