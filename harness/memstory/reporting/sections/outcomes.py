@@ -636,16 +636,13 @@ def question_answers(run: Run) -> Sequence[Part]:
 
 def judged_answers(run: Run) -> Sequence[Part]:
     """Return what judges said of answers; empty where none was asked."""
-    verdicts: dict[tuple[str, str], list[bool]] = {}
-    for case in run.cases:
-        for trial in case.trials:
-            name = str(trial.recording.about.get("judge", ""))
-            of_judge = [one.passed for one in trial.verdicts if one.kind == "judged"]
-            verdicts.setdefault((case.target, name), []).extend(of_judge)
-    rows = [
-        [target, str(sum(passed)), str(len(passed)), name]
-        for (target, name), passed in sorted(verdicts.items())
-        if passed
-    ]
+    verdicts = by_key(
+        ((case.target, str(trial.recording.about.get("judge", ""))), one.passed)
+        for case in run.cases
+        for trial in case.trials
+        for one in trial.verdicts
+        if one.kind == "judged"
+    )
+    rows = [[target, str(sum(passed)), str(len(passed)), name] for (target, name), passed in sorted(verdicts.items())]
     table = Table(["Target", "Fit", "Judged", "Judge and its exam"], rows, numbers=slice(1, 3))
     return where_any(table, Note(_JUDGES_NOTE))

@@ -150,7 +150,7 @@ class ResultsFile:
                     raise ValueError(f"it is cut off behind case {number}")
                 more, line = line.endswith(b","), line.removesuffix(b",")
                 number += 1
-                yield StoredCase(_case(_parsed(line, number), number - 1, self.path), line)
+                yield StoredCase(_case(_parsed(line, number), number - 1), line)
             if more and number:
                 raise ValueError(f"a case is missing behind case {number}")
 
@@ -184,6 +184,9 @@ def _told(path: Path) -> Iterator[None]:
     """Turn what is wrong with the content of `path` into a SetupError that names it."""
     try:
         yield
+    except Misfit as error:
+        message = f"{path} is damaged at {error}, or an earlier memstory wrote it. Run the stories again"
+        raise SetupError(message) from error
     except (ValueError, RecursionError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SetupError(f"{path} is not JSON: {error}. Copy it whole, or run the stories again") from error
     except MemoryError as error:
@@ -243,39 +246,28 @@ def _run(tree: Tree, path: Path) -> Run:
             f"{path} has the schema {found!r}{older}, this version reads {SCHEMA!r}: run the stories again{renewed},"
             " or read it with the version that wrote it"
         )
-    with _naming_damage(path):
-        run: Run = decode(Run, tree)
-        for outcome in OUTCOMES:
-            if outcome not in run.summary:
-                raise Misfit(f"{outcome} is missing", "summary")
-        for number, case in enumerate(run.cases):
-            _check_shown(case, number)
-        return run
-
-
-def _case(tree: Tree, number: int, path: Path) -> CaseResult:
-    with _naming_damage(path):
-        try:
-            case: CaseResult = decode(CaseResult, tree)
-        except Misfit as error:
-            raise Misfit(error.message, f"cases[{number}]{error.place}") from None
+    run: Run = decode(Run, tree)
+    for outcome in OUTCOMES:
+        if outcome not in run.summary:
+            raise Misfit(f"{outcome} is missing", "summary")
+    for number, case in enumerate(run.cases):
         _check_shown(case, number)
-        return case
+    return run
+
+
+def _case(tree: Tree, number: int) -> CaseResult:
+    try:
+        case: CaseResult = decode(CaseResult, tree)
+    except Misfit as error:
+        raise Misfit(error.message, f"cases[{number}]{error.place}") from None
+    _check_shown(case, number)
+    return case
 
 
 def _check_shown(case: CaseResult, number: int) -> None:
     """Raise Misfit for what no type says and reports rely on."""
     if case.trials and not 0 <= case.shown < len(case.trials):
         raise Misfit(f"there is no trial {case.shown!r:.20}", f"cases[{number}].shown")
-
-
-@contextmanager
-def _naming_damage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except Misfit as error:
-        message = f"{path} is damaged at {error}, or an earlier memstory wrote it. Run the stories again"
-        raise SetupError(message) from error
 
 
 def round_numbers(value: Tree, digits: int | None = DIGITS) -> Tree:
