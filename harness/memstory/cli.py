@@ -89,10 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except (MemstoryError, OSError) as error:
+        from memstory.reporting.document import visible  # noqa: PLC0415  (a command that goes well does not need it)
+
         said = str(error)
         if isinstance(error, OSError) and error.strerror:
             said = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-        sys.stderr.write(f"memstory {name}: {said}\n")
+        sys.stderr.write(f"memstory {name}: {visible(said)}\n")
         return USAGE
     except KeyboardInterrupt:
         sys.stderr.write(f"memstory {name}: interrupted\n")

@@ -167,6 +167,20 @@ def test_a_folder_without_results_is_one_line_on_stderr_and_a_code(tmp_path, cap
     assert error.count("\n") == 1
 
 
+def test_what_a_file_holds_cannot_move_the_cursor_by_an_error(tmp_path, capsys, make_case):
+    write_reports(tmp_path, make_run([make_case("S5\x1b[2J")], make_fingerprint([])))
+    assert main(["show", str(tmp_path), "none"]) == 2
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert r"S5\u001b[2J" in said
+
+
+def test_the_report_of_a_file_is_asked_of_its_folder(tmp_path, capsys):
+    (tmp_path / "results.json").write_text("{}")
+    assert main(["report", str(tmp_path / "results.json")]) == 2
+    assert "name the folder of a run" in capsys.readouterr().err
+
+
 def test_a_reader_that_closes_early_gets_no_traceback():
     read, write = os.pipe()
     os.close(read)

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Final, TypeVar
 
 from memstory.contract.target import Tree
+from memstory.results.folder.results_file import round_numbers
 from memstory.results.runs import quantity
 
 Thing = TypeVar("Thing")
@@ -51,7 +52,7 @@ def complain(text: str) -> None:
 
 def say_json(value: Tree) -> None:
     """Print `value` as indented JSON."""
-    say(json.dumps(value, indent=1, ensure_ascii=False))
+    say(json.dumps(round_numbers(value, None), indent=1, ensure_ascii=False))
 
 
 def say_listing(records: Tree, *parts: str, as_json: bool) -> None:

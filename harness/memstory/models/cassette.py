@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from memstory.contract.codec import decode, encode
 from memstory.contract.errors import SetupError
 from memstory.contract.models import BrokenReplyError, ChatModel, ChatRequest, Message, Reply
 from memstory.contract.values import Tree
+from memstory.results.folder.whole_files import write_text
 
 SCHEMA = "memstory.cassette/1"
 
@@ -169,7 +169,7 @@ def write_call(path: Path, model: str, call: Exchange) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _alone_in(path.parent):
             calls = read_calls(path)[1] if path.exists() else {}
-            _replace(path, _file_text(model, {**calls, key_of(call.request): call}))
+            write_text(path, _file_text(model, {**calls, key_of(call.request): call}))
     except OSError as error:
         raise SetupError(f"the recording {path} cannot be written: {error.strerror}.") from error
 
@@ -241,10 +241,3 @@ def canonical(value: Tree) -> str:
 
 def _digest(value: Tree) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(name).replace(path)

@@ -103,7 +103,7 @@ class VoteFile:
             text = path.read_text("utf-8") if path is not None and path.exists() else ""
         except (OSError, UnicodeDecodeError) as error:
             raise SetupError(f"{path} cannot be read as a judge's replies: {error}. Name another file") from error
-        for line in text.splitlines():
+        for line in text.split("\n"):
             try:
                 one = json.loads(line)
                 self._said[one["key"]] = str(one["said"])
@@ -122,7 +122,7 @@ class VoteFile:
         self._said[key] = said
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as file:
+            with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(json.dumps({"key": key, "judge": judge, "said": said}, ensure_ascii=False) + "\n")
 
 
@@ -172,7 +172,9 @@ class Judge:
 
     async def _vote(self, question: str, facts: str, answer: str, number: int) -> bool | None:
         asked = json.dumps({"question": question, "facts": facts, "answer": answer}, ensure_ascii=False)
-        key = hashlib.sha256(f"{self.name}\0{PROMPT}\0{asked}\0{number}".encode()).hexdigest()[:24]
+        # Half of a character, which is not UTF-8, as its escape.
+        said = f"{self.name}\0{PROMPT}\0{asked}\0{number}".encode(errors="backslashreplace")
+        key = hashlib.sha256(said).hexdigest()[:24]
         if key not in self._votes:
             messages = [Message(role="system", content=PROMPT), Message(role="user", content=asked)]
             async with self._turn:

@@ -15,13 +15,13 @@ from memstory.contract.errors import SetupError, StoryError
 from memstory.controls import CONTROLS
 from memstory.language.stories import InvalidStory, StoryTable, read_story_file, second_use
 from memstory.language.story import Story
-from memstory.pytest_plugin.failure_text import printable
 from memstory.pytest_plugin.items import InvalidItem, StoryItem, story_function
 from memstory.pytest_plugin.options import NO_TARGET, NOT_RUN, is_worker
 from memstory.pytest_plugin.selection import Selection
 from memstory.pytest_plugin.session import SessionState, state_of
 from memstory.pytest_plugin.shards import Deal
 from memstory.pytest_plugin.targets import offers
+from memstory.reporting.document import visible
 from memstory.results.runs import quantity
 from memstory.targets.discovery import check_names
 
@@ -133,7 +133,7 @@ class StoryFile(pytest.File):
         if self.config.option.collectonly:
             # It has no target or marker to be seen, and nothing will run that says why.
             more = f" (and {quantity(len(story.errors) - 1, 'more error')})" if len(story.errors) > 1 else ""
-            self._note(f"invalid, {printable(str(story.errors[0]))}{more}", story)
+            self._note(f"invalid, {visible(str(story.errors[0]))}{more}", story)
         return item
 
     def _display(self) -> str:

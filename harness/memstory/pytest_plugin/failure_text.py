@@ -16,7 +16,7 @@ from memstory.judging.verdicts import locate
 from memstory.language.stories import InvalidStory
 from memstory.language.story import Step, Story
 from memstory.language.words import WORDS
-from memstory.reporting.document import shorten
+from memstory.reporting.document import shorten, visible
 from memstory.results.outcomes import CaseResult, TrialResult, Verdict
 from memstory.results.recording import Recording, StepRecord
 from memstory.tasks.perturbation import level_name
@@ -48,7 +48,7 @@ def failed_text(case: Case, result: CaseResult, path: Path | None) -> str:
         if len(result.trials) > 1:
             lines += ["", f"trial {number + 1} of {len(result.trials)}: {trial.outcome}"]
         lines += _trial_lines(case.story, trial, path, said=result.reason or "")
-    return printable("\n".join(lines))
+    return visible("\n".join(lines))
 
 
 def sentence(result: CaseResult) -> str:
@@ -77,7 +77,7 @@ def broken_text(
     """
     about = f"story {case.id}: {case.story.title}  ({result.where})"
     if first_case is not None:
-        return printable(
+        return visible(
             f"{result.where}: the same error as {first_case}: {shorten(sentence(result), _SAME_ERROR)}\n{about}"
         )
     lines = [result.reason or result.outcome, about]
@@ -93,21 +93,12 @@ def broken_text(
         elif failure.detail:
             lines += ["", "(the traceback is shown with -v)"]
         break
-    return printable("\n".join(lines))
+    return visible("\n".join(lines))
 
 
 def invalid_text(story: InvalidStory) -> str:
     """Return every error of a document, one a line."""
-    return printable("\n".join(str(error) for error in story.errors))
-
-
-def printable(text: str) -> str:
-    r"""Return `text` with control characters made visible: answers come from models and may hold anything.
-
-    >>> printable("a\x1b[2Jb")
-    'a\\x1b[2Jb'
-    """
-    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)
+    return visible("\n".join(str(error) for error in story.errors))
 
 
 def _trial_lines(story: Story, trial: TrialResult, path: Path | None, *, said: str) -> Iterator[str]:

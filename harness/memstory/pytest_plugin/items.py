@@ -19,9 +19,10 @@ from memstory.contract.errors import SetupError, TargetError
 from memstory.judging.evaluation import evaluate
 from memstory.language.stories import InvalidStory
 from memstory.playing import broken
-from memstory.pytest_plugin.failure_text import broken_text, failed_text, invalid_text, printable, sentence
+from memstory.pytest_plugin.failure_text import broken_text, failed_text, invalid_text, sentence
 from memstory.pytest_plugin.options import OUTCOME
 from memstory.pytest_plugin.session import SessionState
+from memstory.reporting.document import visible
 from memstory.reporting.sections.scores import headline_score
 from memstory.results.outcomes import CaseResult
 from memstory.results.redaction import Level
@@ -225,7 +226,7 @@ def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:
     crash = getattr(report.longrepr, "reprcrash", None)
     judged = item.result if report.when != "teardown" else None
     if crash is not None and judged is not None and judged.outcome in {"failed", "error"}:
-        crash.message = printable(item.state.without_secrets(sentence(judged)))
+        crash.message = visible(item.state.without_secrets(sentence(judged)))
     if report.sections:
         level = item.state.level_of(item.case.story.redact)
         report.sections = [

@@ -95,7 +95,6 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add(
         "--memstory-answer",
-        dest="memstory_answer",
         metavar="MODEL",
         help="chat model that answers the questions of retrieval stories from what was found; goes with --judge",
     )

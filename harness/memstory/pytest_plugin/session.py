@@ -325,8 +325,7 @@ def _why_lost(session: pytest.Session) -> str:
 def _cut_short(run: Run) -> Iterator[str]:
     if not run.complete:
         names = [case.id for case in run.cases if case.is_lost]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        without = f" no result: {', '.join(names[:_NAMED])}{more}" if names else ""
+        without = f" no result: {some(names, _NAMED)}" if names else ""
         interrupted = any("the run was interrupted" in (case.reason or "") for case in run.cases if case.is_lost)
         yield f"The run was {'interrupted' if interrupted else 'cut short'}.{without}"
 

@@ -67,7 +67,8 @@ class CaseLink:
     @property
     def fragment(self) -> str:
         """The end of the page's address by which it opens the case."""
-        return f"#case={quote(f'{self.story}@{self.target}', safe='')}"
+        # As the page writes both: of what does not show, and of half a character, their code.
+        return f"#case={quote(visible(f'{self.story}@{self.target}'), safe='')}"
 
 
 @dataclass(frozen=True, slots=True)

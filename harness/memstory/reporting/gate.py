@@ -126,13 +126,9 @@ def _by_id(named: NamedRun) -> Mapping[str, CaseResult]:
 
 
 def _steadiness(baseline: NamedRun, case: CaseResult) -> Steadiness:
-    match baseline.run.steady.get(case.target):
-        case True:
-            return Steadiness.STEADY
-        case False:
-            return Steadiness.VARYING
-        case _:
-            return Steadiness.UNKNOWN
+    if case.target not in baseline.run.steady:
+        return Steadiness.UNKNOWN
+    return Steadiness.STEADY if baseline.run.steady[case.target] else Steadiness.VARYING
 
 
 def _unlike(baseline: NamedRun, current: NamedRun) -> Iterator[str]:

@@ -38,7 +38,7 @@ from memstory.reporting.sections.outcomes import (
     groups_of,
     obligations_of,
     obligations_section,
-    totals_table,
+    totals_parts,
 )
 from memstory.results.folder.results_file import with_extract
 from memstory.results.folder.whole_files import write_text
@@ -123,7 +123,12 @@ class Tally:
     def columns(self) -> list[TargetTotals]:
         """The totals of each target; a story that could not be read is in all of them."""
         return [
-            TargetTotals(title=name, counts=self._with_unreadable(self._counts, name), recall=self._recall(name))
+            TargetTotals(
+                title=name,
+                counts=self._with_unreadable(self._counts, name),
+                recall=self._recall(name),
+                recall_stories=int(self._recalls[name][1]),
+            )
             for name in self.targets
         ]
 
@@ -315,7 +320,7 @@ class LargeRun:
         """Return the sections that speak of all cases."""
         columns = self.tally.columns
         return [
-            Section("Totals", [totals_table(columns, {})]),
+            Section("Totals", totals_parts(columns, {})),
             obligations_section(self.tally.owed),
             capability_section(self.tally.capability_scores(), [one.title for one in columns]),
             Section("All cases", [self.pages_table()]),

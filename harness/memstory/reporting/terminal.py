@@ -217,11 +217,8 @@ def _flaky(run: Run) -> Iterator[str]:
 
 def unsupported_reasons(run: Run) -> list[str]:
     """Return the reasons for unsupported cases with their counts, the most frequent first."""
-    counts: dict[str, int] = {}
-    for case in with_outcome(run, "unsupported"):
-        reason = case.reason or "no reason was given"
-        counts[reason] = counts.get(reason, 0) + 1
-    ranked = sorted(counts.items(), key=lambda item: -item[1])
+    counts = Counter(case.reason or "no reason was given" for case in with_outcome(run, "unsupported"))
+    ranked = counts.most_common()
     lines = [f"{count} unsupported: {_plain(reason, REASON)}" for reason, count in ranked[:REASONS]]
     if rest := ranked[REASONS:]:
         lines.append(f"{sum(count for _, count in rest)} unsupported for {len(rest)} other reasons, all in report.md")

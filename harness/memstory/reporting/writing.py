@@ -48,7 +48,7 @@ from memstory.reporting.sections.outcomes import (
     obligations_section,
     question_answers,
     stories_section,
-    totals_table,
+    totals_parts,
 )
 from memstory.reporting.sections.scores import retrieval, score_tables
 from memstory.results.folder.holding import Hold
@@ -154,7 +154,8 @@ def model_sections(columns: Sequence[Column]) -> list[Section]:
 
 def _head(run: Run, columns: Sequence[Column], last: Run | None, page: str) -> Section:
     words = [lead(run, columns), *([page_note(page, "step by step")] if page else [])]
-    parts: list[Part] = [Note(join_words(map(Markup, words), " ")), totals_table(columns, changes_by_target(last, run))]
+    parts: list[Part] = [Note(join_words(map(Markup, words), " "))]
+    parts += totals_parts(columns, changes_by_target(last, run))
     parts += [Note([Markup("> "), *words]) for words in stand_in_words([run])]
     return Section(Markup(f"memstory: {headline(run)}"), parts, level=1)
 
@@ -225,9 +226,7 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, options: P
     clear_case_pages(folder)
     write_results(folder / RESULTS_NAME, run)
     written = read_results(folder / RESULTS_NAME)
-    write_text(
-        folder / REPORT_NAME, _markdown(folder, run_document(written, last=options.last, page=PAGE_NAME), options)
-    )
+    _write_markdown(folder, run_document(written, last=options.last, page=PAGE_NAME), options)
     if recordings:
         write_recordings(folder / RECORDINGS_NAME, run.cases)
     # Plots and causes read the extract, which only what results.json gives has.
@@ -279,7 +278,7 @@ def _write_large(folder: Path, pages: CasePages, options: PageOptions) -> None:
     page, large = large_page(
         LargeRun(run=replace(pages.head, cases=pages.shown), tally=pages.tally, pages=pages.pages), pages.lines_of
     )
-    write_text(folder / REPORT_NAME, _markdown(folder, large_document(large, PAGE_NAME, HOW_TO_READ), options))
+    _write_markdown(folder, large_document(large, PAGE_NAME, HOW_TO_READ), options)
     write_text(folder / PAGE_NAME, page)
 
 
@@ -327,13 +326,14 @@ def _report_from_spool(folder: Path, why: str) -> str:
     else:
         clear_case_pages(folder)
         run = replace(results.head, cases=tuple(results))
-        write_text(folder / REPORT_NAME, _markdown(folder, run_document(run, page=PAGE_NAME), options))
+        _write_markdown(folder, run_document(run, page=PAGE_NAME), options)
         _write_page(folder, replace(run, cases=tuple(shown)), options)
     return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {results.path.name}, {quantity(count, 'case')}"
 
 
-def _markdown(folder: Path, document: Document, options: PageOptions) -> str:
-    return as_markdown(document, Links(folder=folder, page=PAGE_NAME, roots=options.roots))
+def _write_markdown(folder: Path, document: Document, options: PageOptions) -> None:
+    links = Links(folder=folder, page=PAGE_NAME, roots=options.roots)
+    write_text(folder / REPORT_NAME, as_markdown(document, links))
 
 
 def _write_page(folder: Path, run: Run, options: PageOptions) -> None:

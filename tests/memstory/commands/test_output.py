@@ -1,4 +1,7 @@
 import io
+import json
+
+import pytest
 
 from memstory.commands import output
 
@@ -23,6 +26,12 @@ def test_a_program_that_reads_sees_no_progress(monkeypatch):
     monkeypatch.setattr(output, "FIRST_SIGN_SECONDS", 0.0)
     assert list(output.with_progress(["a", "b"], "file")) == ["a", "b"]
     assert screen.getvalue() == ""
+
+
+def test_json_for_programs_has_no_number_that_json_lacks(capsys):
+    output.say_json({"scores": [float("nan"), float("-inf"), 0.123456789, 1]})
+    said = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert said == {"scores": ["nan", "-inf", 0.123456789, 1]}
 
 
 def test_a_table_of_nothing_is_nothing():

@@ -109,6 +109,18 @@ async def test_replies_are_kept_and_replayed_without_the_model(tmp_path):
     assert (first.asked, second.asked) == (300, 0)
 
 
+def test_a_reply_with_a_line_end_of_unicode_is_one_line_of_the_file(tmp_path):
+    file = tmp_path / "judge.jsonl"
+    VoteFile(file).keep("a", "a judge", "NO\u2028because\u0085of that")
+    assert VoteFile(file)["a"] == "NO\u2028because\u0085of that"
+
+
+async def test_an_answer_and_a_reply_may_hold_half_of_a_character(tmp_path):
+    file = tmp_path / "judge.jsonl"
+    assert await Judge(Scripted(others="\ud83d"), VoteFile(file)).fits("q", "f", "cut \ud83d") is None
+    assert await Judge(Scripted(others="YES"), VoteFile(file)).fits("q", "f", "cut \ud83d") is None
+
+
 STORY = """
 story: J1
 title: An answer is judged by facts

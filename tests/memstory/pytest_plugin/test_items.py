@@ -6,8 +6,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from memstory.pytest_plugin.failure_text import printable
-
 pytest_plugins = ["pytester"]
 
 WRONG = """
@@ -191,8 +189,11 @@ def test_setup_only_runs_no_story(project):
     assert project.run("--setup-plan").ret == 0
 
 
-def test_control_characters_are_shown_and_not_obeyed():
-    assert printable("a\x1b]0;x\x07\r\nb\u202e") == "a\\x1b]0;x\\x07\\r\nb\\u202e"
+def test_a_failure_shows_control_characters_as_their_codes_and_no_emoji_torn(project):
+    project.story(WRONG.replace("language", "👩\u200d🚀"))
+    text = project.run().stdout.str()
+    assert "answer: You said Which 👩\u200d🚀?" in text
+    assert r"\u001b[2J" in text
 
 
 MEASURED = """

@@ -1,5 +1,7 @@
 """What a report is made of."""
 
+from urllib.parse import unquote
+
 import pytest
 
 from memstory.reporting.document import DASH, CaseLink, Table
@@ -21,3 +23,8 @@ def test_the_first_column_and_links_stay():
 def test_a_row_of_another_length_than_the_header_is_refused():
     with pytest.raises(ValueError, match="a row of 1 cells under a header of 2"):
         Table(["memory", "leak"], [["a"]])
+
+
+def test_a_link_opens_a_case_by_its_name_as_the_page_writes_it():
+    link = CaseLink(text="", story="S5[a\u202eb]", target="half\ud800")
+    assert unquote(link.fragment) == r"#case=S5[a\u202eb]@half\ud800"

@@ -99,6 +99,12 @@ def test_the_first_screen_has_totals_by_target_without_empty_columns(results, ma
     assert "| Target | passed | failed |\n" in report([make_case()]).split("## ")[0]
 
 
+def test_totals_say_of_how_many_stories_a_recall_is_where_targets_were_judged_on_others(make_case, report):
+    cases = [make_case.retrieval("Q1"), make_case.retrieval("Q1", "layers")]
+    assert "R@5 is" not in report(cases).split("## ")[0]
+    assert "not the same: layers 1, topics 2\n" in report([*cases, make_case.retrieval("Q2")]).split("## ")[0]
+
+
 def test_failures_are_listed_by_harm_and_cause_the_worst_first(make_case, report):
     cases = [
         make_case(f"S{n}", outcome="failed", harm="rank", reason=f"a.yaml:{n}:1: hits count {n}, not 1")

@@ -60,7 +60,7 @@ from memstory.reporting.sections.outcomes import (
     harm_of,
     obligations_by_column,
     obligations_section,
-    totals_table,
+    totals_parts,
 )
 from memstory.results.outcomes import HARMS, OUTCOMES, WRONG, CaseResult
 from memstory.results.runs import NamedRun, Run, by_key, natural, quantity
@@ -190,7 +190,7 @@ def _first_sections(runs: Sequence[NamedRun], columns: Sequence[Column], last: R
     return [
         memories_section(columns, found, latencies(columns)),
         essential_section(columns),
-        Section("Totals", [totals_table(columns, words)]),
+        Section("Totals", totals_parts(columns, words)),
         causes_section(found),
         changes_section(changes),
         obligations_section(obligations_by_column(columns), begins_with_note=True),
@@ -294,11 +294,11 @@ def _rows(columns: Sequence[Column], stories: Sequence[str]) -> Iterator[dict[st
         case = next(one for one in cases if one is not None)
         yield {
             "name": visible(story),
-            "slug": case.slug or "",
+            "slug": visible(case.slug or ""),
             "title": visible(shorten(case.title or UNREADABLE, _TITLE_LIMIT)),
             "groups": " ".join(str(groups[name]) for name in groups_of(case)),
             "harm": min((one.harm for one in cases if one and one.harm), key=HARMS.index, default=harm_of(case)),
-            "tags": " ".join(case.tags),
+            "tags": visible(" ".join(case.tags)),
             "outcomes": [one.outcome if one else "" for one in cases],
         }
 

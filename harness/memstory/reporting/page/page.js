@@ -208,7 +208,6 @@
   byId("c-close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => {
     history.replaceState(null, "", "#stories");
-    if (current) current.focus();
   });
   window.addEventListener("hashchange", openHash);
   openHash();

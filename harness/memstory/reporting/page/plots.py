@@ -11,7 +11,7 @@ from math import ceil, floor, log10
 from textwrap import wrap
 from typing import Final
 
-from memstory.reporting.document import shorten, visible
+from memstory.reporting.document import TEXT_LIMIT, one_line, shorten, visible
 from memstory.reporting.sections.columns import Column
 from memstory.reporting.sections.costs import GROWTH, Latency, growth_points
 from memstory.results.outcomes import CaseResult, Score
@@ -147,7 +147,7 @@ def plots(columns: Sequence[Column], times: Sequence[Latency]) -> Iterator[Plot]
         cases = {at: case for at, case in asked if case.retrieval}
         if GROWTH in next(iter(cases.values())).tags:
             continue
-        title = visible(f"{story}: {next(iter(cases.values())).title}")
+        title = visible(one_line(f"{story}: {next(iter(cases.values())).title}", TEXT_LIMIT))
         yield from _over_k(title, cases)
         yield from _over_distractors(title, cases)
         yield from _by_category(title, cases)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -28,7 +27,7 @@ from memstory.reporting.document import (
 from memstory.reporting.sections.columns import UNREADABLE, step_number
 from memstory.results.outcomes import AgentStep, CaseResult, Score, StepTime, TrialResult, Verdict
 from memstory.results.recording import RetrievalRecord, StepRecord
-from memstory.results.runs import documents_of
+from memstory.results.runs import by_key, documents_of
 from memstory.tasks.perturbation import level_name
 
 DETAIL_LIMIT: Final = 6000
@@ -145,9 +144,7 @@ def failed_lines(case: CaseResult) -> list[int]:
 
 
 def _steps(trial: TrialResult, *, with_times: bool) -> Iterator[Part]:
-    checks = defaultdict[tuple[int, ...], list[Verdict]](list)
-    for verdict in trial.verdicts:
-        checks[tuple(verdict.step)].append(verdict)
+    checks = by_key((tuple(verdict.step), verdict) for verdict in trial.verdicts)
     steps = trial.recording.steps or _extracted_steps(trial)
     for step in steps[:LIST_LIMIT]:
         title = f"{step_number(step.path)} {step.op}"

@@ -38,11 +38,20 @@ class Column:
         return outcome_counts(self.cases.values())
 
     @property
+    def recalls(self) -> Sequence[float]:
+        """The recall@5 of each judged story that has it."""
+        judged = [case.metrics for case in self.cases.values() if case.outcome in JUDGED]
+        return [metrics[RECALL] for metrics in judged if RECALL in metrics]
+
+    @property
     def recall(self) -> float | None:
         """The mean recall@5 over the judged stories that have it; None without any."""
-        judged = [case.metrics for case in self.cases.values() if case.outcome in JUDGED]
-        recalls = [metrics[RECALL] for metrics in judged if RECALL in metrics]
-        return mean(recalls) if recalls else None
+        return mean(self.recalls) if self.recalls else None
+
+    @property
+    def recall_stories(self) -> int:
+        """How many stories `recall` is the mean of."""
+        return len(self.recalls)
 
     @property
     def about(self) -> Mapping[str, Sequence[str]]:
@@ -57,6 +66,7 @@ class TargetTotals:
     title: str
     counts: Mapping[Outcome, int]
     recall: float | None
+    recall_stories: int
 
 
 def outcome_counts(cases: Iterable[CaseResult]) -> Mapping[Outcome, int]:

@@ -59,7 +59,7 @@ from memstory.reporting.sections.outcomes import (
     obligations_by_column,
     obligations_section,
     stories_section,
-    totals_table,
+    totals_parts,
 )
 from memstory.reporting.sections.scores import score_rows
 from memstory.results.outcomes import CaseResult, Outcome
@@ -436,7 +436,7 @@ def comparison_document(comparison: Comparison, columns: Sequence[Column], page:
         ),
         memories_section(columns, found, comparison.latencies),
         essential_section(columns),
-        Section("Totals", [totals_table(columns, {})]),
+        Section("Totals", totals_parts(columns, {})),
         causes_section(found),
         *(one for one in every if one.title not in APPENDIX),
         *(one for one in every if one.title in APPENDIX),

@@ -14,6 +14,7 @@ from memstory.reporting.document import DASH, Markup, Note, Section, Sign, Table
 from memstory.reporting.sections.columns import Column, trials_of
 from memstory.results.outcomes import OUTCOMES, CaseResult, StepTime, TrialResult
 from memstory.results.recording import Footprint, QuestionRecord, RetrievalRecord
+from memstory.results.runs import by_key
 from memstory.scoring.metrics import mean, recall_at_k
 
 QUESTION: Final = "search (retrieval)"
@@ -88,9 +89,7 @@ def latencies(columns: Sequence[Column]) -> list[Latency]:
     """Return the times of every operation of every column."""
     found = []
     for column in columns:
-        calls = defaultdict(list)
-        for one in _timed_calls(column):
-            calls[one.operation].append(one)
+        calls = by_key((one.operation, one) for one in _timed_calls(column))
         found += [_latency(column, name, calls[name]) for name in (*TIMED_STEPS, QUESTION) if name in calls]
     return found
 

@@ -40,7 +40,7 @@ from memstory.reporting.sections.columns import (
     trials_of,
 )
 from memstory.results.outcomes import OUTCOMES, WORST_FIRST, WRONG, CaseResult, Outcome
-from memstory.results.runs import Run, natural, quantity
+from memstory.results.runs import Run, by_key, natural, quantity
 from memstory.scoring.statistics import wilson_interval
 
 _PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+(?:, pass \d+)? \([a-z_]+\): )?")
@@ -149,6 +149,14 @@ def shown_outcomes(columns: Sequence[Column | TargetTotals], always: Sequence[Ou
     return [name for name in OUTCOMES if name in always or any(one.counts[name] for one in columns)]
 
 
+def totals_parts(columns: Sequence[Column | TargetTotals], changes: Mapping[str, str]) -> Sequence[Part]:
+    """Return the totals by target, and of how many stories a recall is where it is not the same number of all."""
+    of = {one.title: one.recall_stories for one in columns if one.recall_stories}
+    counts = ", ".join(f"{title} {count}" for title, count in of.items())
+    note = Note([Markup("R@5 is the mean over the judged stories that measure it, which are not the same: "), counts])
+    return [totals_table(columns, changes), *([note] if len(set(of.values())) > 1 else [])]
+
+
 def totals_table(columns: Sequence[Column | TargetTotals], changes: Mapping[str, str]) -> Table:
     """Return the totals by target; `changes` in words, if any."""
     is_judged = any(one.counts[name] for one in columns for name in JUDGED)
@@ -194,9 +202,7 @@ def changes_by_target(last: Run | None, run: Run) -> dict[str, str]:
         return {}
     before = {case.id for case in last.cases if not case.is_lost}
     changes = changes_since(last, run)
-    known: dict[str, list[bool]] = defaultdict(list)
-    for case in run.cases:
-        known[case.target].append(case.id in before)
+    known = by_key((case.target, case.id in before) for case in run.cases)
     return {name: changes_in_words([one for one in changes if one.target == name], known[name]) for name in known}
 
 
@@ -630,16 +636,13 @@ def question_answers(run: Run) -> Sequence[Part]:
 
 def judged_answers(run: Run) -> Sequence[Part]:
     """Return what judges said of answers; empty where none was asked."""
-    verdicts: dict[tuple[str, str], list[bool]] = {}
-    for case in run.cases:
-        for trial in case.trials:
-            name = str(trial.recording.about.get("judge", ""))
-            of_judge = [one.passed for one in trial.verdicts if one.kind == "judged"]
-            verdicts.setdefault((case.target, name), []).extend(of_judge)
-    rows = [
-        [target, str(sum(passed)), str(len(passed)), name]
-        for (target, name), passed in sorted(verdicts.items())
-        if passed
-    ]
+    verdicts = by_key(
+        ((case.target, str(trial.recording.about.get("judge", ""))), one.passed)
+        for case in run.cases
+        for trial in case.trials
+        for one in trial.verdicts
+        if one.kind == "judged"
+    )
+    rows = [[target, str(sum(passed)), str(len(passed)), name] for (target, name), passed in sorted(verdicts.items())]
     table = Table(["Target", "Fit", "Judged", "Judge and its exam"], rows, numbers=slice(1, 3))
     return where_any(table, Note(_JUDGES_NOTE))

@@ -236,12 +236,12 @@ def _with_change(value: float | None, plain: float | None) -> str:
 
 def _reciprocal_ranks(record: RetrievalRecord) -> Mapping[str, float]:
     """Return the mean reciprocal rank of each question over its variants `question~1`, `question~2`."""
-    found: dict[str, list[float]] = {}
-    for asked in record.counted:
-        if asked.relevant:
-            name = asked.id.rpartition("~")[0] if record.level.get("paraphrase") else ""
-            rank = reciprocal_rank(asked.retrieved, asked.relevant)
-            found.setdefault(name or asked.id, []).append(rank)
+    has_variants = bool(record.level.get("paraphrase"))
+    found = by_key(
+        ((has_variants and asked.id.rpartition("~")[0]) or asked.id, reciprocal_rank(asked.retrieved, asked.relevant))
+        for asked in record.counted
+        if asked.relevant
+    )
     return {name: fmean(values) for name, values in found.items()}
 
 

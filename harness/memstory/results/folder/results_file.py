@@ -149,28 +149,46 @@ class ResultsFile:
                 if not (line and more):
                     raise ValueError(f"it is cut off behind case {number}")
                 more, line = line.endswith(b","), line.removesuffix(b",")
-                yield StoredCase(_case(json.loads(line), number, self.path), line)
                 number += 1
+                yield StoredCase(_case(_parsed(line, number), number - 1), line)
             if more and number:
                 raise ValueError(f"a case is missing behind case {number}")
+
+
+def _parsed(line: bytes, number: int) -> Tree:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        # Its line and column are those of the case, not of the file.
+        raise ValueError(f"it is damaged in case {number}: {error.msg}") from error
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[IO[bytes]]:
     """Open the file of a run, unpacked if its name ends in `.gz`; what is wrong with it is a SetupError."""
     try:
-        with gzip.open(path) if path.suffix == GZIPPED else path.open("rb") as file:
+        with _told(path), gzip.open(path) if path.suffix == GZIPPED else path.open("rb") as file:
             yield file  # type: ignore[misc]  # what gzip opens has the methods of a file
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise SetupError(
             f"{path.parent} holds neither {SPOOL_NAME} nor {RESULTS_NAME}:"
             " name the folder of a run, such as reports/latest"
         ) from error
-    except (ValueError, RecursionError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SetupError(f"{path} is not JSON: {error}") from error
     except OSError as error:
         hint = ". Merge fewer at a time, with --partial" if error.errno == EMFILE else ""
         raise SetupError(f"{path} cannot be read: {error.strerror}{hint}") from error
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn what is wrong with the content of `path` into a SetupError that names it."""
+    try:
+        yield
+    except Misfit as error:
+        message = f"{path} is damaged at {error}, or an earlier memstory wrote it. Run the stories again"
+        raise SetupError(message) from error
+    except (ValueError, RecursionError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise SetupError(f"{path} is not JSON: {error}. Copy it whole, or run the stories again") from error
     except MemoryError as error:
         raise SetupError(f"{path} needs more memory than there is: read it on another machine") from error
 
@@ -215,12 +233,8 @@ def _read_whole(file: IO[bytes], path: Path) -> bytes | bytearray:
 
 def parse_results(content: bytes | bytearray, path: Path) -> Run:
     """Return the run that `content`, read from `path`, holds; SetupError as in `read_results`."""
-    try:
+    with _told(path):
         return _run(json.loads(content), path)
-    except (ValueError, RecursionError) as error:
-        raise SetupError(f"{path} is not JSON: {error}") from error
-    except MemoryError as error:
-        raise SetupError(f"{path} needs more memory than there is: read it on another machine") from error
 
 
 def _run(tree: Tree, path: Path) -> Run:
@@ -232,24 +246,22 @@ def _run(tree: Tree, path: Path) -> Run:
             f"{path} has the schema {found!r}{older}, this version reads {SCHEMA!r}: run the stories again{renewed},"
             " or read it with the version that wrote it"
         )
-    with _naming_damage(path):
-        run: Run = decode(Run, tree)
-        for outcome in OUTCOMES:
-            if outcome not in run.summary:
-                raise Misfit(f"{outcome} is missing", "summary")
-        for number, case in enumerate(run.cases):
-            _check_shown(case, number)
-        return run
-
-
-def _case(tree: Tree, number: int, path: Path) -> CaseResult:
-    with _naming_damage(path):
-        try:
-            case: CaseResult = decode(CaseResult, tree)
-        except Misfit as error:
-            raise Misfit(error.message, f"cases[{number}]{error.place}") from None
+    run: Run = decode(Run, tree)
+    for outcome in OUTCOMES:
+        if outcome not in run.summary:
+            raise Misfit(f"{outcome} is missing", "summary")
+    for number, case in enumerate(run.cases):
         _check_shown(case, number)
-        return case
+    return run
+
+
+def _case(tree: Tree, number: int) -> CaseResult:
+    try:
+        case: CaseResult = decode(CaseResult, tree)
+    except Misfit as error:
+        raise Misfit(error.message, f"cases[{number}]{error.place}") from None
+    _check_shown(case, number)
+    return case
 
 
 def _check_shown(case: CaseResult, number: int) -> None:
@@ -258,23 +270,16 @@ def _check_shown(case: CaseResult, number: int) -> None:
         raise Misfit(f"there is no trial {case.shown!r:.20}", f"cases[{number}].shown")
 
 
-@contextmanager
-def _naming_damage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except Misfit as error:
-        message = f"{path} is damaged at {error}, or an earlier memstory wrote it. Run the stories again"
-        raise SetupError(message) from error
-
-
-def round_numbers(value: Tree) -> Tree:
-    """Return JSON with its numbers as they are written."""
+def round_numbers(value: Tree, digits: int | None = DIGITS) -> Tree:
+    """Return JSON with its numbers as they are written; without `digits` none is rounded."""
     if isinstance(value, float):
-        # JSON has no word for these; a text keeps them visible. Adding 0.0 turns -0.0 into 0.0.
-        return round(value, DIGITS) + 0.0 if isfinite(value) else str(value)
+        if not isfinite(value):
+            return str(value)  # JSON has no word for these; a text keeps them visible.
+        # Adding 0.0 turns -0.0 into 0.0.
+        return value if digits is None else round(value, digits) + 0.0
     if isinstance(value, dict):
-        return {name: round_numbers(inner) for name, inner in value.items()}
-    return [round_numbers(inner) for inner in value] if isinstance(value, list) else value
+        return {name: round_numbers(inner, digits) for name, inner in value.items()}
+    return [round_numbers(inner, digits) for inner in value] if isinstance(value, list) else value
 
 
 def without_steps(case: CaseResult) -> CaseResult:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Final
 from memstory.contract.codec import Misfit, decode, encode_lean
 from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
-from memstory.results.folder.whole_files import append_line, make_again, write_text
+from memstory.results.folder.whole_files import append_line, lines_of_json, make_again, write_text
 from memstory.results.outcomes import CaseResult
 from memstory.results.totals import run_again
 
@@ -50,13 +51,7 @@ class Spool:
         """
         self.torn = 0
         results: dict[str, CaseResult] = {}
-        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
-            if not line:
-                continue
-            try:
-                tree = json.loads(line)
-            except (ValueError, RecursionError):
-                tree = None
+        for tree in lines_of_json(self._path):
             if not isinstance(tree, dict) or "id" not in tree:  # of no version: somebody else wrote it
                 self.torn += 1
                 continue
@@ -117,12 +112,9 @@ class Histories:
 
     def _read(self) -> dict[str, Tree]:
         found: dict[str, Tree] = {}
-        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
-            try:
-                row = json.loads(line)
+        for row in lines_of_json(self._path):
+            with suppress(KeyError, TypeError):  # Its writer was killed: that history runs again.
                 found[row["key"]] = row["gave"]
-            except (ValueError, KeyError, TypeError):
-                continue  # Empty, or its writer was killed: that history runs again.
         return found
 
 

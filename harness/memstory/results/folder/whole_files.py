@@ -53,6 +53,16 @@ def append_line(path: Path, tree: Tree) -> None:
             raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes found room")
 
 
+def lines_of_json(path: Path) -> Iterator[Tree]:
+    """Yield each line that is not empty, None for one whose writer died in the middle; nothing of an absent file."""
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        if line:
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError):
+                yield None
+
+
 def write_text(path: Path, text: str) -> None:
     """Put `text` at `path`; a lone surrogate becomes its escape, which JSON reads back as what it was."""
     write_whole(path, text.encode("utf-8", "backslashreplace"))

@@ -53,6 +53,23 @@ def test_hostile_texts_are_never_markup(page, make_case):
     assert "{{ 7*7 }}" in html
 
 
+def test_what_does_not_show_in_a_slug_or_a_tag_is_written_as_its_code(page, make_case):
+    html = page([make_case("S5", slug="a\u202eb", tags=("c\u2066d",))])
+    assert not {"\u202e", "\u2066"} & {*html}
+    assert r"<i>a\u202eb</i>" in html
+    assert r'data-t="c\u2066d"' in html
+
+
+def test_without_scripts_the_page_says_how_a_case_is_seen(page, results):
+    (said,) = re.findall(r"<noscript>(.*?)</noscript>", page(results), re.DOTALL)
+    assert "memstory show" in said
+
+
+def test_a_case_that_is_closed_leaves_the_reader_where_he_opened_it(page, results):
+    closing = re.search(r'dialog\.addEventListener\("close", \(\) => \{(.*?)\n  \}\);', page(results), re.DOTALL)[1]
+    assert "focus" not in closing, "the browser itself goes back to the link or the cell"
+
+
 def test_only_the_scripts_and_styles_of_the_page_may_run(page, results):
     html = page(results)
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1]

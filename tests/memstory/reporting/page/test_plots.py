@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from memstory.reporting.page.plots import (
@@ -32,6 +34,11 @@ def test_recall_over_k_has_a_line_for_each_target(run, drawn):
     plan = found["Q1: Title of Q1 – recall over k"]
     assert [one.marks[2].text for one in plan.series] == ["3: 0.667", "3: 1.000"]
     assert "Latency by operation" in found
+
+
+def test_a_long_title_of_a_story_is_cut(run, drawn):
+    found = drawn(replace(run.retrieval([1, 3, 0]), title="x" * 100_000))
+    assert max(map(len, found)) < 400
 
 
 def test_a_series_has_the_number_of_its_target(run, drawn):

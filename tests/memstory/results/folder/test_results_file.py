@@ -235,7 +235,7 @@ def test_a_file_that_another_program_wrote_anew_is_read_too(tmp_path, results, r
         (lambda lines: lines[:-3], "is not JSON: it is cut off behind case 4"),
         (lambda lines: [*lines[:-2], lines[-2] + ",", lines[-1]], "is not JSON: a case is missing behind case 6"),
         (lambda lines: [*lines[:-3], lines[-3].rstrip(","), *lines[-2:]], "is not JSON: it is cut off behind case 5"),
-        (lambda lines: [*lines[:-3], lines[-3][:-9] + ",", *lines[-2:]], "is not JSON: "),
+        (lambda lines: [*lines[:-3], lines[-3][:-9] + ",", *lines[-2:]], "is not JSON: it is damaged in case 5: "),
         (
             lambda lines: [*lines[:-2], lines[-2].replace('"outcome":"', '"outcome":"x', 1), lines[-1]],
             r"cases\[5\].out",
@@ -247,8 +247,9 @@ def test_a_damaged_file_is_found_damaged_on_the_way(tmp_path, results, change, s
     path.write_text("\n".join(change(text_of(results).splitlines())) + "\n", "utf-8")
     with pytest.raises(SetupError, match=said):
         list(ResultsFile(path))
-    with pytest.raises(SetupError, match=said):
+    with pytest.raises(SetupError, match=said) as caught:
         read_results(path)
+    assert "un the stories again" in str(caught.value)
 
 
 def test_a_run_that_is_written_case_by_case_is_the_same_file(tmp_path, results, run_of):
