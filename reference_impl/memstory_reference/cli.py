@@ -235,6 +235,7 @@ def _add_observations(subparsers: Parsers) -> Parser:
 def _add_observations_action(actions: Parsers, name: str, text: str) -> Parser:
     parser = actions.add_parser(name, help=text, description=text)
     text = "the folder of the memory, or postgresql://…"
+    parser.set_defaults(system="observations")
     parser.add_argument("--store", required=True, metavar="DIR", help=text)
     parser.add_argument("--owner", default=DEFAULT_OWNER, help=f"whose runs (default '{DEFAULT_OWNER}')")
     parser.add_argument("--embedder", default=MINILM, help=f"the store's model (default {MINILM})")

@@ -58,7 +58,13 @@ _NAMED_OWNERS = 10
 _RANDOM = re.compile("[0-9a-f]{32}")
 """A key that nobody chose: of observations the id is the key, too."""
 
-_SETTING_OF = {"embedder": "embedding_model", "chat": "chat", "toolset": "toolset", "memory_mode": "mode"}
+_SETTING_OF = {
+    "embedder": "embedding_model",
+    "chat": "chat",
+    "ollama_host": "ollama_host",
+    "toolset": "toolset",
+    "memory_mode": "mode",
+}
 """Options that are one setting each, where the system has it."""
 
 
@@ -88,16 +94,14 @@ def chosen_settings(parsed: argparse.Namespace) -> tuple[MemorySystem, CheckedSe
     """Return the memory and the settings that were typed: the settings' file first, then each option."""
     system = system_named(parsed.system)
     changes: dict[str, Json] = {}
-    for option, setting in {**_SETTING_OF, "store": system.place}.items():
+    for option, setting in _SETTING_OF.items():
         value = getattr(parsed, option, None)
         if value is not None and setting not in system.kind.rules():
             raise InputError(f"--{option.replace('_', '-')} is nothing that the {system.name} memory has; leave it out")
         if value is not None:
             changes[setting] = value
-    if system.kind.server is not None and system.place in changes:
-        # A folder that was typed is meant, whatever server the file names.
-        changes[system.kind.server] = None
-    return system, system.settings(getattr(parsed, "settings", None), changes, "command line")
+    place = getattr(parsed, "store", None)
+    return system, system.settings(getattr(parsed, "settings", None), changes, "command line", place)
 
 
 @asynccontextmanager

@@ -138,9 +138,17 @@ class MemorySystem:
         """The setting that says where its memories are stored."""
         return str(self.kind.place)
 
-    def settings(self, file: Path | None, changes: Mapping[str, Tree], where: str) -> CheckedSettings:
-        """Return the defaults, then what `file` says, then `changes`; `where` names those in an error."""
+    def settings(
+        self, file: Path | None, changes: Mapping[str, Tree], where: str, place: str | None = None
+    ) -> CheckedSettings:
+        """Return the defaults, then what `file` says, then `changes` and the `place`; `where` names those in an error.
+
+        A place that is given is meant, whatever server the file names.
+        """
         settings: CheckedSettings = self.kind.default() if file is None else self.kind.read(file)
+        if place is not None:
+            elsewhere = {} if self.kind.server is None else {self.kind.server: None}
+            changes = {**elsewhere, **changes, self.place: place}
         return settings.merge(changes, where)
 
     async def open(self, settings: CheckedSettings, ports: MemoryPorts | None = None) -> SystemMemory:
