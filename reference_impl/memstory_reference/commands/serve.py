@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from memstory.contract.errors import UnavailableError
+from memstory.contract.errors import NotSupported, UnavailableError
 from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.contract.values import Tree
 from memstory_reference.adapters.machine import random_id
@@ -26,7 +26,7 @@ from memstory_reference.composition.layers import open_layers
 from memstory_reference.composition.topics import open_topics_service
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_count, checked_mapping, checked_owner, plain_text
-from memstory_reference.system_memory import SystemMemory
+from memstory_reference.system_memory import SystemMemory, own_arguments
 from memstory_reference.systems.layers.process import LayersPart
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.topics.process import AgentPart, MemoryPart, ToolsPart
@@ -166,6 +166,7 @@ class MemoryWeb:
         self._memory = memory
         able = memory.capabilities()
         self._jobs = sorted(one.removeprefix("job.") for one in able if one.startswith("job."))
+        self._of_one = [job for job in _OF_ONE if "id" in own_arguments(type(memory), job)]
 
     def acts(self) -> list[tuple[str, str, Callable[[Arguments], Awaitable[Tree]]]]:
         """Return method, path and what answers it: a job that a route names is reached by that alone."""
@@ -182,9 +183,9 @@ class MemoryWeb:
             ("PATCH", one, self._edit),
             ("DELETE", one, self._delete),
         ]
-        named = [("POST", f"{one}/{job}", self._done_with_one(job)) for job in _OF_ONE if job in self._jobs]
-        rest = [("POST", f"{ROOT}/{job}", self._run_job(job)) for job in self._jobs if job not in (*_OF_ONE, "forget")]
-        return [*own, *named, *rest]
+        named = [("POST", f"{one}/{job}", self._done_with_one(job)) for job in self._of_one]
+        rest = [job for job in self._jobs if job not in (*self._of_one, "forget")]
+        return [*own, *named, *(("POST", f"{ROOT}/{job}", self._run_job(job)) for job in rest)]
 
     async def _status(self, args: Arguments) -> Tree:
         status = await self._memory.inspect("status", {}, _scope(args))
@@ -193,7 +194,7 @@ class MemoryWeb:
         return {"counts": counts, "labels": {name: name for name in counts}, **status, "jobs": self._jobs}
 
     async def _turn(self, args: Arguments) -> Tree:
-        if args.get("session_id") is None:
+        if not args.get("session_id"):
             raise InputError("say which session with session_id")
         turn = await self._memory.say(_text(args, "said"), _scope(args))
         return {"answer": turn.answer, "context": turn.context or "", "notes": list(turn.notes)}
@@ -237,6 +238,8 @@ class MemoryWeb:
     async def _edit(self, args: Arguments) -> Tree:
         hit = await self._find(args)
         changes, allowed = args.get("content"), self._memory.view(hit)["editable"]
+        if not allowed:
+            raise NotSupported("update", "this memory has no field that can be edited: delete it, and add it again")
         if not isinstance(changes, dict) or not changes or not set(changes) <= set(allowed):
             raise InputError(f"content must be an object with one or more of {', '.join(allowed)}")
         return self._memory.view(await self._memory.edit(hit, changes, _owner(args)))
@@ -276,7 +279,10 @@ def _scope(args: Arguments) -> Scope:
             plain_text(args[name], name)
     if not user and not session:
         raise InputError("a memory belongs to somebody: say whose with user_id, or with session_id alone")
-    return Scope(user=checked_owner(user, "user_id") if user else "", session=session or None)
+    return Scope(
+        user=checked_owner(user, "user_id") if user else "",
+        session=checked_owner(session, "session_id") if session else None,
+    )
 
 
 def _owner(args: Arguments) -> Scope:
