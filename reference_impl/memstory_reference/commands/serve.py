@@ -7,34 +7,19 @@ import asyncio
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
 from memstory.contract.errors import NotSupported, UnavailableError
 from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.contract.values import Tree
-from memstory_reference.adapters.machine import random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.memory import chosen_settings, forget_meant
-from memstory_reference.composition.chat_models import chat_of
-from memstory_reference.composition.declaration import MemoryPorts, ports_of
-from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.extras import http_service, open_bus
-from memstory_reference.composition.layers import open_layers
-from memstory_reference.composition.topics import open_topics_service
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_count, checked_mapping, checked_owner, plain_text
 from memstory_reference.system_memory import SystemMemory, own_arguments
-from memstory_reference.systems.layers.process import LayersPart
-from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.topics.process import AgentPart, MemoryPart, ToolsPart
-from memstory_reference.systems.topics.settings import TopicsSettings
-
-if TYPE_CHECKING:
-    from memstory_reference.adapters.servers.nats_bus import NatsBus
-
 
 HIGHEST_PORT = 65_535
 ROOT: Final = "/api/memory"
@@ -92,26 +77,12 @@ def on_signals(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, once)
 
 
-class Part(Protocol):
-    """What a process serves."""
-
-    async def start(self) -> None:
-        """Serve from now on."""
-        ...
-
-    async def stop(self) -> None:
-        """Finish what was taken, and take no more."""
-        ...
-
-    async def come_back(self) -> None:
-        """Do what is to be done when the bus was away."""
-        ...
-
-
 async def _serve(parsed: argparse.Namespace) -> int:
     """Serve until a signal ends it; what was taken is finished first."""
     stopped = asyncio.Event()
-    async with open_bus(parsed.bus, parsed.part) as bus, _opened(parsed, bus) as part:
+    system, settings = chosen_settings(parsed)
+    served = system.parts[parsed.part]
+    async with open_bus(parsed.bus, parsed.part) as bus, served.opener(settings, bus) as part:
         await part.start()
         try:
             bus.connection.when_back.append(part.come_back)
@@ -134,29 +105,6 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@asynccontextmanager
-async def _opened(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    """Open the part that was typed; it is closed when it serves no more."""
-    _, settings = chosen_settings(parsed)
-    async with AsyncExitStack() as closing:
-        match parsed.part, settings:
-            case "memory", TopicsSettings():
-                service = await open_topics_service(settings, MemoryPorts(embedder=embedder_of(settings)))
-                closing.push_async_callback(service.close)
-                yield MemoryPart(service, bus, random_id)
-            case "tools", TopicsSettings():
-                yield ToolsPart(bus, settings=settings, new_id=random_id)
-            case "agent", TopicsSettings():
-                yield AgentPart(bus, chat=chat_of(settings), new_id=random_id, settings=settings)
-            case "layers", LayersSettings():
-                memory = await open_layers(settings, ports_of(settings))
-                closing.push_async_callback(memory.close)
-                yield LayersPart(memory, bus, new_id=random_id)
-                await memory.shut_down()
-            case _:
-                raise TypeError(f"no part {parsed.part} has such settings: {type(settings).__name__}")
 
 
 class MemoryWeb:
