@@ -90,7 +90,7 @@ def chosen_settings(parsed: argparse.Namespace) -> tuple[MemorySystem, CheckedSe
 
 
 @asynccontextmanager
-async def _open_desk(parsed: argparse.Namespace, action: Action) -> AsyncIterator[Desk]:
+async def _open_desk(parsed: argparse.Namespace, action: DeskAction) -> AsyncIterator[Desk]:
     """Open the memory that was typed; where there is none, InputError, and nothing is made."""
     system, settings = chosen_settings(parsed)
     if not action.may_be_new and not system.is_stored(settings):
@@ -181,7 +181,7 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class DeskAction:
     """What is done at a desk; `needs` is what a memory must be able to do for it, where not all can.
 
     Without models a memory is opened to be read. Where none is stored, one that `may_be_new` is made.
@@ -400,22 +400,22 @@ async def back_up(parsed: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS: Mapping[str, Action] = {
-    "list": Action(list_memories),
-    "search": Action(search_memories, has_models=True),
-    "show": Action(show_memory),
-    "forget": Action(forget_memories),
-    "export": Action(export_memories),
-    "import": Action(import_memories, has_models=True, may_be_new=True),
-    "migrate": Action(migrate_memories, "job.migrate", has_models=True, may_be_new=True),
-    "audit": Action(print_logged, "inspect.audit"),
-    "feedback": Action(print_logged, "inspect.feedback"),
-    "purge": Action(purge_memories, "job.purge"),
-    "rate": Action(rate_memory, "feedback"),
-    "run": Action(run_job, has_models=True),
-    "status": Action(print_status),
-    "archive": Action(move_memories, "job.archive"),
-    "restore": Action(move_memories, "job.archive"),
+ACTIONS: Mapping[str, DeskAction] = {
+    "list": DeskAction(list_memories),
+    "search": DeskAction(search_memories, has_models=True),
+    "show": DeskAction(show_memory),
+    "forget": DeskAction(forget_memories),
+    "export": DeskAction(export_memories),
+    "import": DeskAction(import_memories, has_models=True, may_be_new=True),
+    "migrate": DeskAction(migrate_memories, "job.migrate", has_models=True, may_be_new=True),
+    "audit": DeskAction(print_logged, "inspect.audit"),
+    "feedback": DeskAction(print_logged, "inspect.feedback"),
+    "purge": DeskAction(purge_memories, "job.purge"),
+    "rate": DeskAction(rate_memory, "feedback"),
+    "run": DeskAction(run_job, has_models=True),
+    "status": DeskAction(print_status),
+    "archive": DeskAction(move_memories, "job.archive"),
+    "restore": DeskAction(move_memories, "job.archive"),
 }
 CLOSED_ACTIONS: Mapping[str, Callable[[argparse.Namespace], Awaitable[int]]] = {
     "reindex": reindex_memories,
