@@ -235,6 +235,7 @@ def _add_observations(subparsers: Parsers) -> Parser:
 def _add_observations_action(actions: Parsers, name: str, text: str) -> Parser:
     parser = actions.add_parser(name, help=text, description=text)
     text = "the folder of the memory, or postgresql://…"
+    parser.set_defaults(system="observations")
     parser.add_argument("--store", required=True, metavar="DIR", help=text)
     parser.add_argument("--owner", default=DEFAULT_OWNER, help=f"whose runs (default '{DEFAULT_OWNER}')")
     parser.add_argument("--embedder", default=MINILM, help=f"the store's model (default {MINILM})")
@@ -247,16 +248,16 @@ def _add_serve(subparsers: Parsers) -> Parser:
     text = "serve one part of a memory system to other processes, over NATS"
     parser = _add_parser(subparsers, "serve", text)
     parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
-    memory = _add_part(parts, "memory", "topics: the memory; one process has the store")
+    memory = _add_part(parts, "topics", "memory", "the memory; one process has the store")
     _add_store_options(memory)
-    tools = _add_part(parts, "tools", "topics: the tools that a model may call; any number of processes")
+    tools = _add_part(parts, "topics", "tools", "the tools that a model may call; any number of processes")
     tools.add_argument("--toolset", choices=("single", "dual"), help="four tools of one purpose, or two")
     _add_settings_option(tools)
-    agent = _add_part(parts, "agent", "topics: the agent that talks; one process")
+    agent = _add_part(parts, "topics", "agent", "the agent that talks; one process")
     _add_chat_option(agent)
     agent.add_argument("--embedder", metavar="NAME", help="what the offline stand-in compares texts by")
     _add_settings_option(agent)
-    layers = _add_part(parts, "layers", "layers: turns and sessions; any number of processes on one Postgres")
+    layers = _add_part(parts, "layers", "layers", "turns and sessions; any number of processes on one Postgres")
     _add_store_options(layers)
     _add_chat_option(layers)
     _add_mode_option(layers)
@@ -268,9 +269,9 @@ def _add_serve(subparsers: Parsers) -> Parser:
     return parser
 
 
-def _add_part(parts: Parsers, name: str, text: str) -> Parser:
-    parser = _add_parser(parts, name, text)
-    parser.set_defaults(system="layers" if name == "layers" else "topics")
+def _add_part(parts: Parsers, system: str, name: str, text: str) -> Parser:
+    parser = _add_parser(parts, name, f"{system}: {text}")
+    parser.set_defaults(system=system)
     _add_bus_option(parser, by_default=True)
     return parser
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Any
 
 from memstory_reference.errors import InputError
-from memstory_reference.setting_rules import count_rule
+from memstory_reference.setting_rules import ShippedSettings, count_rule
 
 DEFAULT_OWNER = "default"
 """Whose memory it is where nobody is named: that of programs, and of the MCP server."""
@@ -55,6 +55,22 @@ def limits_of(settings: object) -> Limits:
     """Return the limits that are among `settings`, with the defaults for those that the system does not have."""
     given = {one.name: getattr(settings, one.name) for one in fields(Limits) if hasattr(settings, one.name)}
     return Limits(**given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSettings(ShippedSettings):
+    """Settings of a memory whose operator decides how much each part of a talk may hold."""
+
+    max_memory_characters: MemoryCharacters
+    max_query_characters: QueryCharacters
+    max_window_characters: WindowCharacters
+    max_result_characters: ResultCharacters
+    max_tool_calls: ToolCalls
+
+    @property
+    def limits(self) -> Limits:
+        """How much each part may hold."""
+        return limits_of(self)
 
 
 def plain_text(value: object, what: str) -> str:

@@ -317,5 +317,4 @@ def _choose(system: str, path: str | Path | None, settings: Mapping[str, Tree]) 
         from memstory_reference.composition.systems import system_named  # noqa: PLC0415
 
     chosen = system_named(system)
-    place = {} if path is None else {chosen.place: str(path)}
-    return chosen, chosen.settings(None, {**settings, **place}, "open_memory")
+    return chosen, chosen.settings(None, settings, "open_memory", None if path is None else str(path))

@@ -44,6 +44,9 @@ class VectorMemory(SystemMemory):
     def store_name(self) -> str:
         return engine_name(self.engine)
 
+    async def open(self) -> None:
+        """Start what goes on around it."""
+
     async def close(self) -> None:
         self.tombstones.close()
         await self.vectors.close()

@@ -14,7 +14,7 @@ from memstory.contract.target import Scope
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.bus.calls import Caller
-from memstory_reference.systems.layers.process import PART, START_BY, RemoteLayersMemory
+from memstory_reference.systems.layers.process import PART, RemoteLayersMemory
 
 pytestmark = pytest.mark.slow
 SOON = 20.0
@@ -40,9 +40,7 @@ class Talk:
 
 
 def talk_on(bus, thread, user="ann"):
-    caller = Caller(
-        bus=bus, part=PART, new_id=lambda: f"l{next(NUMBERS)}", name="test", start_by=START_BY, timeout_seconds=SOON
-    )
+    caller = Caller(bus=bus, part=PART, new_id=lambda: f"l{next(NUMBERS)}", name="test", timeout_seconds=SOON)
     return Talk(RemoteLayersMemory(caller), Scope(user=user, session=thread))
 
 

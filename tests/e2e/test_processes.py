@@ -20,19 +20,18 @@ SOON = 20.0
 def talk(bus):
     numbers = count()
 
-    def caller(part, start_by):
+    def caller(part):
         return Caller(
             bus=bus,
             part=part,
             new_id=lambda: f"c{next(numbers)}",
             name="test",
-            start_by=start_by,
             timeout_seconds=SOON,
         )
 
     return topics.RemoteTopicsMemory(
-        agent=caller(topics.AGENT, topics.START_AGENT),
-        memory=caller(topics.MEMORY, topics.START_MEMORY),
+        agent=caller(topics.AGENT),
+        memory=caller(topics.MEMORY),
         show_calls=lambda _: None,
     )
 

@@ -106,13 +106,12 @@ def answerer(bus: Bus, subject: str, publisher: str, work: Callable[[Envelope], 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Calls one part. `start_by` is what a person types to start it."""
+    """Calls one part."""
 
     bus: Requests
     part: str
     new_id: NewId
     name: str
-    start_by: str
     timeout_seconds: float = 30.0
 
     async def call(self, act: str, owner: str, **arguments: Tree) -> Tree:
@@ -171,13 +170,18 @@ class Caller:
         try:
             reply = await self.bus.request(request, call_result(self.part, act), timeout_seconds=timeout_seconds)
         except NoRespondersError as error:
-            raise PartMissingError(f"no process serves {self.part}. Start one: {self.start_by}") from error
+            raise PartMissingError(f"no process serves {self.part}. Start one: {start_command(self.part)}") from error
         except TimeoutError as error:
             raise PartSilentError(
                 f"{self.part} did not answer '{act}' within {timeout_seconds:g} seconds; whether it was done is not "
                 "known"
             ) from error
         return _result(reply.payload)
+
+
+def start_command(part: str) -> str:
+    """Return what a person types to start a part."""
+    return f"memstory-reference serve {part}"
 
 
 class PartMissingError(UnavailableError):

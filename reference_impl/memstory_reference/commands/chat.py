@@ -11,8 +11,8 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
-from typing import Final
 
 from memstory.contract.errors import MemstoryError
 from memstory.contract.models import ChatModel, ChatRequest, Reply
@@ -22,7 +22,7 @@ from memstory.contract.values import ToolCall, Tree
 from memstory.models.shim import Agent
 from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory_reference.adapters.machine import random_id
-from memstory_reference.bus.calls import Caller
+from memstory_reference.bus.calls import Caller, start_command
 from memstory_reference.commands.memory import (
     Row,
     chosen_settings,
@@ -36,24 +36,17 @@ from memstory_reference.commands.memory import (
 from memstory_reference.commands.terminal import Terminal, cell, json_text
 from memstory_reference.composition.declaration import ports_of
 from memstory_reference.composition.extras import open_bus
-from memstory_reference.composition.systems import system_named
+from memstory_reference.composition.systems import SYSTEMS, system_named
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.ports import STAND_IN, Envelope
 from memstory_reference.system_memory import SystemMemory
-from memstory_reference.systems.layers import process as layers
-from memstory_reference.systems.topics import process as topics
 
 PROMPT = "you> "
 SHOWN_CHARACTERS = 160
 A_TURN_FAILED = 1
 SHUTDOWN, EXPLICIT = "shutdown", "explicit"
 OF_THE_SERVERS = ("store", "embedder", "settings", "chat", "toolset", "memory_mode")
-PROCESSES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
-    "topics": {"topics": (topics.MEMORY, topics.START_MEMORY), "chat": (topics.AGENT, topics.START_AGENT)},
-    "layers": {},
-}
-"""The memories that other processes may serve: by what of a status each part gives, its name and how it is started."""
 
 Show = Callable[[str], None]
 Say = Callable[[str, Scope], Awaitable[Turn]]
@@ -116,19 +109,22 @@ async def _local(parsed: argparse.Namespace, terminal: Terminal) -> AsyncIterato
 @asynccontextmanager
 async def _remote(parsed: argparse.Namespace, terminal: Terminal) -> AsyncIterator[Conversation]:
     """Meet the processes that serve the memory that was typed."""
-    if parsed.system not in PROCESSES:
-        raise InputError(f"--bus is for {' and '.join(PROCESSES)}; the {parsed.system} memory talks in this process")
+    system = system_named(parsed.system)
+    if system.connect is None:
+        served = " and ".join(one.name for one in SYSTEMS.values() if one.parts)
+        raise InputError(f"--bus is for {served}; the {parsed.system} memory talks in this process")
     for name in OF_THE_SERVERS:
         if getattr(parsed, name) is not None:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} is decided by the processes that serve; leave it out with --bus")
     scope = _scope(parsed)
-    memory = _connect(parsed.system, parsed.bus, terminal.aside)
+    memory = system.connect(partial(_caller, parsed.bus), partial(_show_calls, terminal.aside))
     status = await memory.inspect("status", {}, scope)
-    terminal.aside(f"The memory of {_name(scope)} in the processes on the bus: {memory.status_line(status)}.")
-    for name, (part, how) in PROCESSES[parsed.system].items():
-        if name not in status:
-            terminal.aside(f"! no process serves {part}. Start one: {how}")
+    counts = memory.status_line(status)
+    terminal.aside(f"The memory of {_name(scope)} in the processes on the bus{counts and f': {counts}'}.")
+    for name, part in system.parts.items():
+        if part.gives is not None and part.gives not in status:
+            terminal.aside(f"! no process serves {name}. Start one: {start_command(name)}")
     terminal.aside("/help lists the commands, /quit ends.")
     conversation = Conversation(memory=memory, say=memory.say, terminal=terminal, scope=scope)
     yield conversation
@@ -387,21 +383,12 @@ class BriefBus:
             return await bus.request(envelope, reply_subject, timeout_seconds=timeout_seconds)
 
 
-def _connect(system: str, address: str, show: Show) -> SystemMemory:
-    """Return the memory that processes on the bus serve; `show` is told what they asked of tools."""
+def _caller(address: str, part: str) -> Caller:
+    return Caller(bus=BriefBus(address), part=part, new_id=random_id, name="chat")
 
-    def caller(part: str, start_by: str) -> Caller:
-        return Caller(bus=BriefBus(address), part=part, new_id=random_id, name="chat", start_by=start_by)
 
-    def show_calls(outcomes: Sequence[ToolCall]) -> None:
-        for outcome in outcomes:
-            show(call_line(outcome.name, outcome.args))
-            show(answer_line(outcome.text))
-
-    if system == "layers":
-        return layers.RemoteLayersMemory(caller(layers.PART, layers.START_BY))
-    return topics.RemoteTopicsMemory(
-        agent=caller(topics.AGENT, topics.START_AGENT),
-        memory=caller(topics.MEMORY, topics.START_MEMORY),
-        show_calls=show_calls,
-    )
+def _show_calls(show: Show, outcomes: Sequence[ToolCall]) -> None:
+    """Show what other processes asked of tools."""
+    for outcome in outcomes:
+        show(call_line(outcome.name, outcome.args))
+        show(answer_line(outcome.text))

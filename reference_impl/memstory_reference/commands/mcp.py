@@ -26,8 +26,7 @@ def run(parsed: argparse.Namespace) -> int:
 async def serve(parsed: argparse.Namespace) -> int:
     """Serve until the client goes; return the exit code."""
     system = system_named(parsed.system)
-    place = {} if parsed.path is None else {system.place: parsed.path}
-    settings = system.settings(parsed.config, place, "--path")
+    settings = system.settings(parsed.config, {}, "--path", parsed.path)
     # One client starts one process: that is one session of the memory.
     scope = Scope(user=checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner), session=random_id())
     memory = await system.open(settings)

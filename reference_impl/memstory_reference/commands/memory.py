@@ -34,22 +34,9 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 ASKED_ROWS = 10
 NOTHING_DONE = 1
-NEEDS_MODEL = frozenset({"search", "import", "migrate", "run"})
-MAY_BE_NEW = frozenset({"import", "migrate"})
 SHORT_ID_CHARACTERS = 8
 DAYS = "older_than_days"
 """The argument of the job `purge` of a memory that is told how old is too old."""
-
-NEEDED: Mapping[str, str] = {
-    "migrate": "job.migrate",
-    "audit": "inspect.audit",
-    "feedback": "inspect.feedback",
-    "purge": "job.purge",
-    "rate": "feedback",
-    "archive": "job.archive",
-    "restore": "job.archive",
-}
-"""What a memory must be able to do for an action, where not all can."""
 
 Row = dict[str, Tree]
 """A memory as JSON: owner, kind, id, topic (its key), text, created_at, metadata, perhaps score."""
@@ -58,7 +45,13 @@ _NAMED_OWNERS = 10
 _RANDOM = re.compile("[0-9a-f]{32}")
 """A key that nobody chose: of observations the id is the key, too."""
 
-_SETTING_OF = {"embedder": "embedding_model", "chat": "chat", "toolset": "toolset", "memory_mode": "mode"}
+_SETTING_OF = {
+    "embedder": "embedding_model",
+    "chat": "chat",
+    "ollama_host": "ollama_host",
+    "toolset": "toolset",
+    "memory_mode": "mode",
+}
 """Options that are one setting each, where the system has it."""
 
 
@@ -68,18 +61,16 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 async def _do(parsed: argparse.Namespace) -> int:
-    needed = NEEDED.get(parsed.action)
-    able = [one.name for one in SYSTEMS.values() if needed is None or needed in one.memory.capabilities()]
+    if parsed.action in CLOSED_ACTIONS:
+        return await CLOSED_ACTIONS[parsed.action](parsed)
+    action = ACTIONS[parsed.action]
+    able = [one.name for one in SYSTEMS.values() if action.needs is None or action.needs in one.memory.capabilities()]
     if parsed.system not in able:
         others = " and ".join(able)
         raise InputError(f"memory {parsed.action} is for {others}; the {parsed.system} memory has no such thing")
     try:
-        if parsed.action == "reindex":
-            return await reindex_memories(parsed)
-        if parsed.action == "backup":
-            return back_up(parsed)
-        async with _open_desk(parsed) as desk:
-            return await ACTIONS[parsed.action](parsed, desk)
+        async with _open_desk(parsed, action) as desk:
+            return await action.act(parsed, desk)
     except NotSupported as error:
         raise InputError(f"memory {parsed.action} --system {parsed.system}: {error}") from error
 
@@ -88,29 +79,26 @@ def chosen_settings(parsed: argparse.Namespace) -> tuple[MemorySystem, CheckedSe
     """Return the memory and the settings that were typed: the settings' file first, then each option."""
     system = system_named(parsed.system)
     changes: dict[str, Json] = {}
-    for option, setting in {**_SETTING_OF, "store": system.place}.items():
+    for option, setting in _SETTING_OF.items():
         value = getattr(parsed, option, None)
         if value is not None and setting not in system.kind.rules():
             raise InputError(f"--{option.replace('_', '-')} is nothing that the {system.name} memory has; leave it out")
         if value is not None:
             changes[setting] = value
-    if system.kind.server is not None and system.place in changes:
-        # A folder that was typed is meant, whatever server the file names.
-        changes[system.kind.server] = None
-    return system, system.settings(getattr(parsed, "settings", None), changes, "command line")
+    place = getattr(parsed, "store", None)
+    return system, system.settings(getattr(parsed, "settings", None), changes, "command line", place)
 
 
 @asynccontextmanager
-async def _open_desk(parsed: argparse.Namespace) -> AsyncIterator[Desk]:
+async def _open_desk(parsed: argparse.Namespace, action: DeskAction) -> AsyncIterator[Desk]:
     """Open the memory that was typed; where there is none, InputError, and nothing is made."""
     system, settings = chosen_settings(parsed)
-    if parsed.action not in MAY_BE_NEW and not system.is_stored(settings):
+    if not action.may_be_new and not system.is_stored(settings):
         raise InputError(
             f"{system.place_of(settings)}: no memory is stored here. Name its folder or database with --store, or make "
             f"one with 'chat --system {system.name}'"
         )
-    is_read = parsed.action not in NEEDS_MODEL
-    memory = await (system.open_to_read(settings) if is_read else system.open(settings))
+    memory = await (system.open(settings) if action.has_models else system.open_to_read(settings))
     try:
         yield Desk(memory=memory, owner=parsed.owner, session=parsed.thread_id)
     finally:
@@ -192,7 +180,17 @@ class Desk:
         return Scope(user=self.owner or "", session=self.session)
 
 
-Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
+@dataclass(frozen=True, slots=True)
+class DeskAction:
+    """What is done at a desk; `needs` is what a memory must be able to do for it, where not all can.
+
+    Without models a memory is opened to be read. Where none is stored, one that `may_be_new` is made.
+    """
+
+    act: Callable[[argparse.Namespace, Desk], Awaitable[int]]
+    needs: str | None = None
+    has_models: bool = False
+    may_be_new: bool = False
 
 
 async def list_memories(parsed: argparse.Namespace, desk: Desk) -> int:
@@ -394,7 +392,7 @@ async def reindex_memories(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def back_up(parsed: argparse.Namespace) -> int:
+async def back_up(parsed: argparse.Namespace) -> int:
     """Copy a memory to a new folder, whether or not another process has it open."""
     system, settings = chosen_settings(parsed)
     system.back_up(settings, parsed.output)
@@ -402,23 +400,28 @@ def back_up(parsed: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS: Mapping[str, Action] = {
-    "list": list_memories,
-    "search": search_memories,
-    "show": show_memory,
-    "forget": forget_memories,
-    "export": export_memories,
-    "import": import_memories,
-    "migrate": migrate_memories,
-    "audit": print_logged,
-    "feedback": print_logged,
-    "purge": purge_memories,
-    "rate": rate_memory,
-    "run": run_job,
-    "status": print_status,
-    "archive": move_memories,
-    "restore": move_memories,
+ACTIONS: Mapping[str, DeskAction] = {
+    "list": DeskAction(list_memories),
+    "search": DeskAction(search_memories, has_models=True),
+    "show": DeskAction(show_memory),
+    "forget": DeskAction(forget_memories),
+    "export": DeskAction(export_memories),
+    "import": DeskAction(import_memories, has_models=True, may_be_new=True),
+    "migrate": DeskAction(migrate_memories, "job.migrate", has_models=True, may_be_new=True),
+    "audit": DeskAction(print_logged, "inspect.audit"),
+    "feedback": DeskAction(print_logged, "inspect.feedback"),
+    "purge": DeskAction(purge_memories, "job.purge"),
+    "rate": DeskAction(rate_memory, "feedback"),
+    "run": DeskAction(run_job, has_models=True),
+    "status": DeskAction(print_status),
+    "archive": DeskAction(move_memories, "job.archive"),
+    "restore": DeskAction(move_memories, "job.archive"),
 }
+CLOSED_ACTIONS: Mapping[str, Callable[[argparse.Namespace], Awaitable[int]]] = {
+    "reindex": reindex_memories,
+    "backup": back_up,
+}
+"""What is done with a memory that is not opened for it."""
 
 
 def tell(parsed: argparse.Namespace, value: Json, text: str, *, indent: int | None = None) -> None:

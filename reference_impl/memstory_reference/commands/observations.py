@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import cast
 
 from tabulate import tabulate
 
 from memstory.contract.errors import SetupError
+from memstory.contract.values import Tree
 from memstory.models.ollama_address import DEFAULT, VARIABLE, ollama_url
-from memstory_reference.composition.declaration import ports_of
-from memstory_reference.composition.observations import OBSERVATIONS, open_observations
+from memstory_reference.commands.memory import chosen_settings, tell
+from memstory_reference.commands.terminal import printable
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.memory import ObservationsMemory, StoredObservation
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ranking import RankedObservation
 from memstory_reference.systems.observations.research import LocalCorpus, Passage
-from memstory_reference.systems.observations.settings import ObservationsSettings
 
 NOTHING_FOUND = "Nothing is known about this; a run on it would start from scratch."
 WRITING = ("store", "run")
@@ -34,15 +34,13 @@ async def search(memory: ObservationsMemory, options: argparse.Namespace) -> int
     """Print what is found, with the numbers of each rank: rank = (0.7 sim + 0.3 qual) * q_adjust."""
     if options.context:
         context = await memory.get_context(options.task, options.owner, options.top_k)
-        sys.stdout.write((context or NOTHING_FOUND) + "\n")
+        sys.stdout.write(f"{printable(context or NOTHING_FOUND)}\n")
         return 0
     found = await memory.find(options.task, options.owner, options.top_k)
-    if options.json:
-        _write_json([{**_json(entry.observation), **asdict(entry.rank)} for entry in found])
-        return 0
     headers = ("run", "title", "sim", "qual", "q_adjust", "rank", "found by")
     table = tabulate([_explanation(entry) for entry in found], headers, disable_numparse=True)
-    sys.stdout.write((table if found else NOTHING_FOUND) + "\n")
+    rows = [{**_json(entry.observation), **asdict(entry.rank)} for entry in found]
+    tell(options, rows, printable(table) if found else NOTHING_FOUND, indent=2)
     return 0
 
 
@@ -58,7 +56,9 @@ async def store(memory: ObservationsMemory, options: argparse.Namespace) -> int:
         final_score=options.score,
         run_id=options.run_id,
     )
-    _print_stored(options, stored)
+    told = {"outcome": stored.outcome, "by": stored.by, "warnings": [*stored.warnings], **_json(stored.observation)}
+    tell(options, told, printable(_stored_line(stored)), indent=2)
+    _warn(options, stored)
     return 0
 
 
@@ -66,17 +66,22 @@ async def research(memory: ObservationsMemory, options: argparse.Namespace) -> i
     """Carry out a task on a folder of texts; what earlier runs read is not read again."""
     given = {"run_id": options.run_id, "task_type": options.type, "final_score": options.score}
     run = await memory.research(options.task, options.owner, LocalCorpus(passages_in(options.corpus)), **given)
-    if options.json:
-        told = {"prior_work": run.plan.prior_work, "fetched": run.fetched, "spared": run.spared, "output": run.output}
-        _write_json({**told, "stored": run.stored and _json(run.stored.observation)})
-        return 0
-    sys.stdout.write(f"prior work: {'; '.join(run.plan.prior_work) or 'none'}\n")
-    sys.stdout.write(f"read: {', '.join(run.fetched) or 'nothing'}\n")
-    sys.stdout.write(f"spared: {', '.join(run.spared) or 'nothing'}\n\n{run.output}\n\n")
-    if run.stored is None:
-        sys.stdout.write("Nothing was found, and nothing is stored.\n")
-    else:
-        _print_stored(options, run.stored)
+    told: dict[str, Tree] = {
+        "prior_work": run.plan.prior_work,
+        "fetched": run.fetched,
+        "spared": run.spared,
+        "output": run.output,
+        "stored": run.stored and _json(run.stored.observation),
+    }
+    lines = [
+        f"prior work: {'; '.join(run.plan.prior_work) or 'none'}",
+        f"read: {', '.join(run.fetched) or 'nothing'}",
+        f"spared: {', '.join(run.spared) or 'nothing'}",
+        f"\n{run.output}\n",
+        "Nothing was found, and nothing is stored." if run.stored is None else _stored_line(run.stored),
+    ]
+    tell(options, told, printable("\n".join(lines)), indent=2)
+    _warn(options, run.stored)
     return 0
 
 
@@ -111,15 +116,12 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 async def _with_memory(work: Work, options: argparse.Namespace) -> int:
-    setting_of = {"store": "path", "embedder": "embedding_model", "ollama_host": "ollama_host", "chat": "chat"}
-    typed = {setting: getattr(options, name, None) for name, setting in setting_of.items()}
-    chosen = {setting: value for setting, value in typed.items() if value is not None}
-    if "://" not in chosen.get("ollama_host", "://"):
-        chosen["ollama_host"] = _url_of(chosen["ollama_host"])
-    settings = ObservationsSettings.default().merge(chosen, "command line")
-    if options.action not in WRITING and not OBSERVATIONS.is_stored(settings):
+    if options.ollama_host is not None and "://" not in options.ollama_host:
+        options.ollama_host = _url_of(options.ollama_host)
+    system, settings = chosen_settings(options)
+    if options.action not in WRITING and not system.is_stored(settings):
         raise InputError(f"{settings.folder}: no observations are stored here; name the folder with --store")
-    memory = await open_observations(settings, ports_of(settings))
+    memory = cast("ObservationsMemory", await system.open(settings))
     try:
         return await work(memory, options)
     finally:
@@ -140,21 +142,17 @@ def _explanation(entry: RankedObservation) -> tuple[str, ...]:
     return (entry.observation.id, entry.observation.title, *(f"{number:.4f}" for number in numbers), by)
 
 
-def _json(observation: Observation) -> dict[str, object]:
+def _json(observation: Observation) -> dict[str, Tree]:
     return {**asdict(observation), "timestamp": observation.timestamp.isoformat()}
 
 
-def _print_stored(options: argparse.Namespace, stored: StoredObservation) -> None:
-    if options.json:
-        _write_json(
-            {"outcome": stored.outcome, "by": stored.by, "warnings": [*stored.warnings], **_json(stored.observation)}
-        )
-        return
+def _stored_line(stored: StoredObservation) -> str:
     by = "rules" if stored.by != "model" else "the model"
-    sys.stdout.write(f"{stored.observation.id}: {stored.outcome}, summarised by {by}\n")
-    for warning in stored.warnings:
-        sys.stderr.write(f"! {warning}\n")
+    return f"{stored.observation.id}: {stored.outcome}, summarised by {by}"
 
 
-def _write_json(data: object) -> None:
-    sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+def _warn(options: argparse.Namespace, stored: StoredObservation | None) -> None:
+    """Say what people should know of a summary; JSON has it in its own field."""
+    if stored is not None and not options.json:
+        for warning in stored.warnings:
+            sys.stderr.write(f"! {printable(warning)}\n")

@@ -7,34 +7,19 @@ import asyncio
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
-from memstory.contract.errors import UnavailableError
+from memstory.contract.errors import NotSupported, UnavailableError
 from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.contract.values import Tree
-from memstory_reference.adapters.machine import random_id
 from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.memory import chosen_settings, forget_meant
-from memstory_reference.composition.chat_models import chat_of
-from memstory_reference.composition.declaration import MemoryPorts, ports_of
-from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.extras import http_service, open_bus
-from memstory_reference.composition.layers import open_layers
-from memstory_reference.composition.topics import open_topics_service
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_count, checked_mapping, checked_owner, plain_text
-from memstory_reference.system_memory import SystemMemory
-from memstory_reference.systems.layers.process import LayersPart
-from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.systems.topics.process import AgentPart, MemoryPart, ToolsPart
-from memstory_reference.systems.topics.settings import TopicsSettings
-
-if TYPE_CHECKING:
-    from memstory_reference.adapters.servers.nats_bus import NatsBus
-
+from memstory_reference.system_memory import SystemMemory, own_arguments
 
 HIGHEST_PORT = 65_535
 ROOT: Final = "/api/memory"
@@ -92,26 +77,12 @@ def on_signals(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, once)
 
 
-class Part(Protocol):
-    """What a process serves."""
-
-    async def start(self) -> None:
-        """Serve from now on."""
-        ...
-
-    async def stop(self) -> None:
-        """Finish what was taken, and take no more."""
-        ...
-
-    async def come_back(self) -> None:
-        """Do what is to be done when the bus was away."""
-        ...
-
-
 async def _serve(parsed: argparse.Namespace) -> int:
     """Serve until a signal ends it; what was taken is finished first."""
     stopped = asyncio.Event()
-    async with open_bus(parsed.bus, parsed.part) as bus, _opened(parsed, bus) as part:
+    system, settings = chosen_settings(parsed)
+    served = system.parts[parsed.part]
+    async with open_bus(parsed.bus, parsed.part) as bus, served.opener(settings, bus) as part:
         await part.start()
         try:
             bus.connection.when_back.append(part.come_back)
@@ -136,29 +107,6 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@asynccontextmanager
-async def _opened(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
-    """Open the part that was typed; it is closed when it serves no more."""
-    _, settings = chosen_settings(parsed)
-    async with AsyncExitStack() as closing:
-        match parsed.part, settings:
-            case "memory", TopicsSettings():
-                service = await open_topics_service(settings, MemoryPorts(embedder=embedder_of(settings)))
-                closing.push_async_callback(service.close)
-                yield MemoryPart(service, bus, random_id)
-            case "tools", TopicsSettings():
-                yield ToolsPart(bus, settings=settings, new_id=random_id)
-            case "agent", TopicsSettings():
-                yield AgentPart(bus, chat=chat_of(settings), new_id=random_id, settings=settings)
-            case "layers", LayersSettings():
-                memory = await open_layers(settings, ports_of(settings))
-                closing.push_async_callback(memory.close)
-                yield LayersPart(memory, bus, new_id=random_id)
-                await memory.shut_down()
-            case _:
-                raise TypeError(f"no part {parsed.part} has such settings: {type(settings).__name__}")
-
-
 class MemoryWeb:
     """Each method answers one request; `user_id`, or without one `session_id`, says whose memory it is."""
 
@@ -166,6 +114,7 @@ class MemoryWeb:
         self._memory = memory
         able = memory.capabilities()
         self._jobs = sorted(one.removeprefix("job.") for one in able if one.startswith("job."))
+        self._of_one = [job for job in _OF_ONE if "id" in own_arguments(type(memory), job)]
 
     def acts(self) -> list[tuple[str, str, Callable[[Arguments], Awaitable[Tree]]]]:
         """Return method, path and what answers it: a job that a route names is reached by that alone."""
@@ -182,9 +131,9 @@ class MemoryWeb:
             ("PATCH", one, self._edit),
             ("DELETE", one, self._delete),
         ]
-        named = [("POST", f"{one}/{job}", self._done_with_one(job)) for job in _OF_ONE if job in self._jobs]
-        rest = [("POST", f"{ROOT}/{job}", self._run_job(job)) for job in self._jobs if job not in (*_OF_ONE, "forget")]
-        return [*own, *named, *rest]
+        named = [("POST", f"{one}/{job}", self._done_with_one(job)) for job in self._of_one]
+        rest = [job for job in self._jobs if job not in (*self._of_one, "forget")]
+        return [*own, *named, *(("POST", f"{ROOT}/{job}", self._run_job(job)) for job in rest)]
 
     async def _status(self, args: Arguments) -> Tree:
         status = await self._memory.inspect("status", {}, _scope(args))
@@ -193,7 +142,7 @@ class MemoryWeb:
         return {"counts": counts, "labels": {name: name for name in counts}, **status, "jobs": self._jobs}
 
     async def _turn(self, args: Arguments) -> Tree:
-        if args.get("session_id") is None:
+        if not args.get("session_id"):
             raise InputError("say which session with session_id")
         turn = await self._memory.say(_text(args, "said"), _scope(args))
         return {"answer": turn.answer, "context": turn.context or "", "notes": list(turn.notes)}
@@ -237,6 +186,8 @@ class MemoryWeb:
     async def _edit(self, args: Arguments) -> Tree:
         hit = await self._find(args)
         changes, allowed = args.get("content"), self._memory.view(hit)["editable"]
+        if not allowed:
+            raise NotSupported("update", "this memory has no field that can be edited: delete it, and add it again")
         if not isinstance(changes, dict) or not changes or not set(changes) <= set(allowed):
             raise InputError(f"content must be an object with one or more of {', '.join(allowed)}")
         return self._memory.view(await self._memory.edit(hit, changes, _owner(args)))
@@ -276,7 +227,10 @@ def _scope(args: Arguments) -> Scope:
             plain_text(args[name], name)
     if not user and not session:
         raise InputError("a memory belongs to somebody: say whose with user_id, or with session_id alone")
-    return Scope(user=checked_owner(user, "user_id") if user else "", session=session or None)
+    return Scope(
+        user=checked_owner(user, "user_id") if user else "",
+        session=checked_owner(session, "session_id") if session else None,
+    )
 
 
 def _owner(args: Arguments) -> Scope:

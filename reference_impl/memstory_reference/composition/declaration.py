@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from memstory_reference.adapters.embedding.fixed_vectors import IdleEmbedder
 from memstory_reference.adapters.machine import SystemClock, random_id
@@ -24,8 +24,10 @@ from memstory_reference.storage.tombstones import FILE, NoTombstones, Tombstones
 if TYPE_CHECKING:
     from memstory.contract.clock import Clock
     from memstory.contract.models import ChatModel
-    from memstory.contract.values import Tree
+    from memstory.contract.values import ToolCall, Tree
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
+    from memstory_reference.bus import Bus
+    from memstory_reference.bus.calls import Caller
     from memstory_reference.ports import NewId
     from memstory_reference.setting_rules import CheckedSettings
     from memstory_reference.storage.postgres.place import PostgresPlace
@@ -85,7 +87,7 @@ class MemoryPorts:
 
 
 async def open_on_vectors(settings: Any, ports: MemoryPorts, make: Callable[..., M], server: str | None = None) -> M:
-    """Return what `make` makes on a vector store: of a Chroma `server`, in Postgres, or in the settings' folder.
+    """Open what `make` makes on a vector store: of a Chroma `server`, in Postgres, or in the settings' folder.
 
     Where no setting says how near is near enough, the embedding model does.
     """
@@ -95,7 +97,7 @@ async def open_on_vectors(settings: Any, ports: MemoryPorts, make: Callable[...,
     async with opening() as opened:
         store = await open_store(settings.folder, embedder, engine=settings.store, server=server, place=place)
         opened.push_async_callback(store.close)
-        return make(
+        memory = make(
             settings=settings,
             vectors=ports.wrap(store),
             embedder=embedder,
@@ -104,6 +106,10 @@ async def open_on_vectors(settings: Any, ports: MemoryPorts, make: Callable[...,
             tombstones=ports.tombstones(settings, opened),
             engine=ports.store_name(settings),
         )
+    async with opening() as opened:
+        opened.push_async_callback(memory.close)
+        await memory.open()
+    return memory
 
 
 def ports_of(settings: CheckedSettings, on_text: Callable[[str], None] | None = None) -> MemoryPorts:
@@ -113,6 +119,37 @@ def ports_of(settings: CheckedSettings, on_text: Callable[[str], None] | None = 
     return MemoryPorts(embedder=embedder, chat=chat, has_model=settings.chat != OFFLINE)
 
 
+class Part(Protocol):
+    """What a process serves."""
+
+    async def start(self) -> None:
+        """Serve from now on."""
+        ...
+
+    async def stop(self) -> None:
+        """Finish what was taken, and take no more."""
+        ...
+
+    async def come_back(self) -> None:
+        """Do what is to be done when the bus was away."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedPart:
+    """A part of a memory that processes of their own serve on a bus; what `opener` opens is closed at its end.
+
+    What it `gives` is in the status of the memory while some process serves it.
+    """
+
+    opener: Callable[[Any, Bus], AbstractAsyncContextManager[Part]]
+    gives: str | None = None
+
+
+Connect: TypeAlias = "Callable[[Callable[[str], Caller], Callable[[Sequence[ToolCall]], None]], SystemMemory]"
+"""Makes the memory in other processes of what calls a part by its name, and of what is told of calls of tools."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySystem:
     """One of the six: `kind` is the class of its settings, `memory` that of what `opener` opens, whole or not at all.
@@ -120,7 +157,8 @@ class MemorySystem:
     With `has_rules` it goes by rules of its own where no language model is named, and leaves the stand-in alone.
     `owner` is whose memory it is in a talk where no name is given; of nobody's, the conversation owns it.
     `files` are those of its folder that vectors belong to, with the names that `earlier` versions gave the last;
-    `derived` is made again from them where it is gone.
+    `derived` is made again from them where it is gone. Where other processes may serve its `parts`, by their names,
+    `connect` makes the memory that they are together.
     """
 
     name: str
@@ -132,15 +170,25 @@ class MemorySystem:
     derived: Sequence[str] = ()
     owner: str = DEFAULT_OWNER
     has_rules: bool = False
+    parts: Mapping[str, ServedPart] = field(default_factory=dict)
+    connect: Connect | None = None
 
     @property
     def place(self) -> str:
         """The setting that says where its memories are stored."""
         return str(self.kind.place)
 
-    def settings(self, file: Path | None, changes: Mapping[str, Tree], where: str) -> CheckedSettings:
-        """Return the defaults, then what `file` says, then `changes`; `where` names those in an error."""
+    def settings(
+        self, file: Path | None, changes: Mapping[str, Tree], where: str, place: str | None = None
+    ) -> CheckedSettings:
+        """Return the defaults, then what `file` says, then `changes` and the `place`; `where` names those in an error.
+
+        A place that is given is meant, whatever server the file names.
+        """
         settings: CheckedSettings = self.kind.default() if file is None else self.kind.read(file)
+        if place is not None:
+            elsewhere = {} if self.kind.server is None else {self.kind.server: None}
+            changes = {**elsewhere, **changes, self.place: place}
         return settings.merge(changes, where)
 
     async def open(self, settings: CheckedSettings, ports: MemoryPorts | None = None) -> SystemMemory:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memstory_reference.adapters.machine import random_id
 from memstory_reference.adapters.store_folder import FolderLock
-from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, opening
+from memstory_reference.bus import Bus
+from memstory_reference.composition.declaration import MemoryPorts, MemorySystem, Part, ServedPart, opening, ports_of
 from memstory_reference.composition.extras import open_shared_database
 from memstory_reference.storage.sql_database import IN_MEMORY, Database
 from memstory_reference.storage.tombstones import Tombstones
@@ -17,6 +19,7 @@ from memstory_reference.systems.layers.layers_store import LayersStore, layers_d
 from memstory_reference.systems.layers.logs import CRISES, FEEDBACK, Log, LogKind, R
 from memstory_reference.systems.layers.memory import LayersMemory, is_nobody
 from memstory_reference.systems.layers.ports import LayersPorts
+from memstory_reference.systems.layers.process import PART, LayersPart, RemoteLayersMemory
 from memstory_reference.systems.layers.recall import MODEL_OF_NONE
 from memstory_reference.systems.layers.settings import LayersSettings
 from memstory_reference.systems.layers.tables_store import EMBEDDED_FILE, migrations
@@ -100,6 +103,16 @@ async def log_in_postgres(place: PostgresPlace, kind: LogKind[R]) -> Log[R]:
     return Log(database, kind)
 
 
+@asynccontextmanager
+async def _open_part(settings: LayersSettings, bus: Bus) -> AsyncIterator[Part]:
+    memory = await open_layers(settings, ports_of(settings))
+    try:
+        yield LayersPart(memory, bus, new_id=random_id)
+        await memory.shut_down()
+    finally:
+        await memory.close()
+
+
 LAYERS = MemorySystem(
     name="layers",
     kind=LayersSettings,
@@ -108,4 +121,6 @@ LAYERS = MemorySystem(
     files=[EMBEDDED_FILE],
     owner="",
     has_rules=True,
+    parts={PART: ServedPart(opener=_open_part)},
+    connect=lambda caller, _: RemoteLayersMemory(caller(PART)),
 )

@@ -5,18 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from memstory_reference.adapters.vectors.exact_store import EMBEDDED_FILE, INDEXES
-from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, open_on_vectors, opening
+from memstory_reference.composition.declaration import IN_CHROMA, MemoryPorts, MemorySystem, open_on_vectors
 from memstory_reference.systems.manager.memory import ManagerMemory
 from memstory_reference.systems.manager.settings import ManagerSettings
 
 
 async def open_manager(settings: ManagerSettings, ports: MemoryPorts) -> ManagerMemory:
     """Open the manager memory."""
-    memory = await open_on_vectors(settings, ports, partial(ManagerMemory, chat=ports.chat))
-    async with opening() as opened:
-        opened.push_async_callback(memory.close)
-        await memory.open()
-        return memory
+    return await open_on_vectors(settings, ports, partial(ManagerMemory, chat=ports.chat))
 
 
 MANAGER = MemorySystem(

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import cast
 
 from memstory.contract.errors import UnavailableError
 from memstory.contract.target import Environment, Scope, Tree
 from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.layers import LAYERS, open_layers
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.layers_store import LayersStore
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.layers.records import MemoryRecord, SessionMemoryBuffer
 from memstory_reference.systems.layers.settings import LayersSettings
-from memstory_reference.targets.environment_ports import (
-    EnvironmentPorts,
-    FaultSwitch,
-    FaultyPort,
-    counted_ids,
-)
+from memstory_reference.targets.environment_ports import EnvironmentPorts, FaultyPort, counted_ids
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 BREAKS_AT = 1
 """In mode `garbage` a batch breaks when this record is taken from it: the first is written by then."""
 
 
-class _FaultyLayersStore(FaultyPort):
+class FaultyLayersStore(FaultyPort):
+    """A store whose batches break in mode `garbage`."""
+
     # A real store reads the session key once: a process that has a session knows it.
     free = frozenset({"asession_key", "alost", "aclose"})
 
@@ -47,11 +42,6 @@ class _FaultyLayersStore(FaultyPort):
             yield record
 
 
-def faulty_layers_store(store: LayersStore, switch: FaultSwitch) -> LayersStore:
-    """Return `store` behind `switch`."""
-    return cast("LayersStore", _FaultyLayersStore(store, switch))
-
-
 EXTRACTOR = "extractor"
 """The part of the model that is asked after the reply; a story can make it fail alone, by a job of this name."""
 
@@ -62,6 +52,7 @@ class LayersTarget(SystemTarget):
     system = LAYERS
     folder = "layers"
     own_options = ("anonymous",)
+    faulty_store = FaultyLayersStore
     _settings: LayersSettings
 
     @property
@@ -85,9 +76,6 @@ class LayersTarget(SystemTarget):
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         new_id = None if self._is_durable else counted_ids(env.seed)
         return EnvironmentPorts(env, self._settings, self._make_embedder, new_id=new_id, after_reply=EXTRACTOR)
-
-    def _wrap(self, store: LayersStore) -> LayersStore:
-        return faulty_layers_store(store, self._ports.switches["store"])
 
     async def _open_on(self, settings: LayersSettings, ports: MemoryPorts) -> LayersMemory:
         return await open_layers(settings, ports, self._is_anonymous)

@@ -49,36 +49,30 @@ def offline(more: str) -> ChatModel:
 
 def minilm(more: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     """Return all-MiniLM-L6-v2 with this machine's cache before it."""
-    return _without_more(MINILM, more, options)
+    return _offer(MINILM, more, options)
 
 
 def random(more: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     """Return an embedder of vectors by chance: for how long a memory takes, not for what it finds."""
-    return _without_more(RANDOM, more, options)
+    return _offer(RANDOM, more, options)
 
 
 def ollama(model: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     """Return a model of the Ollama server that the option `ollama_host` or the variable OLLAMA_HOST names."""
-    return _on_a_server(OLLAMA, model, options)
+    return _offer(OLLAMA, model, options)
 
 
 def openai(model: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     """Return a model of the server of OpenAI's protocol that OPENAI_BASE_URL names, else of OpenAI's own."""
-    return _on_a_server(OPENAI, model, options)
+    return _offer(OPENAI, model, options)
 
 
-def _without_more(name: str, more: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
-    if more:
-        raise SetupError(f"the embedder '{name}' takes no name behind a colon, as in '{name}:{more}'")
-    return _offer(name, options)
-
-
-def _on_a_server(kind: str, model: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
-    if not model:
+def _offer(kind: str, more: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
+    """Return an embedder; a kind that ends with a colon is a server's, and wants the name of a model behind it."""
+    is_on_a_server = kind.endswith(":")
+    if more and not is_on_a_server:
+        raise SetupError(f"the embedder '{kind}' takes no name behind a colon, as in '{kind}:{more}'")
+    if is_on_a_server and not more:
         raise SetupError(f"embedder={kind} names no model; allowed: {kind}MODEL")
-    return _offer(f"{kind}{model}", options)
-
-
-def _offer(name: str, options: Mapping[str, Tree]) -> OfferedEmbedder:
     host = options.get("ollama_host")
-    return OfferedEmbedder(make_embedder(name, ollama_host=ollama_host() if host is None else str(host)))
+    return OfferedEmbedder(make_embedder(f"{kind}{more}", ollama_host=ollama_host() if host is None else str(host)))

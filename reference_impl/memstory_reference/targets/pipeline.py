@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from memstory.contract.errors import Refused, UnavailableError
 from memstory.contract.target import Environment, Tree
@@ -13,7 +13,6 @@ from memstory_reference.composition.declaration import MemoryPorts
 from memstory_reference.composition.pipeline import PIPELINE, open_pipeline
 from memstory_reference.systems.pipeline.memory import PipelineMemory
 from memstory_reference.systems.pipeline.parts import Reranker
-from memstory_reference.systems.pipeline.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.settings import PipelineSettings
 from memstory_reference.targets.environment_ports import FaultyPort
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
@@ -50,6 +49,7 @@ class PipelineTarget(SystemTarget):
     """One pipeline memory; its store is in the case's workspace."""
 
     system = PIPELINE
+    faulty_store = _FaultySearches
     _settings: PipelineSettings
 
     def _settings_of(self, env: Environment) -> PipelineSettings:
@@ -59,9 +59,6 @@ class PipelineTarget(SystemTarget):
         options = {name: value for name, value in env.options.items() if chosen is None or name != "reranker"}
         settings: PipelineSettings = super()._settings_of(replace(env, options=options))
         return settings
-
-    def _wrap(self, store: PipelineStore) -> Any:
-        return _FaultySearches(store, self._ports.switches["store"])
 
     async def _open_on(self, settings: PipelineSettings, ports: MemoryPorts) -> PipelineMemory:
         return await open_pipeline(settings, ports, self._reranker)

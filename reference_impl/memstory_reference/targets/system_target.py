@@ -45,7 +45,7 @@ from memstory_reference.errors import InputError, StoreConflictError, UnknownTex
 from memstory_reference.setting_rules import EMBEDDING_MODEL, POSTGRES, SQL_ENGINE, SQLITE, check_settings
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.system_memory import JOB, SystemMemory, check_arguments, check_names, own_operations
-from memstory_reference.targets.environment_ports import EnvironmentPorts, FaultyVectorStore, MakeEmbedder
+from memstory_reference.targets.environment_ports import EnvironmentPorts, FaultyPort, FaultyVectorStore, MakeEmbedder
 from memstory_reference.targets.shared_postgres import CasesPostgres
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class SystemTarget(Target):
     """Options that are no settings."""
     options: ClassVar[Sequence[str]]
     usual_options: Mapping[str, Tree] = {}
+    faulty_store: ClassVar[type[FaultyPort]] = FaultyVectorStore
+    """What makes its store fail on demand."""
     _memory: SystemMemory
 
     def __init_subclass__(cls) -> None:
@@ -133,10 +135,6 @@ class SystemTarget(Target):
         """Return the ports that `env` asks for; InputError is the story's mistake."""
         return EnvironmentPorts(env, self._settings, self._make_embedder)
 
-    def _wrap(self, store: Any) -> Any:
-        """Return the store of the memory as one that the story can make fail."""
-        return FaultyVectorStore(store, self._ports.switches["store"])
-
     async def _open_memory(self, folder: Path) -> SystemMemory:
         """Return the memory in `folder`, or in its database, open on the ports of the case."""
         settings = replace(self._settings, **{self.system.place: str(folder)})
@@ -146,7 +144,7 @@ class SystemTarget(Target):
             has_model=bool(self._env.model_rules) or settings.chat != OFFLINE,
             clock=self._clock,
             new_id=self._ports.new_id,
-            wrap=self._wrap,
+            wrap=lambda store: self.faulty_store(store, self._ports.switches["store"]),
             place=await self._place(),
         )
         return await self._open_on(settings, ports)

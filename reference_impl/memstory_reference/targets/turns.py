@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from memstory.contract.target import Capability, Environment, Scope, Tree
 from memstory.contract.values import HELD
@@ -17,7 +17,7 @@ from memstory_reference.system_memory import SystemMemory
 from memstory_reference.systems.turns.memory import TurnsMemory
 from memstory_reference.systems.turns.ranking import empty_pool
 from memstory_reference.systems.turns.settings import TurnsSettings
-from memstory_reference.systems.turns.stores.turns_store import OWNERS_FILE, TurnsStore
+from memstory_reference.systems.turns.stores.turns_store import OWNERS_FILE
 from memstory_reference.targets.environment_ports import FaultyPort
 from memstory_reference.targets.system_target import FolderTarget, SystemFactory
 
@@ -41,6 +41,7 @@ class TurnsTarget(FolderTarget):
     folder = "turns"
     decided = ("cleaning",)
     own_options = (AT,)
+    faulty_store = _FaultyTurnsStore
     _memory: TurnsMemory
 
     @property
@@ -52,9 +53,6 @@ class TurnsTarget(FolderTarget):
         # Texts that a story gives vectors for are embedded as they are.
         settings: TurnsSettings = replace(super()._settings_of(env), cleaning=not env.vectors)
         return settings
-
-    def _wrap(self, store: TurnsStore) -> Any:
-        return _FaultyTurnsStore(store, self._ports.switches["store"])
 
     async def about(self) -> Mapping[str, str]:
         about = await super().about()

@@ -24,7 +24,7 @@ def bus():
 
 
 def caller(bus, **changes):
-    settings = {"part": "desk", "name": "test", "start_by": "desk start", "timeout_seconds": SOON}
+    settings = {"part": "desk", "name": "test", "timeout_seconds": SOON}
     return Caller(bus=bus, new_id=new_id, **{**settings, **changes})
 
 
@@ -100,7 +100,7 @@ async def test_an_unknown_kind_of_error_is_a_part_that_cannot_be_used(bus, paylo
 
 
 async def test_who_serves_nothing_is_named_with_what_starts_it(bus):
-    with pytest.raises(PartMissingError, match=r"no process serves desk\. Start one: desk start"):
+    with pytest.raises(PartMissingError, match=r"no process serves desk\. Start one: memstory-reference serve desk"):
         await caller(bus).call("echo", "ann")
     assert await caller(bus).alive() is None
 

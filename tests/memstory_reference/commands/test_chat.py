@@ -10,6 +10,7 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.composition import chat_models
+from memstory_reference.ports import NoRespondersError
 
 SAVED = "Please remember my preferred language is Elixir."
 ASKED = "What language do I prefer?"
@@ -236,3 +237,23 @@ def test_the_last_answer_is_rated(typed):
     assert "Rated." in typed("chat", lines=["The relay is blue.", "/good"]).out
     rows = typed("memory", "list", "--json").out
     assert '"reward": 1' in rows
+
+
+class SilentBus:
+    """A bus on which nobody serves."""
+
+    def __init__(self, _):
+        pass
+
+    async def request(self, *_, **__):
+        raise NoRespondersError
+
+
+def test_a_conversation_on_a_bus_where_nobody_serves_says_who_is_missing(typed, monkeypatch):
+    monkeypatch.setattr("memstory_reference.commands.chat.BriefBus", SilentBus)
+    ran = typed("chat", "--bus", "nats://h", "--owner", "ann")
+    assert ran.out.splitlines()[:3] == [
+        "The memory of ann in the processes on the bus.",
+        "! no process serves memory. Start one: memstory-reference serve memory",
+        "! no process serves agent. Start one: memstory-reference serve agent",
+    ]

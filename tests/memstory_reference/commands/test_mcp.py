@@ -313,3 +313,14 @@ async def test_layers_save_search_list_and_forget_for_a_client(connect):
         assert [(await answer(client, "forget_memory", memory_id=found["id"]))["success"] for _ in range(2)] == [
             *(True, False)
         ]
+
+
+def test_a_folder_that_is_typed_is_meant_whatever_server_the_settings_name(tmp_path):
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("chroma_server: 127.0.0.1:1\nembedding_model: words\n", "utf-8")
+    typed = ["--system", "topics", "--config", str(settings), "--path", str(tmp_path / "store")]
+    ended = subprocess.run(  # noqa: S603  (our own command)
+        [*COMMAND, *typed], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (tmp_path / "store" / "vectors.sqlite3").is_file()

@@ -174,3 +174,15 @@ def test_the_address_of_ollama_may_be_typed_as_ollama_takes_it(tmp_path, capsys,
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_what_a_run_wrote_cannot_steer_the_terminal(tmp_path, capsys):
+    (tmp_path / "output.txt").write_text("It \x9b31m worked.\u202e So it did.", "utf-8")
+    at_store = ["--store", str(tmp_path / "store"), "--embedder", "words"]
+    written = ["--output", str(tmp_path / "output.txt"), "--run-id", "r\u202e1"]
+    assert main(["observations", "store", "Bake red bread", *written, *at_store, "--json"]) == 0
+    for more in ([], ["--json"], ["--context"]):
+        assert main(["observations", "search", "Bake red bread", *at_store, *more]) == 0
+    out = capsys.readouterr().out
+    assert "worked" in out
+    assert {"\x9b", "\u202e"}.isdisjoint(out)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memstory_reference.commands.memory import NEEDED
+from memstory_reference.commands.memory import ACTIONS
 from memstory_reference.system_memory import SYSTEM_NAMES
 from memstory_reference.systems.layers.memory import LayersMemory
 from memstory_reference.systems.manager.memory import ManagerMemory
@@ -147,6 +147,7 @@ def test_its_status_is_a_line_for_people_and_json_for_programs(memory):
     assert set(in_json(memory("memory", "status", "--json"))) == {"ann"}
 
 
+NEEDED = {name: action.needs for name, action in ACTIONS.items() if action.needs}
 ABLE = {
     "migrate": "manager",
     "audit": "layers",

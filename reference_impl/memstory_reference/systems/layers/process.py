@@ -18,7 +18,6 @@ from memstory_reference.systems.layers.sessions import EndReason
 from memstory_reference.systems.layers.values import status_line
 
 PART = "layers"
-START_BY = "memstory-reference serve layers"
 TURN_SECONDS = 600.0
 
 
@@ -29,7 +28,7 @@ class LayersPart:
         self._memory = memory
         self._bus = bus
         self._new_id = new_id
-        self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
+        self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART)
         self._server: CallServer | None = None
 
     async def start(self) -> None:

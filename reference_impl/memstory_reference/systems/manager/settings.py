@@ -9,20 +9,11 @@ from zoneinfo import ZoneInfo
 
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import (
-    Limits,
-    MemoryCharacters,
-    QueryCharacters,
-    ResultCharacters,
-    ToolCalls,
-    WindowCharacters,
-    limits_of,
-)
+from memstory_reference.input_checks import LimitSettings
 from memstory_reference.setting_rules import (
     ENGINE,
     Place,
     SettingRule,
-    ShippedSettings,
     count_rule,
     null_rule,
     number_rule,
@@ -45,7 +36,7 @@ ZONE = SettingRule("the name of a time zone, such as UTC or Europe/Vienna", _is_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerSettings(ShippedSettings):
+class ManagerSettings(LimitSettings):
     """Settings of the manager memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     path: Place
@@ -54,22 +45,12 @@ class ManagerSettings(ShippedSettings):
     cleanup_interval: Annotated[float, number_rule(1, LONGEST_INTERVAL_SECONDS, "a number of seconds")]
     timezone: Annotated[str, ZONE]
     min_score: Annotated[float | None, null_rule(number_rule(0, 1, "a number"))]
-    max_memory_characters: MemoryCharacters
-    max_query_characters: QueryCharacters
-    max_window_characters: WindowCharacters
-    max_result_characters: ResultCharacters
-    max_tool_calls: ToolCalls
 
     @property
     def zone(self) -> tzinfo:
         """The zone in which days end."""
         # UTC is known even to a machine that has no list of time zones.
         return UTC if self.timezone == UTC_NAME else ZoneInfo(self.timezone)
-
-    @property
-    def limits(self) -> Limits:
-        """How much each part may hold."""
-        return limits_of(self)
 
     @classmethod
     def _values(cls, yaml_text: str, where: str) -> dict[str, Tree]:

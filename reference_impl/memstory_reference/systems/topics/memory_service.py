@@ -148,7 +148,14 @@ class MemoryService(VectorMemory):
 
         Of two facts for one topic the last stays.
         """
-        records = [self._new_record(item, scope) for item in items]
+        return await self._store([self._new_record(item, scope) for item in items], scope)
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
+        owner = Scope(user=scope.user)
+        await self._store(read_rows(rows, lambda row: self._new_record(_item_of_row(row), owner)), owner)
+        return ()
+
+    async def _store(self, records: Sequence[Record], scope: Scope) -> Receipt:
         topics = [one for one in records if kind_of(one) == TOPIC]
         known = set[str]()
         async with self._alone(scope.user) if topics else nullcontext():
@@ -159,10 +166,6 @@ class MemoryService(VectorMemory):
         engrams = [one for one in records if kind_of(one) == EPISODIC]
         await self._note_since(scope.user, engrams, [*map(name_of, topics)])
         return Receipt(items=[_receipt(one, is_known=one.id in known) for one in records])
-
-    async def import_rows(self, rows: Sequence[Mapping[str, Tree]], scope: Scope) -> Sequence[str]:
-        await self.add(read_rows(rows, _item_of_row), Scope(user=scope.user))
-        return ()
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         record = await self._named(ref, scope)

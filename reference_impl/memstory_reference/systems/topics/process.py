@@ -5,14 +5,15 @@ Each part is here as its process has it, and the memory and the conversation as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
 from memstory.contract.codec import Misfit, decode, encode
 from memstory.contract.models import ChatModel
-from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Request, Scope, ToolCall, Tree, Turn
+from memstory.contract.target import Hit, Ref, Request, Scope, ToolCall, Tree, Turn
 from memstory_reference.bus import Bus
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
@@ -26,10 +27,10 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.systems.topics.tools import topic_tools
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 MEMORY = "memory"
-START_MEMORY = "memstory-reference serve memory"
 
 _CALLED = ("add", "get", "search", "list", "context", "delete", "feedback", "forget", "rate_turn")
 """The operations of the memory that other processes may call."""
@@ -44,7 +45,7 @@ class MemoryPart:
         self._agent = MemoryAgent(memory, bus)
         acts = {**{name: self._act(name) for name in _CALLED}, "status": self._status, "settle": self._settle}
         self._server = CallServer(MEMORY, acts, bus, store="", new_id=new_id)
-        self._caller = Caller(bus=bus, part=MEMORY, new_id=new_id, name=MEMORY, start_by=START_MEMORY)
+        self._caller = Caller(bus=bus, part=MEMORY, new_id=new_id, name=MEMORY)
 
     async def start(self) -> None:
         """Serve from now on; SetupError if another process does already."""
@@ -106,6 +107,23 @@ def _one_memory(ref: Ref) -> Ref:
     return replace(ref, durable=False)
 
 
+def _asked(
+    operation: Callable[Concatenate[MemoryService, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[RemoteMemory, P], Coroutine[Any, Any, R]]:
+    """Return an operation of the memory as one that asks the process which serves it."""
+
+    @wraps(operation)
+    async def ask(self: RemoteMemory, /, *args: P.args, **more: P.kwargs) -> R:
+        given = Request.of(operation, *args, **more).args
+        scope: Scope = given["scope"]
+        told = {name: encode(value) for name, value in given.items() if name not in _WHOSE}
+        found = await self._memory.call(operation.__name__, scope.user, session=scope.session, **told)
+        answer: R = decode(_hints(operation.__name__)["return"], found)
+        return answer
+
+    return ask
+
+
 class RemoteMemory(SystemMemory):
     """The memory in another process: those of its operations that other processes may call."""
 
@@ -119,39 +137,17 @@ class RemoteMemory(SystemMemory):
     async def close(self) -> None:
         """Do nothing: each call has its own connection."""
 
-    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        return await self._ask(Request.of(MemoryService.add, items, scope))
-
-    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        return await self._ask(Request.of(MemoryService.get, ref, scope))
-
-    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        return await self._ask(Request.of(MemoryService.search, query, scope))
-
-    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
-        return await self._ask(Request.of(MemoryService.list, scope, kinds, limit))
-
-    async def context(self, query: Query, scope: Scope) -> str:
-        return await self._ask(Request.of(MemoryService.context, query, scope))
-
-    async def delete(self, ref: Ref, scope: Scope) -> bool:
-        return await self._ask(Request.of(MemoryService.delete, ref, scope))
-
-    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
-        return await self._ask(Request.of(MemoryService.feedback, ref, value, scope))
-
-    async def forget(self, memory_id: str, scope: Scope) -> ForgetResult:
-        return await self._ask(Request.of(MemoryService.forget, memory_id, scope))
+    add = _asked(MemoryService.add)
+    get = _asked(MemoryService.get)
+    search = _asked(MemoryService.search)
+    list = _asked(MemoryService.list)
+    context = _asked(MemoryService.context)
+    delete = _asked(MemoryService.delete)
+    feedback = _asked(MemoryService.feedback)
+    forget = _asked(MemoryService.forget)
 
     def full_text(self, hit: Hit) -> str:
         return all_words(hit)
-
-    async def _ask(self, request: Request[R]) -> R:
-        scope: Scope = request.args["scope"]
-        told = {name: encode(value) for name, value in request.args.items() if name not in _WHOSE}
-        found = await self._memory.call(request.op, scope.user, session=scope.session, **told)
-        answer: R = decode(_hints(request.op)["return"], found)
-        return answer
 
 
 TOOLS = "tools"
@@ -168,7 +164,6 @@ class ToolsPart:
             part=MEMORY,
             new_id=new_id,
             name=TOOLS,
-            start_by=START_MEMORY,
             timeout_seconds=OF_THE_TIME * settings.tool_timeout_seconds,
         )
         server = topic_tools(RemoteMemory(caller), settings, bus)
@@ -177,7 +172,6 @@ class ToolsPart:
 
 
 AGENT = "agent"
-START_AGENT = "memstory-reference serve agent"
 ASK_SECONDS = 600.0
 """A language model on a slow machine takes its time."""
 
@@ -191,7 +185,7 @@ class AgentPart:
         self._server = CallServer(
             AGENT, {"ask": self._ask, "status": self._status, "forget": self._forget}, bus, store="", new_id=new_id
         )
-        self._caller = Caller(bus=bus, part=AGENT, new_id=new_id, name=AGENT, start_by=START_AGENT)
+        self._caller = Caller(bus=bus, part=AGENT, new_id=new_id, name=AGENT)
 
     async def start(self) -> None:
         """Learn of the tools that run, then answer; SetupError if another process does already."""

@@ -6,21 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from memstory_reference.input_checks import (
-    Limits,
-    MemoryCharacters,
-    QueryCharacters,
-    ResultCharacters,
-    ToolCalls,
-    WindowCharacters,
-    limits_of,
-)
+from memstory_reference.input_checks import LimitSettings
 from memstory_reference.setting_rules import (
     ENGINE,
     SWITCH,
     Place,
     SettingRule,
-    ShippedSettings,
     count_rule,
     null_rule,
     number_rule,
@@ -34,7 +25,7 @@ TOOLSET = SettingRule("single or dual", lambda value: value in ("single", "dual"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsSettings(ShippedSettings):
+class TopicsSettings(LimitSettings):
     """Settings of the topics memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     place = "chroma_path"
@@ -52,13 +43,3 @@ class TopicsSettings(ShippedSettings):
     steps: Annotated[int, count_rule(100)]
     window_turns: Annotated[int, count_rule(1_000)]
     tool_timeout_seconds: Annotated[float, number_rule(0.001, 3_600, "a number of seconds")]
-    max_memory_characters: MemoryCharacters
-    max_query_characters: QueryCharacters
-    max_window_characters: WindowCharacters
-    max_result_characters: ResultCharacters
-    max_tool_calls: ToolCalls
-
-    @property
-    def limits(self) -> Limits:
-        """How much each part may hold."""
-        return limits_of(self)

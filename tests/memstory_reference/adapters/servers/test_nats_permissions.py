@@ -93,7 +93,7 @@ async def running(bus_of):
     chat = await bus_of("chat")
 
     def caller(part):
-        return Caller(bus=chat, part=part, new_id=new_id, name="chat", start_by="", timeout_seconds=10)
+        return Caller(bus=chat, part=part, new_id=new_id, name="chat", timeout_seconds=10)
 
     yield RemoteTopicsMemory(agent=caller("agent"), memory=caller("memory"), show_calls=lambda _: None)
     for part in reversed(parts):
@@ -181,9 +181,9 @@ async def test_nobody_but_the_memory_hears_what_is_asked_of_it(running, bus_of):
     heard = []
     spy = await bus_of("layers")
     with pytest.raises((UnavailableError, TimeoutError)):
-        await RemoteMemory(
-            Caller(bus=spy, part="memory", new_id=new_id, name="spy", start_by="", timeout_seconds=0.5)
-        ).list(Scope(user="ann"), ["topic"])
+        await RemoteMemory(Caller(bus=spy, part="memory", new_id=new_id, name="spy", timeout_seconds=0.5)).list(
+            Scope(user="ann"), ["topic"]
+        )
 
     async def hear(envelope):
         heard.append(envelope)

@@ -7,8 +7,11 @@ import httpx
 import pytest
 
 from memstory.contract.errors import NotSupported
+from memstory.contract.target import Item, Scope
 from memstory_reference.cli import main
 from memstory_reference.commands.serve import MemoryWeb
+from memstory_reference.composition.systems import SYSTEMS
+from memstory_reference.errors import InputError
 from memstory_reference.system_memory import SYSTEM_NAMES, SystemMemory
 
 LONG = [
@@ -270,3 +273,37 @@ def test_a_memory_with_an_agent_is_talked_to_over_http(serve_http, system):
 def test_a_memory_without_an_agent_says_so(serve_http):
     said = serve_http(system="observations").ask("POST", "/turn", said="Hello", session_id="t", status=501)
     assert "does not support 'chat'" in said["error"]
+
+
+async def asked(system, folder, path, **values):
+    memory = SYSTEMS[system]
+    settings = memory.settings(None, {"embedding_model": "words"}, "test", str(folder))
+    opened = await memory.open(settings)
+    try:
+        await opened.add([Item(text="Rex is a dog.")], Scope(user="ann"))
+        (hit,) = await opened.list(Scope(user="ann"))
+        method, _, path = path.partition(" ")
+        acts = {(one, act): answer for one, act, answer in MemoryWeb(opened).acts()}
+        named = {"id": hit.id} if "{id}" in path else {}
+        return await acts[method, f"/api/memory/{path}"]({"user_id": "ann", **named, **values})
+    finally:
+        await opened.close()
+
+
+@pytest.mark.parametrize("system", ["pipeline", "turns"])
+async def test_a_job_called_restore_that_is_of_the_whole_memory_is_reached_by_its_own_path(tmp_path, system):
+    snapshot = await asked(system, tmp_path / "old", "POST snapshot")
+    assert await asked(system, tmp_path / "new", "POST restore", snapshot=snapshot["rows"])
+    with pytest.raises(KeyError):
+        await asked(system, tmp_path / "third", "POST memories/{id}/restore")
+
+
+async def test_a_memory_that_takes_no_edits_says_so_and_not_which_fields_it_takes(tmp_path):
+    with pytest.raises(NotSupported, match="no field that can be edited"):
+        await asked("observations", tmp_path, "PATCH memories/{id}", content={"text": "Rex is black."})
+
+
+@pytest.mark.parametrize("session", ["", " "])
+async def test_a_turn_of_a_blank_session_is_of_no_session(tmp_path, session):
+    with pytest.raises(InputError, match="session_id"):
+        await asked("turns", tmp_path, "POST turn", said="Hello", session_id=session)

@@ -104,7 +104,7 @@ class Stage:
         return part, service
 
     def caller(self):
-        return Caller(bus=self.bus, part=PART, new_id=new_id, name="test", start_by="start", timeout_seconds=5)
+        return Caller(bus=self.bus, part=PART, new_id=new_id, name="test", timeout_seconds=5)
 
     def talk(self, user="ann", thread="t1"):
         return Talk(RemoteLayersMemory(self.caller()), Scope(user=user or "", session=thread))

@@ -263,10 +263,10 @@ async def test_a_session_goes_on_after_it_ended(open_layers):
 
 
 async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_layers):
-    from memstory_reference.targets.layers import faulty_layers_store  # noqa: PLC0415  (harness's edge)
+    from memstory_reference.targets.layers import FaultyLayersStore  # noqa: PLC0415  (harness's edge)
 
     switch = FaultSwitch("store")
-    service = await open_layers(wrap=lambda store: faulty_layers_store(store, switch))
+    service = await open_layers(wrap=lambda store: FaultyLayersStore(store, switch))
     who = await service.who("ann", "t")
     switch.mode = "down"
     answer = await service.turn("I live in Oslo.", who)
@@ -279,10 +279,10 @@ async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_
 
 
 async def test_a_batch_that_breaks_at_the_end_leaves_the_session_to_be_ended_again(open_layers):
-    from memstory_reference.targets.layers import faulty_layers_store  # noqa: PLC0415  (harness's edge)
+    from memstory_reference.targets.layers import FaultyLayersStore  # noqa: PLC0415  (harness's edge)
 
     switch = FaultSwitch("store")
-    service = await open_layers(wrap=lambda store: faulty_layers_store(store, switch))
+    service = await open_layers(wrap=lambda store: FaultyLayersStore(store, switch))
     who = await service.who("ann", "t")
     await talk(service, who, ["I like short answers.", "I like short answers.", *LONG])
     switch.mode = "garbage"

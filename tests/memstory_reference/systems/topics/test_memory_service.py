@@ -373,3 +373,19 @@ async def test_forgetting_a_topic_names_what_was_said_of_it_since_and_keeps_it(m
     later = await memory.service.write_episodic("ann", "My manager is Bo.")
     gone = await memory.service.forget(entry_id, ANN)
     assert ([one.id for one in gone.gone], [one.id for one in gone.mentions]) == ([entry_id], [later])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"text": 5},
+        {"text": ""},
+        {"text": "tea", "key": "no such key"},
+        {"text": "tea", "created_at": "yesterday"},
+        {"text": "tea", "metadata": {"a": [1]}},
+    ],
+)
+async def test_a_row_to_import_that_is_wrong_is_refused_by_its_number_and_nothing_is_stored(memory, wrong):
+    with pytest.raises(InputError, match=r"^row 2: "):
+        await memory.service.import_rows([{"text": "tea"}, wrong], Scope(user="ann"))
+    assert await memory.service.list(Scope(user="ann")) == []

@@ -77,7 +77,7 @@ class Stage:
         return f"n{next(self._numbers)}"
 
     def caller(self, part):
-        return Caller(bus=self.bus, part=part, new_id=self.new_id, name="test", start_by="start", timeout_seconds=5)
+        return Caller(bus=self.bus, part=part, new_id=self.new_id, name="test", timeout_seconds=5)
 
     async def memory(self):
         service = MemoryService(
