@@ -115,8 +115,7 @@ class ObservationsStore:
 
     async def run(self, work: Callable[Concatenate[ObservationsStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Work by a database that is lent for this alone: calls need not wait for one another."""
-        async with self._db.lend() as database:
-            return await database.lane.run(work, ObservationsStore(database, self._words_in), *args, **kwargs)
+        return await self._db.run(lambda database: work(ObservationsStore(database, self._words_in), *args, **kwargs))
 
     @property
     def is_shared(self) -> bool:

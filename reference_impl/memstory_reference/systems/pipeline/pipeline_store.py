@@ -105,8 +105,7 @@ class PipelineStore:
 
     async def run(self, work: Callable[Concatenate[PipelineStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Work by a database that is lent for this alone: calls need not wait for one another."""
-        async with self._db.lend() as database:
-            return await database.lane.run(work, PipelineStore(database, self._held), *args, **kwargs)
+        return await self._db.run(lambda database: work(PipelineStore(database, self._held), *args, **kwargs))
 
     async def similar(self, table: MemoryTable, owner: str, vector: Vector, k: int) -> dict[str, float]:
         """Return the cosines of the k nearest of a table by id, best first; StoreConflictError for a foreign vector."""
