@@ -33,7 +33,7 @@ async def log_of(kind, name, folder, request):
         case "memory":
             return log_in_file(IN_MEMORY, kind)
         case "sqlite":
-            return log_in_file(folder / f"{kind.table}.sqlite3", kind)
+            return log_in_file(folder / f"{kind.name}.sqlite3", kind)
         case _:
             return await log_in_postgres(place(request).sibling("audit" if kind is CRISES else "feedback"), kind)
 

@@ -7,6 +7,7 @@ __all__ = [
     "recurring",
     "reindexing",
     "sql_database",
+    "table",
     "tombstones",
     "vector_matrix",
 ]

@@ -28,7 +28,7 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from memstory.contract.errors import UnavailableError
@@ -92,12 +92,18 @@ class SqlDatabase(ABC):
     def __init__(self) -> None:
         self._left_out = set[object]()
         self._names = NamedLocks()
+        self._of_holders = dict[asyncio.Task[Any] | None, Self]()
         self.lane = SerialThread(self.place, self._translate_errors)
 
     @property
     @abstractmethod
     def place(self) -> str:
         """What messages call it; no password is in it."""
+
+    @property
+    @abstractmethod
+    def is_in_transaction(self) -> bool:
+        """Whether what is written may still be taken back."""
 
     @abstractmethod
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> SqlCursor:
@@ -127,16 +133,41 @@ class SqlDatabase(ABC):
         """
 
     @abstractmethod
-    def hold(self, name: str) -> AbstractAsyncContextManager[SqlDatabase]:
-        """Hold `name` against everybody who uses the database; not to be taken twice by one task.
-
-        What is done under it goes by the database that is lent, which fails once the lock is lost, and whose own
-        `hold` takes one more.
-        """
+    def _locked(self, name: str, held: Self | None) -> AbstractAsyncContextManager[Self]:
+        """Lock `name` against other processes; lend what works under it: `held`, where a lock is held already."""
 
     @abstractmethod
-    def lend(self) -> AbstractAsyncContextManager[SqlDatabase]:
-        """Lend a database for one call that no lock guards, so that such calls need not wait for one another."""
+    def _spare(self) -> AbstractAsyncContextManager[Self]:
+        """Lend a database that nobody else uses meanwhile, or this one."""
+
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[Self]:
+        """Hold `name` against everybody who uses the database; not to be taken twice by one task.
+
+        What the task does under it goes by the database that is lent, which fails once the lock is lost.
+        """
+        task = asyncio.current_task()
+        outer = self._of_holders.get(task)
+        async with self._names.hold(name), self._locked(name, outer) as database:
+            self._of_holders[task] = database
+            try:
+                yield database
+            finally:
+                del self._of_holders[task]
+                if outer is not None:
+                    self._of_holders[task] = outer
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[Self]:
+        """Lend a database for one call: that of the lock that the task holds, or one for which no call waits."""
+        held = self._of_holders.get(asyncio.current_task())
+        async with self._spare() if held is None else nullcontext(held) as database:
+            yield database
+
+    async def run(self, work: Callable[Concatenate[Self, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `work` does by a database that is lent for this, in its lane."""
+        async with self.lend() as database:
+            return await database.lane.run(work, database, *args, **kwargs)
 
     @abstractmethod
     def close(self) -> None:
@@ -294,6 +325,10 @@ class Database(SqlDatabase):
         """The file."""
         return str(self.file)
 
+    @property
+    def is_in_transaction(self) -> bool:
+        return self._db.in_transaction
+
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Run one statement; UnavailableError where the file cannot be read or written."""
         with self._translate_errors():
@@ -349,16 +384,12 @@ class Database(SqlDatabase):
                 self._db.execute("ROLLBACK")
             raise
 
-    @asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[Database]:
-        """Hold `name` against the other tasks of the process that owns the file."""
-        async with self._names.hold(name):
-            yield self
+    def _locked(self, name: str, held: Database | None) -> AbstractAsyncContextManager[Database]:
+        # The one connection of a file, which one process owns.
+        return nullcontext(self)
 
-    @asynccontextmanager
-    async def lend(self) -> AsyncIterator[Database]:
-        """Lend the one connection that a file has."""
-        yield self
+    def _spare(self) -> AbstractAsyncContextManager[Database]:
+        return nullcontext(self)
 
     def forget_log(self) -> None:
         """Restart the write-ahead log: until then it holds old pages, with deleted rows."""

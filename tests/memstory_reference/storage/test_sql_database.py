@@ -185,6 +185,23 @@ async def test_a_statement_that_is_wrong_is_one_line_and_the_next_works(database
     assert ids(database) == []
 
 
+async def test_what_a_task_does_under_a_lock_goes_by_the_database_of_the_lock(database):
+    def used(one):
+        return one
+
+    async def another():
+        return await database.run(used)
+
+    async with database.hold("ann") as held:
+        async with database.hold("bob") as inner:
+            assert inner is held
+            assert await database.run(used) is held
+        assert await database.run(used) is held
+        assert (await asyncio.create_task(another()) is held) is not database.is_shared
+    async with database.lend() as lent:
+        assert await lent.lane.run(ids, lent) == []
+
+
 async def test_a_damaged_row_is_said_once_with_its_place(database, caplog):
     for _ in range(2):
         database.leave_out("note 'a'", "a reason", "Forget it")

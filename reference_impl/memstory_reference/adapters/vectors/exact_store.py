@@ -14,7 +14,7 @@ import secrets
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, nullcontext
+from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -141,12 +141,11 @@ class _RowsInMemory:
 class ExactRows:
     """One owner's rows in one collection, by one database; blocking. The owner is noted with the first row."""
 
-    def __init__(self, store: ExactStore, database: SqlDatabase, key: tuple[str, str], *, is_alone: bool) -> None:
+    def __init__(self, store: ExactStore, database: SqlDatabase, key: tuple[str, str]) -> None:
         self.lane = database.lane
         self._store = store
         self._db = database
         self._key = key
-        self._is_alone = is_alone
 
     @property
     def dimension(self) -> int | None:
@@ -155,7 +154,7 @@ class ExactRows:
             return self._store.dimension
         found = _dimension_in(self._db)
         # What a task has noted while it is alone may be rolled back: until then it is nobody else's.
-        if not self._is_alone:
+        if not self._db.is_in_transaction:
             self._store.dimension = found
         return found
 
@@ -278,22 +277,15 @@ class ExactStore:
         self._model = model
         self.dimension = dimension
         self._release = release
-        self._own: dict[asyncio.Task[Any] | None, SqlDatabase] = {}
         self.held = HeldRows[tuple[str, str], _RowsInMemory](_RowsInMemory)
         self._admit()
 
     @asynccontextmanager
     async def alone(self, owner: str) -> AsyncIterator[None]:
         """Hold off who else, in any process, wants to be alone with this owner."""
-        async with self._db.hold(owner) as own:
-            task = asyncio.current_task()
-            self._own[task] = own
-            try:
-                # A file has one connection, by which all others write meanwhile.
-                async with _transaction(own) if self.is_shared else nullcontext():
-                    yield
-            finally:
-                del self._own[task]
+        # A file has one connection, by which all others write meanwhile.
+        async with self._db.hold(owner) as own, _transaction(own) if self.is_shared else nullcontext():
+            yield
 
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Return the index of `owner`."""
@@ -304,8 +296,7 @@ class ExactStore:
     async def owners(self, collection: str) -> Sequence[str]:
         """Return the owners that ever wrote."""
         sql = "SELECT owner FROM owners WHERE collection = ?"
-        async with self._lent() as database:
-            return await database.lane.run(lambda: sorted(row[0] for row in database.execute(sql, (collection,))))
+        return await self._db.run(lambda database: sorted(row[0] for row in database.rows(sql, (collection,))))
 
     async def close(self) -> None:
         """Finish what is being written and let go of the database; a second call does nothing."""
@@ -323,13 +314,8 @@ class ExactStore:
 
     @asynccontextmanager
     async def _rows(self, key: tuple[str, str]) -> AsyncIterator[ExactRows]:
-        async with self._lent() as database:
-            yield ExactRows(self, database, key, is_alone=asyncio.current_task() in self._own)
-
-    def _lent(self) -> AbstractAsyncContextManager[SqlDatabase]:
-        """Lend the database of who is alone, else any."""
-        own = self._own.get(asyncio.current_task())
-        return self._db.lend() if own is None else nullcontext(own)
+        async with self._db.lend() as database:
+            yield ExactRows(self, database, key)
 
     def _admit(self) -> None:
         """Compare the database with this run; UnavailableError where it has rows and does not say of which model."""

@@ -10,7 +10,7 @@ import logging
 import re
 import select
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from time import monotonic
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -329,6 +329,10 @@ class PostgresDatabase(SqlDatabase):
         """The schema, without the URL."""
         return f"the schema {self._place.schema!r}"
 
+    @property
+    def is_in_transaction(self) -> bool:
+        return self._is_in_transaction
+
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Cursor[NamedRow]:
         """Run one statement, which is fetched whole."""
         with self._translate_errors():
@@ -377,40 +381,31 @@ class PostgresDatabase(SqlDatabase):
                     raise OperationalError("a statement of the transaction had failed")
 
     @asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[PostgresDatabase]:
-        """Hold `name` in all processes, on a connection of its own; a second lock of the task is on the same."""
-        async with self._names.hold(name):
-            self.lane.check_open()
-            if self._locks:
-                async with self._locked(name):
-                    yield self
-                return
-            async with self._free, self._spare() as lent, lent._locked(name):  # noqa: SLF001  (the same class)
+    async def _locked(self, name: str, held: PostgresDatabase | None) -> AsyncIterator[PostgresDatabase]:
+        """Lock on a connection of its own; a second lock of the task is on the same."""
+        self.lane.check_open()
+        connected = self._connected() if held is None else nullcontext(held)
+        async with connected as lent, lent._advisory_lock(name):  # noqa: SLF001  (the same class)
+            yield lent
+
+    def _spare(self) -> AbstractAsyncContextManager[PostgresDatabase]:
+        # Where all connections are lent, this one, which all share.
+        return nullcontext(self) if self._is_closed or self._free.locked() else self._connected()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[PostgresDatabase]:
+        async with self._free:
+            lent = self._idle.pop() if self._idle else PostgresDatabase(self._place)
+            try:
                 yield lent
+            finally:
+                if self._is_closed or lent._is_closed:  # noqa: SLF001  (the same class)
+                    await lent.aclose()
+                else:
+                    self._idle.append(lent)
 
     @asynccontextmanager
-    async def lend(self) -> AsyncIterator[PostgresDatabase]:
-        """Lend a connection that nobody else uses meanwhile; where all are lent, this one, which all share."""
-        if self._is_closed or self._free.locked():
-            yield self
-            return
-        async with self._free, self._spare() as lent:
-            yield lent
-
-    @asynccontextmanager
-    async def _spare(self) -> AsyncIterator[PostgresDatabase]:
-        lent = self._idle.pop() if self._idle else PostgresDatabase(self._place)
-        lent._names = self._names  # noqa: SLF001  (the same class)
-        try:
-            yield lent
-        finally:
-            if self._is_closed or lent._is_closed:  # noqa: SLF001  (the same class)
-                await lent.aclose()
-            else:
-                self._idle.append(lent)
-
-    @asynccontextmanager
-    async def _locked(self, name: str) -> AsyncIterator[None]:
+    async def _advisory_lock(self, name: str) -> AsyncIterator[None]:
         key = self._place.lock_of("lock", name)
         try:
             await self.lane.run(self._lock, key)

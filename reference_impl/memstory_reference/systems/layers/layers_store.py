@@ -6,14 +6,13 @@ is deleted is overwritten, where that is in our hands: a person who deletes a me
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import wraps
@@ -538,7 +537,6 @@ class LayersStore:
     def __init__(self, database: SqlDatabase) -> None:
         self._db = database
         self._held = HeldOwners()
-        self._lent = dict[asyncio.Task[Any] | None, LayersRows]()
         self._key: bytes | None = None
 
     aput_batch = by_rows(LayersRows.put)
@@ -582,19 +580,9 @@ class LayersStore:
             self._key = await self.arun(LayersRows.session_key)
         return self._key
 
-    @asynccontextmanager
-    async def lock(self, name: str) -> AsyncIterator[None]:
+    def lock(self, name: str) -> AbstractAsyncContextManager[object]:
         """Hold `name` against everybody who writes to the same store; not to be taken twice by one task."""
-        task = asyncio.current_task()
-        outer = self._lent.get(task)
-        async with (outer.database if outer else self._db).hold(name) as database:
-            self._lent[task] = LayersRows(database, self._held)
-            try:
-                yield
-            finally:
-                del self._lent[task]
-                if outer is not None:
-                    self._lent[task] = outer
+        return self._db.hold(name)
 
     async def aclose(self) -> None:
         """Release the store; closing twice is harmless."""
@@ -605,11 +593,7 @@ class LayersStore:
 
         It goes by the database of the lock that the task holds, or by one that is lent for this alone.
         """
-        rows = self._lent.get(asyncio.current_task())
-        if rows is not None:
-            return await rows.database.lane.run(work, rows, *args, **kwargs)
-        async with self._db.lend() as database:
-            return await database.lane.run(work, LayersRows(database, self._held), *args, **kwargs)
+        return await self._db.run(lambda database: work(LayersRows(database, self._held), *args, **kwargs))
 
 
 _VERSIONS = """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,7 +18,8 @@ from memstory.contract.errors import UnavailableError
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import short_repr
 from memstory_reference.ports import NewId
-from memstory_reference.storage.sql_database import SqlDatabase, SqlRow
+from memstory_reference.storage.sql_database import SqlDatabase
+from memstory_reference.storage.table import Column, Table
 from memstory_reference.systems.layers.identity import OwnerSession, iso_now
 from memstory_reference.systems.layers.policy import CrisisLevel, CrisisNotice, crisis_notice
 from memstory_reference.systems.layers.settings import LayersSettings
@@ -84,61 +85,57 @@ class SessionFeedbackRecord(LogRecord):
 R = TypeVar("R", bound=LogRecord)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogKind(Generic[R]):
-    """One kind of records: its table, what makes a record of its fields, and how the columns that are its own are read.
+def _typed(comment: str | bytes) -> object:
+    # As bytes in files of earlier versions.
+    return comment.decode("utf-8", "surrogatepass") if isinstance(comment, bytes) else json.loads(comment)
 
-    The last column may be a text that a person typed: then it holds any character, even half of one.
-    """
 
-    table: str
-    make: Callable[..., R]
-    own: Mapping[str, Callable[[str], object]]
-    is_typed: bool
+_TEXT = Column("TEXT NOT NULL")
 
-    @property
-    def schema(self) -> str:
-        """Return what makes the table."""
-        texts = ", ".join(f"{name} TEXT NOT NULL" for name in ("owner", "session", "at", *self.own))
-        return (
-            f"CREATE TABLE IF NOT EXISTS {self.table} (id TEXT PRIMARY KEY, {texts});"
-            f"CREATE INDEX IF NOT EXISTS by_owner ON {self.table} (owner, at);"
-        )
+
+class LogKind(Table[R]):
+    """The table of one kind of records."""
 
     @property
     def migrations(self) -> Mapping[int, str]:
         """Return what makes the table in Postgres, whose moments were no texts at first."""
         as_text = f'ALTER at TYPE text COLLATE "C" USING {moment_as_text("at")}'
-        return {0: self.schema, 1: f"ALTER TABLE {self.table} {as_text};"}
-
-    def row(self, record: R) -> list[str]:
-        """Return a record as the values of its columns: texts, and names of things as JSON."""
-        *own, last = (getattr(record, name) for name in self.own)
-        # Escaped, as no database takes every character that people send.
-        last = json.dumps(last if self.is_typed else list(last))
-        return [record.id, record.owner, record.session, iso_now(record.at), *map(str, own), last]
-
-    def record(self, row: SqlRow) -> R:
-        """Return the record of a row; ValueError or TypeError for one that memstory has not written so."""
-        identifier, owner, session, at, *own, last = row
-        if self.is_typed:
-            # As bytes in files of earlier versions.
-            last = last.decode("utf-8", "surrogatepass") if isinstance(last, bytes) else json.loads(last)
-        values = {name: read(value) for (name, read), value in zip(self.own.items(), (*own, last), strict=True)}
-        return self.make(id=identifier, owner=owner, session=session, at=datetime.fromisoformat(at), **values)
+        return {0: self.schema, 1: f"ALTER TABLE {self.name} {as_text};"}
 
 
-CRISES = LogKind(
-    table="crisis_log",
-    make=CrisisLogRecord,
-    own={"level": CrisisLevel, "classifier_path": ClassifierPath, "signals": lambda text: tuple(json.loads(text))},
-    is_typed=False,
+def _log(name: str, kind: type[R], own: Mapping[str, Column]) -> LogKind[R]:
+    """Return the table of a log, with the columns that are its own."""
+    moment = Column("TEXT NOT NULL", datetime.fromisoformat, iso_now)
+    return LogKind(
+        name=name,
+        kind=kind,
+        columns={"id": Column("TEXT PRIMARY KEY"), "owner": _TEXT, "session": _TEXT, "at": moment, **own},
+        indexes=f"CREATE INDEX IF NOT EXISTS by_owner ON {name} (owner, at);",
+        called=f"record {{}} of {name}",
+        advice="Restore a backup",
+    )
+
+
+CRISES = _log(
+    "crisis_log",
+    CrisisLogRecord,
+    {
+        "level": Column("TEXT NOT NULL", CrisisLevel, str),
+        "classifier_path": Column("TEXT NOT NULL", ClassifierPath, str),
+        "signals": Column(
+            "TEXT NOT NULL", lambda text: tuple(json.loads(text)), lambda signals: json.dumps(list(signals))
+        ),
+    },
 )
-FEEDBACK = LogKind(
-    table="session_feedback",
-    make=SessionFeedbackRecord,
-    own={"label": FeedbackLabel, "source": FeedbackSource, "comment": str},
-    is_typed=True,
+FEEDBACK = _log(
+    "session_feedback",
+    SessionFeedbackRecord,
+    {
+        "label": Column("TEXT NOT NULL", FeedbackLabel, str),
+        "source": Column("TEXT NOT NULL", FeedbackSource, str),
+        # Escaped, as no database takes every character that people send, be it half of one.
+        "comment": Column("TEXT NOT NULL", _typed, json.dumps),
+    },
 )
 
 
@@ -151,17 +148,13 @@ class Log(Generic[R]):
 
     async def aappend(self, record: R) -> None:
         """Add a record; one of an id that is there changes nothing."""
-        row = self._kind.row(record)
-        sql = f"INSERT INTO {self._kind.table} VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608
-        await self._db.lane.run(self._db.execute, sql, row)
+        await self._db.lane.run(self._kind.add, self._db, self._kind.values(record))
 
     async def alist(self, owner: str | None) -> list[R]:
         """Return an owner's records, oldest first; None asks for everybody's. Damaged ones are left out."""
         condition, values = ("", ()) if owner is None else ("WHERE owner = ?", (owner,))
-        columns = ", ".join(("id", "owner", "session", "at", *self._kind.own))
-        sql = f"SELECT {columns} FROM {self._kind.table} {condition} ORDER BY at, id"  # noqa: S608  (our own names)
-        rows = await self._db.lane.run(self._db.rows, sql, values)
-        return [record for row in rows if (record := self._whole(row)) is not None]
+        sql = f"SELECT {self._kind.read_columns} FROM {self._kind.name} {condition} ORDER BY at, id"  # noqa: S608
+        return list(self._kind.whole(self._db, await self._db.lane.run(self._db.rows, sql, values)))
 
     async def apurge(self, before: datetime) -> int:
         """Delete everybody's records from before this moment; return how many there were."""
@@ -176,16 +169,9 @@ class Log(Generic[R]):
         await self._db.aclose()
 
     def _delete(self, condition: str, value: str) -> int:
-        gone = self._db.execute(f"DELETE FROM {self._kind.table} WHERE {condition}", (value,)).rowcount  # noqa: S608
+        gone = self._db.execute(f"DELETE FROM {self._kind.name} WHERE {condition}", (value,)).rowcount  # noqa: S608
         self._db.forget_log()
         return gone
-
-    def _whole(self, row: SqlRow) -> R | None:
-        try:
-            return self._kind.record(row)
-        except (ValueError, AttributeError, TypeError) as error:
-            self._db.leave_out(f"record {row['id']} of {self._kind.table}", error, "Restore a backup")
-            return None
 
 
 def checked_feedback(label: object, source: object, comment: object) -> tuple[FeedbackLabel, FeedbackSource, str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from memstory_reference.storage.postgres.tables import postgres_tables
 from memstory_reference.storage.reindexing import EmbeddedFile, EmbeddedTable, text_in
-from memstory_reference.storage.sql_database import Database, SqlDatabase, SqlRow, batches_of_values, checksum
+from memstory_reference.storage.sql_database import Database, SqlDatabase, SqlRow, checksum
+from memstory_reference.storage.table import Column, Table
 from memstory_reference.storage.vector_matrix import unit_vector
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.text.words import Keyword, fts_query, index_text, plain_words, spaced_words
@@ -39,25 +40,46 @@ CREATE TABLE IF NOT EXISTS words (
 );
 CREATE INDEX by_mark ON words USING gin (marks);
 """
-_TABLES = """
-CREATE TABLE IF NOT EXISTS observations (
-    row INTEGER PRIMARY KEY,
-    owner TEXT NOT NULL,
-    id TEXT NOT NULL,
-    title TEXT NOT NULL,
-    narrative TEXT NOT NULL,
-    facts TEXT NOT NULL,
-    task TEXT NOT NULL,
-    task_type TEXT NOT NULL,
-    final_score REAL,
-    rating REAL,
-    timestamp TEXT NOT NULL,
-    sources TEXT NOT NULL,
-    vector BLOB NOT NULL,
-    checksum TEXT,
-    UNIQUE (owner, id)
-);
-CREATE INDEX IF NOT EXISTS by_time ON observations (owner, timestamp DESC, row DESC);
+
+
+def texts_of(text: str) -> tuple[str, ...]:
+    """Return the texts in JSON; ValueError for anything else."""
+    listed = json.loads(text)
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise ValueError(f"expected a list of texts, found {text!r:.40}")
+    return tuple(listed)
+
+
+_TEXT = Column("TEXT NOT NULL")
+_TEXTS = Column("TEXT NOT NULL", texts_of, lambda texts: json.dumps(list(texts), ensure_ascii=False))
+_MOMENT = Column("TEXT NOT NULL", datetime.fromisoformat, lambda moment: moment.isoformat(timespec="microseconds"))
+OBSERVATIONS = Table(
+    name="observations",
+    columns={
+        "row": Column("INTEGER PRIMARY KEY"),
+        "owner": _TEXT,
+        "id": _TEXT,
+        "title": _TEXT,
+        "narrative": _TEXT,
+        "facts": _TEXTS,
+        "task": _TEXT,
+        "task_type": _TEXT,
+        "final_score": Column("REAL"),
+        "rating": Column("REAL"),
+        "timestamp": _MOMENT,
+        "sources": _TEXTS,
+        "vector": Column("BLOB NOT NULL"),
+        "checksum": Column("TEXT"),
+    },
+    keys="UNIQUE (owner, id)",
+    indexes="CREATE INDEX IF NOT EXISTS by_time ON observations (owner, timestamp DESC, row DESC);",
+    kind=Observation,
+    # All but the vector, and the rating, which changes.
+    sealed=("owner", "id", "title", "narrative", "facts", "task", "task_type", "final_score", "timestamp", "sources"),
+    called="observation {!r}",
+    advice="Forget it, or restore a backup",
+)
+_TABLES = f"""{OBSERVATIONS.schema}
 CREATE TABLE IF NOT EXISTS outbox (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, id TEXT NOT NULL
 );
@@ -83,17 +105,6 @@ EMBEDDED = EmbeddedTable(
 EMBEDDED_FILE = EmbeddedFile(
     name="observations.sqlite3", schema=_SCHEMA, version=SCHEMA_VERSION, migrations=_MIGRATIONS, tables=[EMBEDDED]
 )
-SEALED = ("owner", "id", "title", "narrative", "facts", "task", "task_type", "final_score", "timestamp", "sources")
-"""The columns that a checksum is of: all but the vector, and the rating, which changes."""
-
-_LISTS = ("facts", "sources")
-"""The columns of texts in JSON."""
-
-_COLUMNS = (*SEALED, "rating", "vector", "checksum")
-_INSERT = (
-    f"INSERT INTO observations ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608
-    "ON CONFLICT DO NOTHING RETURNING row"
-)
 _TO_INDEX = "INSERT INTO outbox (owner, id) VALUES (?, ?)"
 
 
@@ -115,8 +126,7 @@ class ObservationsStore:
 
     async def run(self, work: Callable[Concatenate[ObservationsStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Work by a database that is lent for this alone: calls need not wait for one another."""
-        async with self._db.lend() as database:
-            return await database.lane.run(work, ObservationsStore(database, self._words_in), *args, **kwargs)
+        return await self._db.run(lambda database: work(ObservationsStore(database, self._words_in), *args, **kwargs))
 
     @property
     def is_shared(self) -> bool:
@@ -132,9 +142,8 @@ class ObservationsStore:
         inserted = []
         with self._db.transaction(owner):
             for one, vector in observations:
-                sealed = _row_of(owner, one)
-                blob = np.asarray(vector, np.float32).tobytes()
-                written = self._db.execute(_INSERT, (*sealed, one.rating, blob, checksum(sealed))).fetchone()
+                row = OBSERVATIONS.values(one, owner=owner, vector=np.asarray(vector, np.float32).tobytes())
+                written = OBSERVATIONS.add(self._db, row, "row")
                 if written:
                     self._words.put(owner, written["row"], (one.title, one.narrative, "\n".join(one.facts), one.task))
                     self._db.execute(_TO_INDEX, (owner, one.id))
@@ -143,18 +152,17 @@ class ObservationsStore:
 
     def get(self, owner: str, ids: Sequence[str]) -> list[Observation]:
         """Return the observations that exist, in the order of `ids`."""
-        found = {one.id: one for one in self._sound(self._rows("*", owner, ids))}
-        return [found[identifier] for identifier in dict.fromkeys(ids) if identifier in found]
+        return OBSERVATIONS.get(self._db, owner, ids)
 
     def tasks(self, owner: str, ids: Sequence[str]) -> dict[str, str]:
         """Return the task of each observation that exists, without case and spacing."""
-        rows = self._rows("id, task", owner, ids)
+        rows = OBSERVATIONS.rows(self._db, owner, among=("id", ids), columns="id, task")
         return {row["id"]: normal_task(row["task"]) for row in rows if isinstance(row["task"], str)}
 
     def vectors(self, owner: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors, so that no text is embedded twice; one that is damaged is left out."""
-        found = {row["id"]: unit_vector(row["vector"]) for row in self._rows("id, vector", owner, ids)}
-        return {identifier: vector for identifier, vector in found.items() if vector is not None}
+        rows = OBSERVATIONS.rows(self._db, owner, among=("id", ids), columns="id, vector")
+        return {row["id"]: vector for row in rows if (vector := unit_vector(row["vector"])) is not None}
 
     def dimension(self) -> int | None:
         """Return how many numbers the stored vectors have; None before the first."""
@@ -170,7 +178,7 @@ class ObservationsStore:
 
         How much a word tells follows from the rows of this owner alone, so that no other owner changes what is found.
         """
-        (rows,) = self._db.execute("SELECT count(*) FROM observations WHERE owner = ?", (owner,)).fetchone()
+        rows = self.count(owner)
         held = [self._words.holding(owner, keyword) for keyword in keywords]
         telling = [np.full(len(one), math.log(1 + (rows - len(one) + 0.5) / (len(one) + 0.5))) for one in held]
         if not telling:
@@ -197,8 +205,9 @@ class ObservationsStore:
 
     def recent(self, owner: str, limit: int | None) -> list[Observation]:
         """Return observations, newest first."""
-        sql = "SELECT * FROM observations WHERE owner = ? ORDER BY timestamp DESC, row DESC"
-        return list(islice(self._sound(row for part in self._db.batches(sql, (owner,)) for row in part), limit))
+        sql = f"SELECT {OBSERVATIONS.read_columns} FROM observations WHERE owner = ? ORDER BY timestamp DESC, row DESC"  # noqa: S608
+        rows = chain.from_iterable(self._db.batches(sql, (owner,)))
+        return list(islice(OBSERVATIONS.whole(self._db, rows), limit))
 
     def rate(self, owner: str, identifier: str, rating: float) -> bool:
         """Set a rating; no index is touched, for ratings live here alone."""
@@ -223,11 +232,11 @@ class ObservationsStore:
 
     def ids(self, owner: str) -> list[str]:
         """Return every id of an owner."""
-        return [row[0] for row in self._db.execute("SELECT id FROM observations WHERE owner = ? ORDER BY id", (owner,))]
+        return [row[0] for row in OBSERVATIONS.rows(self._db, owner, "ORDER BY id", columns="id")]
 
     def count(self, owner: str) -> int:
         """Count an owner's observations."""
-        return int(self._db.execute("SELECT count(*) FROM observations WHERE owner = ?", (owner,)).fetchone()[0])
+        return OBSERVATIONS.count(self._db, owner)
 
     def owners(self) -> list[str]:
         """Return everybody who has observations."""
@@ -245,20 +254,6 @@ class ObservationsStore:
         with self._db.transaction():
             done = [(entry.owner, entry.sequence) for entry in pending]
             self._db.executemany("DELETE FROM outbox WHERE owner = ? AND sequence = ?", done)
-
-    def _sound(self, rows: Iterable[SqlRow]) -> Iterator[Observation]:
-        """Yield what can be read; a row that is damaged is left out, and logged once."""
-        for row in rows:
-            try:
-                yield _observation_of(row)
-            except (TypeError, ValueError) as problem:
-                advice = "Forget it, or restore a backup"
-                self._db.leave_out(f"observation {row['id']!r}", problem, advice, row["row"])
-
-    def _rows(self, columns: str, owner: str, ids: Sequence[str]) -> Iterator[SqlRow]:
-        for marks, part in batches_of_values(ids):
-            sql = f"SELECT {columns} FROM observations WHERE owner = ? AND id IN ({marks})"  # noqa: S608  (no input)
-            yield from self._db.rows(sql, (owner, *part))
 
 
 class WordIndex(Protocol):
@@ -345,14 +340,6 @@ def text_of_facts(facts: str) -> str:
         return facts
 
 
-def texts_of(text: str) -> tuple[str, ...]:
-    """Return the texts in JSON; ValueError for anything else."""
-    listed = json.loads(text)
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise ValueError(f"expected a list of texts, found {text!r:.40}")
-    return tuple(listed)
-
-
 def _tag(owner: str) -> str:
     return "o" + hashlib.blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -385,32 +372,9 @@ def _index_all(database: Database, words: WordIndex) -> None:
 
 def _seal_all(database: Database) -> None:
     """Give the rows of an earlier schema their checksums; one that is damaged already gets none."""
-    rows = database.rows(f"SELECT row, {', '.join(SEALED)} FROM observations WHERE checksum IS NULL")  # noqa: S608
-    seals = [(_checksum(row), row["row"]) for row in rows if not any(isinstance(one, bytes) for one in row)]
+    sealed = ", ".join(OBSERVATIONS.sealed)
+    rows = database.rows(f"SELECT row, {sealed} FROM observations WHERE checksum IS NULL")  # noqa: S608  (our own names)
+    seals = [(checksum(list(row)[1:]), row["row"]) for row in rows if not any(isinstance(one, bytes) for one in row)]
     if seals:
         with database.transaction():
             database.executemany("UPDATE observations SET checksum = ? WHERE row = ?", seals)
-
-
-def _checksum(row: SqlRow) -> str:
-    return checksum([row[name] for name in SEALED])
-
-
-def _row_of(owner: str, observation: Observation) -> list[str | float | None]:
-    """Return the values of `SEALED`."""
-    row = {name: getattr(observation, name) for name in SEALED if name != "owner"}
-    lists = {name: json.dumps(list(row[name]), ensure_ascii=False) for name in _LISTS}
-    timestamp = observation.timestamp.isoformat(timespec="microseconds")
-    return list({"owner": owner, **row, **lists, "timestamp": timestamp}.values())
-
-
-def _observation_of(row: SqlRow) -> Observation:
-    if row["checksum"] not in (None, _checksum(row)):
-        raise ValueError("its checksum does not fit")
-    if not all(isinstance(row[name], str) for name in ("id", "title", "narrative", "task", "task_type")):
-        raise TypeError("a text is none")
-    if not all(isinstance(row[name], (int, float, type(None))) for name in ("final_score", "rating")):
-        raise TypeError("a number is none")
-    fields = {name: row[name] for name in (*SEALED, "rating") if name != "owner"}
-    lists = {name: texts_of(row[name]) for name in _LISTS}
-    return Observation(**{**fields, **lists, "timestamp": datetime.fromisoformat(row["timestamp"])})

@@ -54,7 +54,7 @@ _Vectors = Iterator[tuple[str, Vector | None]]
 SCANNED_ROWS = 2_000
 """Vectors held at once while rows are compared one by one: 3 MB at 384 numbers."""
 
-_EPISODES = "owner = ? AND kind = 'episodic' AND compressed = 0"
+_EPISODES = "AND kind = 'episodic' AND compressed = 0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,7 @@ class PipelineStore:
 
     async def run(self, work: Callable[Concatenate[PipelineStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Work by a database that is lent for this alone: calls need not wait for one another."""
-        async with self._db.lend() as database:
-            return await database.lane.run(work, PipelineStore(database, self._held), *args, **kwargs)
+        return await self._db.run(lambda database: work(PipelineStore(database, self._held), *args, **kwargs))
 
     async def similar(self, table: MemoryTable, owner: str, vector: Vector, k: int) -> dict[str, float]:
         """Return the cosines of the k nearest of a table by id, best first; StoreConflictError for a foreign vector."""
@@ -187,31 +186,6 @@ class PipelineStore:
         """Note rows that were written, of the user of the transaction."""
         self._changed[table].update(ids)
 
-    def _read(
-        self, table: MemoryTable, owner: str, where: str = "", values: Sequence[object] = ()
-    ) -> Iterator[MemoryChunk]:
-        """Yield a user's memories in a table; damaged ones are left out."""
-        for row in self._db.rows(f"{table.select} {where}", (owner, *values)):
-            try:
-                yield table.memory(row)
-            except (ValueError, TypeError, AttributeError) as damage:
-                advice = "Restore a backup, or delete it by its id"
-                self._db.leave_out(f"memory {row['id']}", damage, advice, (row["owner"], row["id"]))
-
-    def _read_in(
-        self,
-        table: MemoryTable,
-        owner: str,
-        column: str,
-        wanted: Sequence[str],
-        *,
-        where: str = "",
-        values: Sequence[object] = (),
-    ) -> Iterator[MemoryChunk]:
-        """Yield those in which a column has one of the values that are `wanted`."""
-        for marks, part in batches_of_values(wanted):
-            yield from self._read(table, owner, f"AND {column} IN ({marks}) {where}", (*part, *values))
-
     def embeddings(self, owner: str, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors that are known of these contents, stored or cached."""
         found: dict[str, Vector] = {}
@@ -230,8 +204,10 @@ class PipelineStore:
         The caller is alone with the user.
         """
         total, count = self._sum(owner) or self.recount(owner)
-        twins = self._read_in(MEMORIES, owner, "hash", hashes, where=f"AND {MEMORIES.found} AND compression_source = 0")
-        stated = self._read_in(PREFERENCES, owner, "key", keys, where=f"AND {PREFERENCES.found}")
+        twins = MEMORIES.read(
+            self._db, owner, f"AND {MEMORIES.found} AND compression_source = 0", among=("hash", hashes)
+        )
+        stated = PREFERENCES.read(self._db, owner, f"AND {PREFERENCES.found}", among=("key", keys))
         return UserMemories(
             total=total,
             count=count,
@@ -273,7 +249,7 @@ class PipelineStore:
         A row that names a summary or a later preference that does not exist is shown as if it named none (PF-8).
         """
         with self._alone(owner):
-            known = self._db.execute("SELECT id, key FROM preferences WHERE owner = ?", (owner,))
+            known = PREFERENCES.rows(self._db, owner, columns="id, key")
             keys = {row["id"]: row["key"] for row in known} | {row.memory.id: row.memory.key for row in rows}
             for row in (one for one in rows if one.memory.key is not None):
                 is_history = keys.get(row.memory.replaced_by or "") == row.memory.key
@@ -300,26 +276,26 @@ class PipelineStore:
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryChunk]:
         """Return the memories that exist, in the order of `ids`."""
-        found = {one.id: one for table in TABLES for one in self._read_in(table, owner, "id", ids)}
+        found = {one.id: one for table in TABLES for one in table.read(self._db, owner, among=("id", ids))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def preference(self, owner: str, key: str) -> MemoryChunk | None:
         """Return the procedural memory that holds under a key."""
-        return next(self._read(PREFERENCES, owner, f"AND key = ? AND {PREFERENCES.found}", (key,)), None)
+        return next(PREFERENCES.read(self._db, owner, f"AND key = ? AND {PREFERENCES.found}", (key,)), None)
 
     def history(self, owner: str, key: str) -> list[MemoryChunk]:
         """Return all that was ever said under a key, the newest first."""
-        return list(self._read(PREFERENCES, owner, "AND key = ? ORDER BY updated_at DESC, row DESC", (key,)))
+        return list(PREFERENCES.read(self._db, owner, "AND key = ? ORDER BY updated_at DESC, row DESC", (key,)))
 
     def preferences(self, owner: str, limit: int | None = None, *, include_replaced: bool = False) -> list[MemoryChunk]:
         """Return procedural memories, the newest first."""
         those = f"{'' if include_replaced else f'AND {PREFERENCES.found}'} ORDER BY updated_at DESC, row DESC LIMIT ?"
-        return list(self._read(PREFERENCES, owner, those, (EVERY if limit is None else limit,)))
+        return list(PREFERENCES.read(self._db, owner, those, (EVERY if limit is None else limit,)))
 
     def admit(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
         """Return, by id, those of these memories that a recall may return."""
         sql, parameters = sql_condition(admission, is_by_id=True)
-        return {one.id: one for one in self._read_in(MEMORIES, owner, "id", ids, where=f"AND {sql}", values=parameters)}
+        return {one.id: one for one in MEMORIES.read(self._db, owner, f"AND {sql}", parameters, among=("id", ids))}
 
     def nearest(self, owner: str, vector: Vector, k: int, admission: Admission) -> dict[str, float]:
         """Return the k nearest of all memories that a recall may return, by cosine; exact, row by row."""
@@ -344,7 +320,7 @@ class PipelineStore:
         """Return memories of all sorts, archived ones too, newest first."""
         marks = ", ".join("?" for _ in kinds)
         those = f"AND kind IN ({marks}) ORDER BY created_at DESC, row DESC LIMIT ?"
-        found = list(self._read(MEMORIES, owner, those, (*map(str, kinds), EVERY if limit is None else limit)))
+        found = list(MEMORIES.read(self._db, owner, those, (*map(str, kinds), EVERY if limit is None else limit)))
         if ChunkType.PROCEDURAL in kinds:
             found += self.preferences(owner, limit, include_replaced=include_replaced)
             found.sort(key=lambda memory: memory.created_at, reverse=True)
@@ -411,10 +387,7 @@ class PipelineStore:
         """Forget a user, with everything that was learnt from the user's texts; return how many memories that were."""
         with self._alone(owner):
             # Not read: what is damaged is forgotten, too.
-            ids, stated = (
-                [str(row[0]) for row in self._db.rows(f"SELECT id FROM {table.name} WHERE owner = ?", (owner,))]  # noqa: S608
-                for table in TABLES
-            )
+            ids, stated = ([str(row[0]) for row in table.rows(self._db, owner, columns="id")] for table in TABLES)
             for table in ("memories", "preferences", "embeddings", "centroids"):
                 self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
             self.note_changes(MEMORIES, ids)
@@ -425,13 +398,12 @@ class PipelineStore:
 
     def sessions(self, owner: str) -> list[str]:
         """Return the sessions that have uncompressed episodic memories, the oldest first."""
-        sql = f"SELECT session FROM memories WHERE {_EPISODES} GROUP BY session ORDER BY min(created_at), session"  # noqa: S608
-        return [row["session"] for row in self._db.execute(sql, (owner,))]
+        those = f"{_EPISODES} GROUP BY session ORDER BY min(created_at), session"
+        return [row["session"] for row in MEMORIES.rows(self._db, owner, those, columns="session")]
 
     def episodes(self, owner: str, session: str) -> list[MemoryChunk]:
         """Return the uncompressed episodic memories of a session in the order of time."""
-        those = f"AND {_EPISODES} AND session = ? ORDER BY created_at, row"
-        return list(self._read(MEMORIES, owner, those, (owner, session)))
+        return list(MEMORIES.read(self._db, owner, f"{_EPISODES} AND session = ? ORDER BY created_at, row", (session,)))
 
     def archive(self, summary: Write, originals: Sequence[MemoryChunk]) -> bool:
         """Store a summary and flag what it was made of, at once; False if any of that has changed meanwhile."""
@@ -467,24 +439,20 @@ class PipelineStore:
     def count(self, owner: str) -> dict[str, int]:
         """Count a user's rows."""
         kinds = {str(kind): 0 for kind in ChunkType}
-        sql = "SELECT kind, count(*) FROM memories WHERE owner = ? GROUP BY kind"
-        kinds |= {row[0]: row[1] for row in self._db.execute(sql, (owner,))}
-
-        def number(rows: str) -> int:
-            return int(self._db.execute(f"SELECT count(*) FROM {rows}", (owner,)).fetchone()[0])  # noqa: S608
-
-        stored = sum(number(f"{table.name} WHERE owner = ?") for table in TABLES)
-        searched = sum(number(f"{table.name} WHERE owner = ? AND {table.found}") for table in TABLES)
+        kinds |= dict(map(tuple, MEMORIES.rows(self._db, owner, "GROUP BY kind", columns="kind, count(*)")))
+        stored = sum(table.count(self._db, owner) for table in TABLES)
+        searched = sum(table.count(self._db, owner, f"AND {table.found}") for table in TABLES)
+        (cached,) = self._db.execute("SELECT count(*) FROM embeddings WHERE owner = ?", (owner,)).fetchone()
         vectors, stated = (self._search(table, owner, len) for table in TABLES)
         return {
             **kinds,
-            "procedural": number(f"preferences WHERE owner = ? AND {PREFERENCES.found}"),
-            "replaced": number("preferences WHERE owner = ? AND replaced_by IS NOT NULL"),
-            "compressed": number("memories WHERE owner = ? AND compressed = 1"),
+            "procedural": PREFERENCES.count(self._db, owner, f"AND {PREFERENCES.found}"),
+            "replaced": PREFERENCES.count(self._db, owner, "AND replaced_by IS NOT NULL"),
+            "compressed": MEMORIES.count(self._db, owner, "AND compressed = 1"),
             "sessions": len(self.sessions(owner)),
-            "damaged": stored - sum(1 for table in TABLES for _ in self._read(table, owner)),
+            "damaged": stored - sum(1 for table in TABLES for _ in table.read(self._db, owner)),
             "unreadable": self._db.count_lost("memories", "preferences"),
-            "cached": number("embeddings WHERE owner = ?"),
+            "cached": cached,
             "vectors": vectors,
             "set_aside": searched - vectors - stated,
         }
@@ -503,7 +471,7 @@ class PipelineStore:
         held = dimension_of(self._db)
         found = []
         for table in TABLES:
-            rows = self._db.rows(f"SELECT id, content, vector FROM {table.name} WHERE owner = ?", (owner,))  # noqa: S608
+            rows = table.rows(self._db, owner, columns="id, content, vector")
             found += [(table.name, row[0], row[1]) for row in rows if vector_of(row[2], held) is None]
         return found
 
@@ -529,8 +497,8 @@ class PipelineStore:
         if not new:
             return
         vectors = self._fitting([one.vector for one in new])
-        rows = [(*MEMORIES.values(one.memory), vector.tobytes()) for one, vector in zip(new, vectors, strict=True)]
-        self._db.executemany(MEMORIES.insert, rows)
+        rows = [MEMORIES.values(one.memory, vector=vector.tobytes()) for one, vector in zip(new, vectors, strict=True)]
+        MEMORIES.insert(self._db, rows)
         self.shift(owner, np.sum(vectors, axis=0, dtype=np.float64), len(new))
         self.note_changes(MEMORIES, [one.memory.id for one in new])
 
@@ -545,7 +513,7 @@ class PipelineStore:
                 (memory.id, memory.user_id, memory.key, memory.id),
             ).fetchall()
         self._db.execute("DELETE FROM preferences WHERE owner = ? AND id = ?", (memory.user_id, memory.id))
-        self._db.execute(PREFERENCES.insert, (*PREFERENCES.values(memory), ready.tobytes()))
+        PREFERENCES.insert(self._db, [PREFERENCES.values(memory, vector=ready.tobytes())])
         self.note_changes(PREFERENCES, [memory.id, *(row["id"] for row in replaced)])
 
     def _remove(self, owner: str, identifier: str) -> None:

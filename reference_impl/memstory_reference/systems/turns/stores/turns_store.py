@@ -421,21 +421,17 @@ class TurnsSchema(TurnsStore):
         self._held = HeldRows[int, Index](Index)
 
     async def read(self, owner: str, ask: Callable[[OwnerTurns], T], if_unknown: T) -> T:
-        async with self._database.lend() as database:
-            return await database.lane.run(self._read, database, owner, ask, if_unknown)
+        return await self._database.run(self._read, owner, ask, if_unknown)
 
     async def write(self, owner: str, work: Callable[[OwnerTurns], T]) -> T:
-        async with self._database.lend() as database:
-            return await database.lane.run(lambda: work(SharedOwner(owner, None, Index(), database)))
+        return await self._database.run(lambda database: work(SharedOwner(owner, None, Index(), database)))
 
     async def forget_owner(self, owner: str) -> int:
-        async with self._database.lend() as database:
-            return await database.lane.run(self._forget, database, owner)
+        return await self._database.run(self._forget, owner)
 
     async def owners(self) -> list[str]:
-        async with self._database.lend() as database:
-            sql = "SELECT name FROM owners WHERE turns > 0"
-            return sorted(row[0] for row in await database.lane.run(database.rows, sql))
+        sql = "SELECT name FROM owners WHERE turns > 0"
+        return await self._database.run(lambda database: sorted(row[0] for row in database.rows(sql)))
 
     async def close(self) -> None:
         await self._database.aclose()
