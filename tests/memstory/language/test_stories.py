@@ -259,6 +259,11 @@ def test_a_broken_step_is_not_reported_again_where_its_name_is_used():
     )
 
 
+@pytest.mark.parametrize("step", ["restart", "restart: {embedder: other}", "crash", "upgrade", "tamper: {remove: a}"])
+def test_a_story_that_opens_a_memory_again_needs_one_that_keeps_something(step):
+    assert "persistent" in story(f"steps: [{{{step if ':' in step else step + ': '}}}]").needs
+
+
 def test_restart_may_be_said_to_be_true():
     assert story("steps: [{restart: true}]").steps == story("steps: [{restart: }]").steps
 
@@ -424,7 +429,7 @@ def test_the_rest_of_a_story_is_taken_as_written():
     assert (found.targets, found.settles, found.notes) == (("topics",), False, "n")
     assert (found.trials.count, found.trials.at_least) == (5, 4)
     assert (found.control, found.control_because) == ({"nothing": "passed"}, "it is so")
-    assert found.needs == {"add", "crash", "expiry", "llm.scripted"}
+    assert found.needs == {"add", "crash", "expiry", "llm.scripted", "persistent"}
     assert found.steps[0].steps[0].args == {"items": [{"text": "a"}]}
 
 

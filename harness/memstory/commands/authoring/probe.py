@@ -113,9 +113,7 @@ def _is_absent(one: ProbedCapability) -> bool:
 def _declaration(factory: TargetFactory, found: Sequence[ProbedCapability]) -> Sequence[str]:
     """Return what to write for just what holds, with what nothing but stories can tell."""
     lost = {one.capability for one in found if one.holds is False}
-    # A story that restarts a memory looks for what it kept.
-    idle = {"restart"} if "persistent" in lost else set()
-    holds = {one.capability for one in found if one.holds or (one.is_promised and one.holds is None)} - idle
+    holds = {one.capability for one in found if one.holds or (one.is_promised and one.holds is None)}
     if object_within(factory):
         return [f"{DECLARATION} = {json.dumps(sorted(holds))}  # in the class"]
     tables, _, name = (factory.spec or "").rpartition("#")
@@ -124,8 +122,8 @@ def _declaration(factory: TargetFactory, found: Sequence[ProbedCapability]) -> S
         return [f"return frozenset({json.dumps(sorted(holds))})  # in 'capabilities' of the factory"]
     promised = {one.capability for one in found if one.is_promised}
     more = {one.capability for one in found if one.holds and not one.is_promised} | _words(written.get("capabilities"))
-    less = (lost | idle) & promised
-    keys = {"capabilities": more - less - idle, "lacks": less | _words(written.get("lacks"))}
+    less = lost & promised
+    keys = {"capabilities": more - less, "lacks": less | _words(written.get("lacks"))}
     return [f"{key} = {json.dumps(sorted(words))}" for key, words in keys.items() if words] or ["nothing to write"]
 
 

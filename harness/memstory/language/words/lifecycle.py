@@ -115,7 +115,8 @@ STEPS: Final = (
             "restart": "can be closed and opened again",
             "restart.embedder": "can be opened again with another embedding model",
         },
-        needs=lambda args: ["restart", *(["restart.embedder", "persistent"] if args else [])],
+        # What a memory that keeps nothing has after it was opened again, nobody asks.
+        needs=lambda args: ["restart", "persistent", *(["restart.embedder"] if args else [])],
         not_inside=("parallel", "other_process"),
         has_user=False,
         example="""
@@ -224,6 +225,7 @@ STEPS: Final = (
         argument=_Crash | None | bool,
         inner_steps=_inner("during"),
         capabilities={"crash": "can be killed and opened again"},
+        needs=needs_always("crash", "persistent"),
         not_inside=("parallel", "crash", "other_process"),
         has_user=False,
         example="""
