@@ -102,6 +102,9 @@ class Table(Generic[T]):
 
     def value(self, row: SqlRow) -> T:
         """Return what a row holds; ValueError or TypeError for one that was changed outside memstory."""
+        if self.sealed:
+            # Before anything is read: of what somebody else wrote, nobody knows what a reader makes.
+            self._check_seal(row)
         held = dict(self.fixed)
         for name, at, column, types in self._fields:
             stored = row[name]
@@ -110,16 +113,21 @@ class Table(Generic[T]):
             elif type(stored) not in types:
                 raise TypeError(f"{type(stored).__name__} is no type of {name}")
             held[at] = stored
-        if self.sealed and row[self.seal] not in (None, self.digest([row[name] for name in self.sealed])):
-            raise ValueError("its checksum does not fit")
         return self.kind(**held)
+
+    def _check_seal(self, row: SqlRow) -> None:
+        seal = row[self.seal]
+        is_from_before = seal is None and NoneType in self.columns[self.seal].types
+        if not is_from_before and seal != self.digest([row[name] for name in self.sealed]):
+            raise ValueError("its checksum does not fit")
 
     def whole(self, database: SqlDatabase, rows: Iterable[SqlRow]) -> Iterator[T]:
         """Yield what rows hold; a damaged one is left out, and logged once."""
         for row in rows:
             try:
                 yield self.value(row)
-            except (TypeError, ValueError, AttributeError) as problem:
+            # A text may be so nested that JSON cannot be read.
+            except (TypeError, ValueError, AttributeError, RecursionError) as problem:
                 database.leave_out(self.called.format(row["id"]), problem, self.advice, (row["owner"], row["id"]))
 
     def rows(

@@ -1,6 +1,7 @@
 """What a declared table gives a store, on both engines."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -108,6 +109,22 @@ def test_a_row_from_before_there_were_checksums_is_read(database):
     put(database, note("a"))
     database.execute("UPDATE notes SET checksum = NULL")
     assert NOTES.get(database, "ann", ["a"]) == [note("a")]
+
+
+def test_a_row_that_lacks_a_checksum_that_every_row_has_is_damage(database):
+    put(database, note("a"))
+    database.execute("UPDATE notes SET checksum = NULL")
+    always = replace(NOTES, columns={**NOTES.columns, "checksum": Column("TEXT NOT NULL")})
+    assert always.get(database, "ann", ["a"]) == []
+
+
+@pytest.mark.parametrize("is_sealed", [True, False], ids=["changed", "from before"])
+def test_a_text_that_no_reader_takes_is_damage(database, is_sealed):
+    nested = replace(NOTES, columns={**NOTES.columns, "text": Column("TEXT NOT NULL", json.loads, field="said")})
+    put(database, note("a"), note("b", '"Bees."'))
+    seal = "checksum" if is_sealed else "NULL"
+    database.execute(f"UPDATE notes SET text = ?, checksum = {seal} WHERE id = 'a'", ("[" * 100_000,))  # noqa: S608
+    assert list(nested.read(database, "ann")) == [note("b", "Bees.")]
 
 
 @pytest.mark.parametrize(("column", "value"), [("text", b"\xff"), ("weight", "much")], ids=["text", "number"])

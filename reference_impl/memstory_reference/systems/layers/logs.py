@@ -85,9 +85,12 @@ class SessionFeedbackRecord(LogRecord):
 R = TypeVar("R", bound=LogRecord)
 
 
-def _typed(comment: str | bytes) -> object:
+def _typed(comment: str | bytes) -> str:
     # As bytes in files of earlier versions.
-    return comment.decode("utf-8", "surrogatepass") if isinstance(comment, bytes) else json.loads(comment)
+    typed = comment.decode("utf-8", "surrogatepass") if isinstance(comment, bytes) else json.loads(comment)
+    if not isinstance(typed, str):
+        raise TypeError(f"{type(typed).__name__} is no comment")
+    return typed
 
 
 _TEXT = Column("TEXT NOT NULL")

@@ -53,6 +53,8 @@ def texts_of(text: str) -> tuple[str, ...]:
 _TEXT = Column("TEXT NOT NULL")
 _TEXTS = Column("TEXT NOT NULL", texts_of, lambda texts: json.dumps(list(texts), ensure_ascii=False))
 _MOMENT = Column("TEXT NOT NULL", datetime.fromisoformat, lambda moment: moment.isoformat(timespec="microseconds"))
+# Sealed as the engines give it back: a whole number as a fraction, and no zero below zero.
+_SCORE = Column("REAL", write=lambda score: None if score is None else score + 0.0)
 OBSERVATIONS = Table(
     name="observations",
     columns={
@@ -64,7 +66,7 @@ OBSERVATIONS = Table(
         "facts": _TEXTS,
         "task": _TEXT,
         "task_type": _TEXT,
-        "final_score": Column("REAL"),
+        "final_score": _SCORE,
         "rating": Column("REAL"),
         "timestamp": _MOMENT,
         "sources": _TEXTS,

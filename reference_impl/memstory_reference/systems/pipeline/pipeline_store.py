@@ -177,7 +177,7 @@ class PipelineStore:
         changes = []
         for table, ids in self._changed.items():
             found: dict[str, Vector | None] = {}
-            for marks, part in batches_of_values(sorted(ids)):
+            for marks, part in batches_of_values(list(ids)):
                 found |= dict(self._vectors(table, owner, f"AND id IN ({marks})", part))
             changes += [Change(part=table.name, id=one, vector=found.get(one)) for one in ids]
         return changes
@@ -439,7 +439,8 @@ class PipelineStore:
     def count(self, owner: str) -> dict[str, int]:
         """Count a user's rows."""
         kinds = {str(kind): 0 for kind in ChunkType}
-        kinds |= dict(map(tuple, MEMORIES.rows(self._db, owner, "GROUP BY kind", columns="kind, count(*)")))
+        rows = MEMORIES.rows(self._db, owner, "GROUP BY kind", columns="kind, count(*)")
+        kinds |= {kind: number for kind, number in rows if isinstance(kind, str)}
         stored = sum(table.count(self._db, owner) for table in TABLES)
         searched = sum(table.count(self._db, owner, f"AND {table.found}") for table in TABLES)
         (cached,) = self._db.execute("SELECT count(*) FROM embeddings WHERE owner = ?", (owner,)).fetchone()

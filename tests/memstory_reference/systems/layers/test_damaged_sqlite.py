@@ -163,7 +163,7 @@ async def test_a_damaged_session_key_is_told(file, open_store):
 async def test_a_damaged_record_of_a_log_is_left_out(tmp_path, caplog):
     log = log_in_file(tmp_path / "feedback.sqlite3", FEEDBACK)
     label, source, comment = checked_feedback("helpful", "text", "fine")
-    for name in ("a", "b", "c", "d"):
+    for name in ("a", "b", "c", "d", "e"):
         await log.aappend(
             Feedback(id=name, owner="ann", session="s", at=NOON, label=label, source=source, comment=comment)
         )
@@ -172,9 +172,10 @@ async def test_a_damaged_record_of_a_log_is_left_out(tmp_path, caplog):
         "UPDATE session_feedback SET at = 'soon' WHERE id = 'a'",
         "UPDATE session_feedback SET comment = CAST(x'ff' AS TEXT) WHERE id = 'b'",
         "UPDATE session_feedback SET label = 'fine' WHERE id = 'c'",
+        "UPDATE session_feedback SET comment = 'null' WHERE id = 'e'",
     )
     assert [one.id for one in await log.alist("ann")] == ["d"]
-    assert len(caplog.messages) == 3
+    assert len(caplog.messages) == 4
     await log.aclose()
 
 

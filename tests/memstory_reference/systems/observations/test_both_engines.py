@@ -47,6 +47,14 @@ def ask_all(store, owner, ids):
     return named, vectors, rows, store.count(owner), store.tasks(owner, ids), store.owners(), store.dimension()
 
 
+@pytest.mark.parametrize("score", [5, -0.0], ids=["whole", "below nothing"])
+async def test_a_score_that_an_engine_gives_back_in_another_form_is_no_damage(stores, run_of, score):
+    observation = replace(run_of("r1", "Bees."), final_score=score)
+    for store in stores:
+        assert store.insert("ann", [(observation, np.ones(4, np.float32))]) == ["r1"]
+        assert store.get("ann", ["r1"]) == [observation]
+
+
 def entries(store):
     return [(one.owner, one.id) for one in store.pending()]
 

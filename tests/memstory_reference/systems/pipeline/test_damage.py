@@ -1,5 +1,6 @@
 """A file that was damaged from outside: one clear error, or what is whole goes on and the rest is counted."""
 
+import json
 import logging
 from itertools import count
 
@@ -35,6 +36,8 @@ async def texts(pipeline, user="ann"):
         ("memories", "content = 'The vault code is 9999'"),
         ("memories", "content = x'00ff'"),
         ("memories", "kind = 'unheard of'"),
+        ("memories", "kind = x'00ff'"),
+        ("memories", "kind = CAST(x'66ff' AS TEXT)"),
         ("memories", "created_at = 'noon'"),
         ("memories", "updated_at = 5"),
         ("memories", "session = x'00ff'"),
@@ -66,12 +69,25 @@ async def test_a_row_that_was_changed_outside_is_left_out_counted_and_can_be_del
         assert sorted(one.memory.content for one in found.memories) == left
     assert await pipeline.get(Ref(id=damaged), ANN) is None
     with caplog.at_level(logging.ERROR):
-        assert (await pipeline.inspect("status", {}, ANN))["damaged"] == 1
+        status = await pipeline.inspect("status", {}, ANN)
+    assert json.loads(json.dumps(status)) == {**status, "damaged": 1}
     assert f"memory {damaged} is damaged and left out" in caplog.text
     assert (await pipeline.inspect("status", {}, BOB))["damaged"] == 0
     assert await pipeline.delete(Ref(id=damaged), ANN)
     assert (await pipeline.inspect("status", {}, ANN))["damaged"] == 0
     assert await pipeline.inspect("drift", {}, ANN) <= 1e-6
+
+
+@pytest.mark.parametrize("identifier", ["x'00ff'", "CAST(x'66ff' AS TEXT)"])
+async def test_a_preference_is_said_anew_where_the_one_of_its_key_is_damaged(make_pipeline, identifier):
+    pipeline = make_pipeline(store_threshold=0)
+    await pipeline.ingest("I prefer tabs", "ann", "s")
+    assert len(await texts(pipeline)) == 1
+    pipeline._database.execute(f"UPDATE preferences SET id = {identifier}")  # noqa: S608
+    assert await texts(pipeline) == []
+    await pipeline.inspect("status", {}, ANN)  # from here on the vectors are held
+    await pipeline.ingest("I prefer tabs", "ann", "s")
+    assert len(await texts(pipeline)) == 1
 
 
 @pytest.mark.parametrize("change", ["hash = ''", "id = CAST(x'66ff' AS TEXT)"])
