@@ -310,7 +310,8 @@ def _load_or_explain(name: str, load: Callable[[], Any], distribution: Distribut
         raise SetupError(f"{missing_vendor(name, error, distribution)}{near}") from error
     except (Exception, SystemExit) as error:  # whatever a person's own module does
         frames = traceback.extract_tb(error.__traceback__)
-        where = "" if isinstance(error, SyntaxError) else f", at {frames[-1].filename}:{frames[-1].lineno}"
+        is_theirs = len(frames) > 1 and not isinstance(error, SyntaxError)
+        where = f", at {frames[-1].filename}:{frames[-1].lineno}" if is_theirs else ""
         reason = " ".join(str(error).split()) or "no reason given"
         raise SetupError(f"the target '{name}' cannot be loaded: {type(error).__name__}: {reason}{where}") from error
 

@@ -274,7 +274,7 @@ def says_what_it_makes(found: Any) -> bool:
         return True
     made = _annotated_class(found)
     place = Constructor(found)
-    return not issubclass(made, TargetFactory) if made else bool(place.own({})) and not place.missing({})
+    return not issubclass(made, TargetFactory) if made else bool(place.own({}) or place.missing({}))
 
 
 def _annotated_class(found: Callable[..., Any]) -> type | None:
@@ -290,8 +290,8 @@ def _return_class(name: str, found: Callable[..., Any]) -> type:
     made = found if isinstance(found, type) else _annotated_class(found)
     if made is None:
         raise SetupError(
-            f"the target '{name}' is a function that does not say what it returns: write the class of the object, as "
-            f"in def {found.__name__}(path) -> Memory"
+            f"the target '{name}' is a function that does not say what it returns; if it makes a memory, write the "
+            f"class of the object, as in def {found.__name__}(path) -> Memory"
         )
     return made
 
