@@ -47,8 +47,8 @@ _SLOW_IMPORT: Final = 0.2
 _NO_NUMBER: Final = 2_147_483_629
 """What stands for an id that is no number, where ids are numbers."""
 
-_ALL: Final = 10_000
-"""How many a list is asked for where a story wants all, and the object would give a page."""
+_ALL: Final = (10_000, 1_000, 100)
+"""How many a list is asked for where a story wants all and the object would give a page: less if it takes no such."""
 
 _MOST_LOOKED_UP: Final = 20
 _UNKNOWN: Final = ("NotFound", "NotFoundError", "DoesNotExist")
@@ -333,6 +333,7 @@ class ObjectTarget(Target):
         self._thread = OneThread("object")
         self._made: dict[str, Any] = {}
         self._known: dict[str, Any] = {}
+        self._more = _ALL
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._env = env
@@ -408,8 +409,17 @@ class ObjectTarget(Target):
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         if kinds:
             raise NotSupported("search.where")
-        values = {"limit": limit if limit is not None or not self._has_pages() else _ALL}
-        found = await self._ask("list", values, scope, lambda value: found_in(value, self._where("list")))
+        if limit is not None or not self._has_pages():
+            return await self._listed(scope, limit)
+        while self._more:
+            try:
+                return await self._listed(scope, self._more[0])
+            except Exception:  # noqa: BLE001  (however it says that this is too many; what is wrong else, is wrong again)
+                self._more = self._more[1:]
+        return await self._listed(scope, None)
+
+    async def _listed(self, scope: Scope, limit: int | None) -> Sequence[Hit]:
+        found = await self._ask("list", {"limit": limit}, scope, lambda value: found_in(value, self._where("list")))
         return self._hits(found)[:limit]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
@@ -515,7 +525,7 @@ class ObjectTarget(Target):
     def _has_pages(self) -> bool:
         """Whether its list ends at a number of its own where none is given, or has to be given one."""
         limit = self._methods.of("list").parameter("limit")
-        return limit is not None and (limit.default is Parameter.empty or isinstance(limit.default, int))
+        return limit is not None and limit.default is not None
 
     def _where(self, operation: str) -> str:
         return f"{self._factory.name}.{self._methods.of(operation).name}"
