@@ -333,7 +333,7 @@ class ObjectTarget(Target):
         self._thread = OneThread("object")
         self._made: dict[str, Any] = {}
         self._known: dict[str, Any] = {}
-        self._more = _ALL
+        self._more: Sequence[int] = _ALL
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._env = env
