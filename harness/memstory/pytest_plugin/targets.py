@@ -13,6 +13,7 @@ import pytest
 from memstory.contract.errors import SetupError
 from memstory.contract.target import TargetFactory, Tree
 from memstory.contract.texts import did_you_mean
+from memstory.language.registry import unknown_name_message
 from memstory.models.loading import check_model_name, load_model
 from memstory.models.shim import OPTIONS, gives_chat_to
 from memstory.pytest_plugin.options import PROJECTS, chosen_options, is_typed
@@ -27,7 +28,8 @@ OWN_TARGET: Final = "fts5"
 """Needs no extra: what `memstory run` takes instead where the reference is not installed whole."""
 
 _OPTION: Final = "option."
-_SETTING: Final = "[tool.memstory] targets"
+_TABLE: Final = "[tool.memstory]"
+_KEY: Final = "targets"
 
 
 def chosen_names(config: pytest.Config) -> Sequence[str]:
@@ -73,10 +75,14 @@ def _named_in_pyproject(config: pytest.Config) -> Sequence[str]:
             continue
         except (OSError, ValueError) as error:
             raise SetupError(f"{path} cannot be read: {error}") from error
-        names = settings.get("targets", [])
+        if not isinstance(settings, dict):
+            raise SetupError(f"{path}: {_TABLE} is no table; write {_TABLE}, and {_KEY} = [...] below")
+        if unknown := sorted(settings.keys() - {_KEY}):
+            raise SetupError(f"{path}: {_TABLE}: {unknown_name_message(unknown[0], 'key', [_KEY])}")
+        names = settings.get(_KEY, [])
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise SetupError(
-                f'{path}: {_SETTING} is {names!r}; allowed: a list of names, such as ["my_module:MyFactory"]'
+                f'{path}: {_TABLE} {_KEY} is {names!r}; allowed: a list of names, such as ["my_module:MyFactory"]'
             )
         if names:
             return names

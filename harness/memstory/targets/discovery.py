@@ -180,6 +180,9 @@ ALL_CONTROLS = f"{CONTROL}all"
 # The narrow faults are chosen by `control:all`, or one by one; nobody wants to read all of them in a message.
 _BROAD_CONTROLS = [f"{CONTROL}{name}" for name in CONTROLS if name not in FAULTS]
 
+_import_seconds: Final[dict[str, float]] = {}
+"""Module of a target -> how long it took to import it."""
+
 Offers = Mapping[str, Any]
 """What a project offers by its hook or its tables: name -> factory, its class, `module:Class` or `FILE.toml#NAME`."""
 
@@ -225,7 +228,8 @@ def load_spec(spec: str) -> TargetFactory:
         raise SetupError(f"the target '{spec}' names a file, and a module is wanted: write '{said}', in its folder")
     began = time.perf_counter()
     imported = _load_or_explain(spec, lambda: import_module(module))
-    seconds = time.perf_counter() - began
+    # Only the first import of a module takes its time.
+    seconds = _import_seconds.setdefault(module, time.perf_counter() - began)
     if not hasattr(imported, attribute):
         own = [name for name, one in vars(imported).items() if getattr(one, "__module__", None) == module]
         has = f" It has: {', '.join(own)}." if own else ""
@@ -310,7 +314,8 @@ def _load_or_explain(name: str, load: Callable[[], Any], distribution: Distribut
         raise SetupError(f"{missing_vendor(name, error, distribution)}{near}") from error
     except (Exception, SystemExit) as error:  # whatever a person's own module does
         frames = traceback.extract_tb(error.__traceback__)
-        where = "" if isinstance(error, SyntaxError) else f", at {frames[-1].filename}:{frames[-1].lineno}"
+        is_theirs = len(frames) > 1 and not isinstance(error, SyntaxError)
+        where = f", at {frames[-1].filename}:{frames[-1].lineno}" if is_theirs else ""
         reason = " ".join(str(error).split()) or "no reason given"
         raise SetupError(f"the target '{name}' cannot be loaded: {type(error).__name__}: {reason}{where}") from error
 

@@ -111,12 +111,20 @@ def test_targets_are_chosen_by_who_says_it_nearest(free):
         ('targets = "fts5"', "[tool.memstory] targets is 'fts5'; allowed: a list of names"),
         ("targets = [5]", "[tool.memstory] targets is [5]; allowed: a list of names"),
         ('targets = ["fst5"]', "unknown target 'fst5'. Did you mean 'fts5'?"),
+        ('target = ["fts5"]', "[tool.memstory]: unknown key 'target'. Did you mean 'targets'?"),
+        ('targets = ["fts5"]\nreport = "out"', "[tool.memstory]: unknown key 'report'. Known: targets."),
     ],
 )
 def test_a_wrong_setting_is_one_error(free, written, said):
     (free.path / "pyproject.toml").write_text(f"[tool.memstory]\n{written}\n")
     result = free.run()
     assert (result.ret, result.stderr.str().count(said)) == (pytest.ExitCode.USAGE_ERROR, 1)
+
+
+def test_a_setting_that_is_no_table_is_one_error(free):
+    (free.path / "pyproject.toml").write_text("[tool]\nmemstory = [5]")
+    result = free.run()
+    assert (result.ret, result.stderr.str().count("memstory] is no table")) == (pytest.ExitCode.USAGE_ERROR, 1)
 
 
 def test_an_option_that_belongs_to_the_project_is_said_once_with_ours(free):

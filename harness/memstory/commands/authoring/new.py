@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 from importlib.util import find_spec
+from keyword import iskeyword
 from pathlib import Path
 from typing import Final
 
@@ -97,7 +98,11 @@ def write(kind: str, name: str, folder: Path, *, story: str | None = None) -> li
 
 
 def _check_module(name: str) -> None:
-    """Raise SetupError for a name under which Python would find the adapter in the place of a module of others."""
+    """Raise SetupError for a name that Python cannot import, or finds the adapter by in the place of another module."""
+    if iskeyword(name):
+        raise SetupError(
+            f"'{name}' is a word of Python, and no module can be imported by it; choose another name, such as my_{name}"
+        )
     if find_spec(name) is not None:
         raise SetupError(
             f"'{name}' is a module that is installed, and {name}.py would hide it; choose another name, such as "

@@ -13,6 +13,9 @@ VALUED: Final = (
     *("on", "shard", "shard-by", "redact", "judge", "judge-file", "answer", "sample"),
 )
 FLAGS: Final = ("isolate", "any-path", "measure", "quick", "resume")
+BUNDLED: Final = "--bundled"
+"""The option that `memstory run` takes itself."""
+
 SHORT: Final = tuple(f"--{name}" for name in (*VALUED, *FLAGS))
 _END: Final = "--"
 

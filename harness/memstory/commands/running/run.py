@@ -16,12 +16,11 @@ from typing import Final
 from memstory.bundled import PREFIX
 from memstory.commands.command import Command
 from memstory.commands.ini_setting import pytest_settings
-from memstory.commands.running.option_names import spelled_out
+from memstory.commands.running.option_names import BUNDLED, spelled_out
 from memstory.commands.running.supervising import supervise
 from memstory.commands.story_files import SUFFIXES, bundled_path, is_set, story_files
 from memstory.contract.errors import SetupError
 
-_BUNDLED = "--bundled"
 _WORKERS: Final = re.compile(r"-n(\d+|auto|logical|)$|--numprocesses\b")
 _CONFIG = ("-c", "--config-file")
 _OF_PLUGINS = ("required_plugins", "usefixtures", "langsmith_", "anyio_", "asyncio_")
@@ -44,7 +43,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         help="story files, folders to search, sets of data such as locomo, or ids such as a.story.yaml::S5[topics] "
              "(default: the current folder)",
     )  # fmt: skip
-    parser.add_argument(_BUNDLED, action="store_true", help="the stories that come with memstory, or "
+    parser.add_argument(BUNDLED, action="store_true", help="the stories that come with memstory, or "
                         "those in the PATHs among them, such as generic")  # fmt: skip
     parser.add_argument(
         "pytest", nargs="*", metavar="OPTION",
@@ -68,7 +67,7 @@ def _check_workers(word: str) -> None:
 
 def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
     """Return what pytest is given: the story files that the paths name, then the options under their own names."""
-    words = [word for word in typed if word != _BUNDLED]
+    words = [word for word in typed if word != BUNDLED]
     bundled = len(words) < len(typed) or any(word.startswith(PREFIX) and bundled_path(word) != word for word in words)
     found = [bundled_path(word) if bundled or is_set(word) else word for word in words]
     places = [place for place in range(len(words)) if _is_path(words, found, place)]

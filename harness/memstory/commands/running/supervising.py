@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Final
 
 from memstory.commands.output import complain
-from memstory.commands.running.option_names import PREFIX, SHORT
+from memstory.commands.running.option_names import BUNDLED, PREFIX, SHORT
 from memstory.contract.errors import SetupError
 from memstory.contract.texts import did_you_mean
 from memstory.results.folder.spool import HISTORIES_NAME, ISOLATE, SELECTED_NAME, SPOOL_NAME
@@ -81,8 +81,9 @@ def _exit_code(code: int, told: Mapping[str, str], typed: Sequence[str]) -> int:
         return shown
     if code == _USAGE and not is_left:
         options = [word.partition("=")[0] for word in typed if word.startswith("--")]
+        known = (*SHORT, BUNDLED)
         near = "".join(
-            did_you_mean(name, SHORT) for name in options if name not in SHORT and not name.startswith(PREFIX)
+            did_you_mean(name, known) for name in options if name not in known and not name.startswith(PREFIX)
         )
         complain(
             f"pytest does not take this command line, for the reason above.{near} All options: memstory run --help; "

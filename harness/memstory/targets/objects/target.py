@@ -47,8 +47,8 @@ _SLOW_IMPORT: Final = 0.2
 _NO_NUMBER: Final = 2_147_483_629
 """What stands for an id that is no number, where ids are numbers."""
 
-_ALL: Final = 10_000
-"""How many a list is asked for where a story wants all, and the object would give a page."""
+_ALL: Final = (10_000, 1_000, 100)
+"""How many a list is asked for where a story wants all and the object would give a page: less if it takes no such."""
 
 _MOST_LOOKED_UP: Final = 20
 _UNKNOWN: Final = ("NotFound", "NotFoundError", "DoesNotExist")
@@ -274,7 +274,7 @@ def says_what_it_makes(found: Any) -> bool:
         return True
     made = _annotated_class(found)
     place = Constructor(found)
-    return not issubclass(made, TargetFactory) if made else bool(place.own({})) and not place.missing({})
+    return not issubclass(made, TargetFactory) if made else bool(place.own({}) or place.missing({}))
 
 
 def _annotated_class(found: Callable[..., Any]) -> type | None:
@@ -290,8 +290,8 @@ def _return_class(name: str, found: Callable[..., Any]) -> type:
     made = found if isinstance(found, type) else _annotated_class(found)
     if made is None:
         raise SetupError(
-            f"the target '{name}' is a function that does not say what it returns: write the class of the object, as "
-            f"in def {found.__name__}(path) -> Memory"
+            f"the target '{name}' is a function that does not say what it returns; if it makes a memory, write the "
+            f"class of the object, as in def {found.__name__}(path) -> Memory"
         )
     return made
 
@@ -333,6 +333,7 @@ class ObjectTarget(Target):
         self._thread = OneThread("object")
         self._made: dict[str, Any] = {}
         self._known: dict[str, Any] = {}
+        self._more: Sequence[int] = _ALL
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._env = env
@@ -408,8 +409,17 @@ class ObjectTarget(Target):
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         if kinds:
             raise NotSupported("search.where")
-        values = {"limit": limit if limit is not None or not self._has_pages() else _ALL}
-        found = await self._ask("list", values, scope, lambda value: found_in(value, self._where("list")))
+        if limit is not None or not self._has_pages():
+            return await self._listed(scope, limit)
+        while self._more:
+            try:
+                return await self._listed(scope, self._more[0])
+            except Exception:  # noqa: BLE001  (however it says that this is too many; what is wrong else, is wrong again)
+                self._more = self._more[1:]
+        return await self._listed(scope, None)
+
+    async def _listed(self, scope: Scope, limit: int | None) -> Sequence[Hit]:
+        found = await self._ask("list", {"limit": limit}, scope, lambda value: found_in(value, self._where("list")))
         return self._hits(found)[:limit]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
@@ -515,7 +525,7 @@ class ObjectTarget(Target):
     def _has_pages(self) -> bool:
         """Whether its list ends at a number of its own where none is given, or has to be given one."""
         limit = self._methods.of("list").parameter("limit")
-        return limit is not None and (limit.default is Parameter.empty or isinstance(limit.default, int))
+        return limit is not None and limit.default is not None
 
     def _where(self, operation: str) -> str:
         return f"{self._factory.name}.{self._methods.of(operation).name}"

@@ -105,6 +105,14 @@ def test_the_schema_is_named_only_where_it_lies(terminal):
     assert first_lines[1] == "# yaml-language-server: $schema=story.schema.json"
 
 
+@pytest.mark.parametrize("name", ["class", "async", "None"])
+def test_a_target_that_python_cannot_import_by_its_name_is_refused(terminal, name):
+    said = terminal.type("new", "target", name)
+    assert said.code == 2
+    assert all(word in said.err for word in (f"'{name}'", f"my_{name}"))
+    assert [*terminal.folder.iterdir()] == []
+
+
 @pytest.mark.parametrize("name", ["json", "pytest", "yaml"])
 def test_a_target_that_would_hide_a_module_of_others_is_refused(terminal, name):
     said = terminal.type("new", "target", name)

@@ -267,6 +267,16 @@ def test_a_mistyped_option_is_told_with_what_is_near(terminal):
     assert done.stderr.count("Did you mean") == done.stderr.count("Did you mean '--target'?") == 1
 
 
+@pytest.mark.parametrize(("typed", "hint"), [("--bundled", ""), ("--bundeld", "Did you mean '--bundled'?")])
+def test_the_option_of_the_command_itself_is_known_where_another_is_wrong(terminal, typed, hint):
+    terminal.save()
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, "run", typed, "-k"], cwd=terminal.folder, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("Did you mean")) == (4, bool(hint))
+    assert hint in done.stderr
+
+
 @pytest.mark.parametrize("words", [["--target-option", "embedder"], ["--shard", "3/2"], ["--trials=0"]])
 def test_a_wrong_value_of_a_known_option_suggests_no_other_option(terminal, words):
     terminal.save()
