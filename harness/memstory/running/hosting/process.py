@@ -22,8 +22,8 @@ from memstory.running.hosting.protocol import to_line
 
 _GOODBYE_SECONDS = 5.0
 _REFUSED = (
-    "the modules that the target's `preload` names start threads ({threads}), which a fork loses: take the one that "
-    "does out of `preload`"
+    "the modules that the target's `preload` (of a class: `memstory_preload` in its module) names start threads "
+    "({threads}), which a fork loses: take the one that does out of it"
 )
 
 

@@ -47,8 +47,9 @@ _SLOW_IMPORT: Final = 0.2
 _NO_NUMBER: Final = 2_147_483_629
 """What stands for an id that is no number, where ids are numbers."""
 
-_ALL: Final = (10_000, 1_000, 100)
-"""How many a list is asked for where a story wants all and the object would give a page: less if it takes no such."""
+_ALL: Final = (10_000, 1_000, 100, None)
+"""How many a list is asked for where a story wants all and the object would give a page: fewer, or its own number, if
+it takes no such."""
 
 _MOST_LOOKED_UP: Final = 20
 _UNKNOWN: Final = ("NotFound", "NotFoundError", "DoesNotExist")
@@ -333,7 +334,7 @@ class ObjectTarget(Target):
         self._thread = OneThread("object")
         self._made: dict[str, Any] = {}
         self._known: dict[str, Any] = {}
-        self._more: Sequence[int] = _ALL
+        self._most: Sequence[int | None] = _ALL
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._env = env
@@ -411,12 +412,18 @@ class ObjectTarget(Target):
             raise NotSupported("search.where")
         if limit is not None or not self._has_pages():
             return await self._listed(scope, limit)
-        while self._more:
+        *larger, least = self._most
+        for most in larger:
             try:
-                return await self._listed(scope, self._more[0])
-            except Exception:  # noqa: BLE001  (however it says that this is too many; what is wrong else, is wrong again)
-                self._more = self._more[1:]
-        return await self._listed(scope, None)
+                found = await self._listed(scope, most)
+            except Exception:  # noqa: BLE001, S112  (however it says that this is too many; else it is wrong again, with fewer)
+                continue
+            # From now on an error is no matter of the number, and is told.
+            self._most = (most,)
+            return found
+        found = await self._listed(scope, least)
+        self._most = (least,)
+        return found
 
     async def _listed(self, scope: Scope, limit: int | None) -> Sequence[Hit]:
         found = await self._ask("list", {"limit": limit}, scope, lambda value: found_in(value, self._where("list")))

@@ -339,6 +339,22 @@ async def test_a_list_that_fails_for_any_number_fails_with_what_it_says_of_its_o
             await target.list(ANN)
 
 
+async def test_a_list_that_was_whole_once_hides_no_later_error(tmp_path):
+    class Failing(Memory):
+        calls = 0
+
+        def list(self, user_id, limit=2):
+            self.calls += 1
+            if self.calls == 2:
+                raise RuntimeError("database is locked")
+            return [*super().list(user_id)][:limit]
+
+    async with opened(ObjectFactory("m:Failing", Failing), tmp_path) as target:
+        await target.list(ANN)
+        with pytest.raises(RuntimeError, match="database is locked"):
+            await target.list(ANN)
+
+
 @pytest.mark.parametrize("lists_sessions", [True, False])
 async def test_a_session_is_deleted_alone_or_not_at_all(tmp_path, lists_sessions):
     class Sessions(Memory):
