@@ -261,7 +261,7 @@ def facts_by_rules(said: str, before: Sequence[str] = ()) -> list[Fact]:
     ]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _read_turn(said: str, context: Context) -> tuple[Sequence[tuple[Fact, bool]], Context]:
     """Return the facts of a turn, each with whether it corrects an earlier one, and what is known once it is said."""
     # A turn is read when it is said, and again before each of those after it.
