@@ -261,7 +261,7 @@ def facts_by_rules(said: str, before: Sequence[str] = ()) -> list[Fact]:
     ]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _read_turn(said: str, context: Context) -> tuple[Sequence[tuple[Fact, bool]], Context]:
     """Return the facts of a turn, each with whether it corrects an earlier one, and what is known once it is said."""
     # A turn is read when it is said, and again before each of those after it.
@@ -295,7 +295,7 @@ def _rule(sentence: str) -> Rule | None:
 def _facts(sentence: str, correction: str, context: Context) -> tuple[list[tuple[Fact, bool]], Context]:
     found = list[tuple[Fact, bool]]()
     for clause, quote in [(correction, sentence)] if correction else _clauses(sentence):
-        reading, last = read_sentence(sentence if correction else clause, context), context.last
+        reading, before = read_sentence(sentence if correction else clause, context), context
         context = next_context(context, clause, reading)
         passing = [_whole(one) for one in reading.unsaved]
         moods = [one for one in passing if one and one.category in _OF_THE_MOMENT]
@@ -305,7 +305,7 @@ def _facts(sentence: str, correction: str, context: Context) -> tuple[list[tuple
             is_rest = has_values and one.is_quote and not one.ends
             if is_rest or _UNREAL.search(expand_contractions(one.said)):
                 continue
-            fact = _correction(one, last) if one.correction and last else _triple(one, clause)
+            fact = _correction(one, before) if one.correction and before.last else _triple(one, clause)
             if fact is not None and not one.topic.startswith(f"{CONSTRAINT}."):
                 found.append(
                     (replace(fact, evidence_quote=quote), bool(correction or one.correction) and not fact.corrects)
@@ -371,11 +371,15 @@ def _property(attribute: str) -> tuple[str, str]:
     return "relationship" if not lexicon.LIVING.isdisjoint(named) else "note", "_".join(named).upper() + ONE_VALUE
 
 
-def _correction(stated: StatedFact, last: StatedFact) -> Fact | None:
-    """Return what stands in the place of the last statement."""
-    if stated.topic != last.topic or not (last.said or last.attribute):
+def _correction(stated: StatedFact, before: Context) -> Fact | None:
+    """Return what stands in the place of the last statement, or of one that was kept whole."""
+    corrected = before.last
+    if corrected is None or stated.topic != corrected.topic or not (corrected.said or corrected.attribute):
+        whole = before.whole if stated.is_quote else ()
+        corrected = next((one for one in reversed(whole) if one.topic == stated.topic), None)
+    if corrected is None:
         return _triple(stated, stated.said)
-    old = _triple(last, last.said)
+    old = _triple(corrected, corrected.said)
     return replace(old, object=stated.correction, corrects=old.object) if old else None
 
 

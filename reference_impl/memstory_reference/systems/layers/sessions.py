@@ -71,7 +71,7 @@ AROUND = 4
 """Turns up to this one that the guards read together: an unsafe wish may be split over them."""
 
 EARLIER = 16
-"""Turns before this one that it may correct."""
+"""Turns before this one that it may correct, at least."""
 
 PATIENCE = timedelta(days=7)
 """How long a silent session waits for a model that is down, before rules look at its turns."""
@@ -288,7 +288,9 @@ class Sessions:
         turn = next((one for one in buffer.turns if one.number == number), None) if buffer else None
         if buffer is None or turn is None or turn.extracted:
             return True
-        earlier = [one.user for one in buffer.turns if one.number < number][-EARLIER:]
+        # From the same turn on for a while: what was read of those before this one is read no more.
+        first = number - number % EARLIER - EARLIER
+        earlier = [one.user for one in buffer.turns if first <= one.number < number]
         lanes = [lane for lane in Lane if lane in buffer.missed.get(number, tuple(Lane))]
         reports = await asyncio.gather(*(self._lane(lane, turn, earlier, rules) for lane in lanes))
         for report in reports:
@@ -305,7 +307,7 @@ class Sessions:
 
     async def _load(self, owner: str, session: str, number: int) -> SessionMemoryBuffer | None:
         """Return a session with this turn and those around it: most often they are its last."""
-        buffer = await self.ports.store.aload(owner, session, last=EARLIER + AROUND)
+        buffer = await self.ports.store.aload(owner, session, last=2 * EARLIER + AROUND)
         if buffer is None or buffer.turn_count - number < AROUND:
             return buffer
         return await self.ports.store.aload(owner, session)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from memstory_reference.text.english import lexicon
 from memstory_reference.text.english.lexicon import (
@@ -497,6 +498,7 @@ _MOMENT = pattern(rf"\b{phrase_pattern('moments')}\b|^I {phrase_pattern('feeling
 _CHANGE = pattern(r"\b(?:used to|no longer|not .+ any ?more)\b.*\bnow\b")
 _MISTAKE = pattern(rf"\b{phrase_pattern('mistakes')}\b")
 _CHANGED = pattern(r",? \b(?:actually|now)\b")
+_ADDS = pattern(rf"\b{phrase_pattern('adds')}\b")
 _PRONOUN = pattern(r"he|she|they|it")
 _VERB_WORDS = wordset("verbs")
 _TALK = frozenset(["greet", "thank", "chat"])
@@ -699,31 +701,55 @@ def _correction(sentence: str, context: Context) -> list[StatedFact]:
 def _restatement(said: str, context: Context, *, is_mistake: bool) -> list[StatedFact]:
     """Return the statement that is said otherwise now: of the same subject and attribute, with another such value.
 
-    Where the speaker owns up to a mistake any value takes the place of the old one.
+    Where the speaker owns up to a mistake a value that is no name, number or moment takes the place of the old one,
+    too. What adds to a statement leaves it as it is; so does an event with another name, as both may have happened.
     """
     who, verb, value = _parts(_CHANGED.sub("", said))
-    for one in reversed(context.whole if verb else ()):
+    kind, is_event = _kind(value), verb.casefold() in lexicon.PASTS or verb.endswith("ed")
+    for one in reversed(context.whole if verb and not _ADDS.search(said) else ()):
         subject, attribute, old = _parts(expand_contractions(one.said))
-        is_they = one is context.whole[-1] and _PRONOUN.fullmatch(who)
-        is_alike = _is_plain(old) and _is_plain(value)
-        is_sure = is_alike or (is_mistake and value and verb not in _VERB_WORDS)
-        if verb == attribute and is_sure and (is_they or _is_same(who, subject)):
+        is_they = _PRONOUN.fullmatch(who) and _is_meant(who, subject, one, context)
+        if kind and _kind(old):
+            is_sure = kind == _kind(old) and (is_mistake or not (is_event and kind.is_name))
+        else:
+            is_sure = bool(is_mistake and value and verb not in _VERB_WORDS)
+        if regular_stem(verb) == regular_stem(attribute) and is_sure and (is_they or _is_same(who, subject)):
             now = f"{subject} {said[len(who) :].strip()}" if is_they else said
             return [replace(one, value=now, said=now, correction=value)]
     return []
 
 
 def _parts(said: str) -> tuple[str, str, str]:
-    """Return the subject, the verb's stem and the rest of a statement."""
+    """Return the subject, the verb and the rest of a statement."""
     found = lexicon.SINCE.sub("", said).split()
     who = subject_in(found)
     verb, *rest = found[len(who.split()) :] if who else ("",)
-    return who, regular_stem(verb), " ".join(rest)
+    return who, verb, " ".join(rest)
 
 
-def _is_plain(value: str) -> bool:
-    """Say whether a value is a name, a number or a moment."""
-    return plain_value(re.sub(r"^(?:in|at|on|for) ", "", value), "any") is not None
+class _Kind(NamedTuple):
+    """What may stand in the place of a value: a name, or else a number or a moment, after the same preposition."""
+
+    preposition: str
+    is_name: bool
+
+
+def _kind(value: str) -> _Kind | None:
+    """Return the kind of a name, a number or a moment; None for other values."""
+    found = re.match(r"(?:in|at|on|for) ", value)
+    preposition = found[0] if found else ""
+    bare = value.removeprefix(preposition)
+    if plain_value(bare, "any") is None:
+        return None
+    return _Kind(preposition, plain_value(bare, "name") is not None)
+
+
+def _is_meant(pronoun: str, subject: str, one: StatedFact, context: Context) -> bool:
+    """Say whether a pronoun may be the subject of this statement: only questions were said since."""
+    is_latest = one is context.whole[-1] and context.last is not None and (context.last == one or not context.last.said)
+    is_living = not lexicon.LIVING.isdisjoint(words(subject))
+    fits = {"it": not is_living, "they": True}.get(pronoun.casefold(), is_living or is_name(subject))
+    return is_latest and fits
 
 
 def _is_same(who: str, other: str) -> bool:

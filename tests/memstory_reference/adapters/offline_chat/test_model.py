@@ -407,6 +407,31 @@ async def test_what_is_said_of_another_subject_or_attribute_corrects_nothing(tal
     assert "Meera starts on the 4th" in talk.topics.values()
 
 
+OTHER_STATEMENTS = [
+    (["Paula teaches Spanish."], "Paula now teaches Italian too."),
+    (["My mother takes Ramipril."], "My mother now also takes Metformin."),
+    (["I swim on Monday."], "I now swim on Friday as well."),
+    (["I lost my keys."], "My mistake, I lost my phone too."),
+    (["I met Anna.", "What is my name?"], "I met Bob now."),
+    (["I climbed Etna."], "I actually climbed Teide."),
+    (["I booked the hotel."], "Oops, I booked the flight twice."),
+    (["I paid Karim 200 euros."], "On second thought, I paid Lena 300 euros."),
+    (["Meera arrived on the 3rd."], "Meera actually arrived in Berlin."),
+    (["Ines starts on the 4th."], "Sorry, Ines starts at 10."),
+    (["Ines starts on Monday."], "Oops, I misspoke, Ines starts in Vienna."),
+    (["My flight leaves at 9.", "Bob lives in Rome."], "Sorry, he leaves at 10."),
+    (["My aunt leaves at 9.", "I live in Rome."], "Sorry, it leaves at 10."),
+]
+
+
+@pytest.mark.parametrize(("told", "other"), OTHER_STATEMENTS)
+async def test_a_statement_that_adds_or_is_of_another_kind_or_event_takes_no_place_of_another(talk_with, told, other):
+    talk = talk_with("single")
+    for text in (*told, other):
+        await talk.say(text)
+    assert told[0].rstrip(".") in talk.topics.values()
+
+
 def test_a_newer_sentence_that_says_what_changed_beats_the_nearer_one_that_it_repeats():
     told = ["I play the cello.", "I don't play the cello any more, I play the harp now.", "I play chess."]
     found = answers.answer_candidates([FoundMemory(text=text, rank=-at) for at, text in enumerate(told)])

@@ -86,6 +86,13 @@ CORRECTED = [
         "on the 11th",
         "on the 4th",
     ),
+    (
+        ["Meera starts on the 4th.", "Meera starts at Acme."],
+        "Sorry, Meera starts on the 11th.",
+        "STARTS",
+        "on the 11th",
+        "on the 4th",
+    ),
 ]
 
 

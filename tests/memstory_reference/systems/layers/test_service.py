@@ -8,6 +8,7 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError
 from memstory_reference.errors import InputError
+from memstory_reference.systems.layers import extraction
 from memstory_reference.systems.layers.identity import OwnerMissingError, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.records import Arc, Fact, Layer, Rule
 from memstory_reference.systems.layers.sessions import EndReason
@@ -417,3 +418,15 @@ async def test_a_correction_replaces_what_was_said_before_a_few_questions(open_l
     await talk(service, who, ["Meera starts on the 4th.", *asked, "Oops, I misspoke, Meera starts on the 11th."])
     (record,) = await service.records.list_records(who.owner)
     assert record.content.object == "on the 11th"
+
+
+async def test_long_talks_at_once_read_each_turn_a_few_times_only(open_layers, monkeypatch):
+    read, read_sentence = [], extraction.read_sentence
+    monkeypatch.setattr(extraction, "read_sentence", lambda *said: read.append(said) or read_sentence(*said))
+    service = await open_layers()
+    talkers, turns = [await service.who(name, "t") for name in ("ann", "bea", "cem", "dan", "eva")], 48
+    for at in range(turns):
+        for who in talkers:
+            await service.turn(f"My shop number {who.owner} {at} opens at 9.", who)
+        await service.settle()
+    assert len(read) < 4 * turns * len(talkers)
