@@ -54,7 +54,7 @@ def install(session: nox.Session, group: str) -> None:
     requirements = nox.project.dependency_groups(PROJECT, group)
     session.install(*PINS.get(group, ("-c", "constraints.txt")), "-e", ".", *requirements)
     if set(nox.project.dependency_groups(PROJECT, "run")) <= set(requirements):
-        session.install("--no-deps", PROJECT["tool"]["memstory"]["weights"])
+        session.install("--no-deps", *PROJECT["dependency-groups"]["weights"])
 
 
 def measure(session: nox.Session, folder: str, *words: str) -> None:

@@ -212,7 +212,7 @@ def test_the_sources_of_a_run_are_exported_and_come_back(tmp_path):
 
 @pytest.mark.parametrize(
     ("system", "earlier", "later"),
-    [("layers", "I live in Oslo.", "I live in Bergen."), ("pipeline", "I prefer Python.", "I now prefer Rust.")],
+    [("layers", "I live in Oslo", "I live in Bergen"), ("pipeline", "I prefer Python", "I now prefer Rust")],
 )
 def test_a_later_word_replaces_the_earlier_which_does_not_return_when_the_later_is_forgotten(
     system, earlier, later, tmp_path, capsys
@@ -221,7 +221,7 @@ def test_a_later_word_replaces_the_earlier_which_does_not_return_when_the_later_
     for way in ("library", "tool", "command"):
         with opened(system, tmp_path / way) as memory:
             for text in (earlier, later):
-                memory.say(text)
+                memory.say(f"{text}.")
             if system == "layers":
                 memory.run("end")
             memory.settle()
