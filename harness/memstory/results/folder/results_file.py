@@ -150,12 +150,12 @@ class ResultsFile:
                     raise ValueError(f"it is cut off behind case {number}")
                 more, line = line.endswith(b","), line.removesuffix(b",")
                 number += 1
-                yield StoredCase(_case(_parsed(line, number), number - 1), line)
+                yield StoredCase(_case(_json_of(line, number), number - 1), line)
             if more and number:
                 raise ValueError(f"a case is missing behind case {number}")
 
 
-def _parsed(line: bytes, number: int) -> Tree:
+def _json_of(line: bytes, number: int) -> Tree:
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
@@ -167,7 +167,7 @@ def _parsed(line: bytes, number: int) -> Tree:
 def reading(path: Path) -> Iterator[IO[bytes]]:
     """Open the file of a run, unpacked if its name ends in `.gz`; what is wrong with it is a SetupError."""
     try:
-        with _told(path), gzip.open(path) if path.suffix == GZIPPED else path.open("rb") as file:
+        with _content_of(path), gzip.open(path) if path.suffix == GZIPPED else path.open("rb") as file:
             yield file  # type: ignore[misc]  # what gzip opens has the methods of a file
     except (FileNotFoundError, NotADirectoryError) as error:
         raise SetupError(
@@ -180,7 +180,7 @@ def reading(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _content_of(path: Path) -> Iterator[None]:
     """Turn what is wrong with the content of `path` into a SetupError that names it."""
     try:
         yield
@@ -233,7 +233,7 @@ def _read_whole(file: IO[bytes], path: Path) -> bytes | bytearray:
 
 def parse_results(content: bytes | bytearray, path: Path) -> Run:
     """Return the run that `content`, read from `path`, holds; SetupError as in `read_results`."""
-    with _told(path):
+    with _content_of(path):
         return _run(json.loads(content), path)
 
 

@@ -411,21 +411,21 @@ class ObjectTarget(Target):
         if kinds:
             raise NotSupported("search.where")
         if limit is not None or not self._has_pages():
-            return await self._listed(scope, limit)
+            return await self._page(scope, limit)
         *larger, least = self._most
         for most in larger:
             try:
-                found = await self._listed(scope, most)
+                found = await self._page(scope, most)
             except Exception:  # noqa: BLE001, S112  (however it says that this is too many; else it is wrong again, with fewer)
                 continue
             # From now on an error is no matter of the number, and is told.
             self._most = (most,)
             return found
-        found = await self._listed(scope, least)
+        found = await self._page(scope, least)
         self._most = (least,)
         return found
 
-    async def _listed(self, scope: Scope, limit: int | None) -> Sequence[Hit]:
+    async def _page(self, scope: Scope, limit: int | None) -> Sequence[Hit]:
         found = await self._ask("list", {"limit": limit}, scope, lambda value: found_in(value, self._where("list")))
         return self._hits(found)[:limit]
 

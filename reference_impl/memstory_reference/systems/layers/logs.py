@@ -85,12 +85,12 @@ class SessionFeedbackRecord(LogRecord):
 R = TypeVar("R", bound=LogRecord)
 
 
-def _typed(comment: str | bytes) -> str:
+def _comment(stored: str | bytes) -> str:
     # As bytes in files of earlier versions.
-    typed = comment.decode("utf-8", "surrogatepass") if isinstance(comment, bytes) else json.loads(comment)
-    if not isinstance(typed, str):
-        raise TypeError(f"{type(typed).__name__} is no comment")
-    return typed
+    comment = stored.decode("utf-8", "surrogatepass") if isinstance(stored, bytes) else json.loads(stored)
+    if not isinstance(comment, str):
+        raise TypeError(f"{type(comment).__name__} is no comment")
+    return comment
 
 
 _TEXT = Column("TEXT NOT NULL")
@@ -137,7 +137,7 @@ FEEDBACK = _log(
         "label": Column("TEXT NOT NULL", FeedbackLabel, str),
         "source": Column("TEXT NOT NULL", FeedbackSource, str),
         # Escaped, as no database takes every character that people send, be it half of one.
-        "comment": Column("TEXT NOT NULL", _typed, json.dumps),
+        "comment": Column("TEXT NOT NULL", _comment, json.dumps),
     },
 )
 

@@ -107,7 +107,7 @@ def _one_memory(ref: Ref) -> Ref:
     return replace(ref, durable=False)
 
 
-def _asked(
+def _remote(
     operation: Callable[Concatenate[MemoryService, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[RemoteMemory, P], Coroutine[Any, Any, R]]:
     """Return an operation of the memory as one that asks the process which serves it."""
@@ -137,14 +137,14 @@ class RemoteMemory(SystemMemory):
     async def close(self) -> None:
         """Do nothing: each call has its own connection."""
 
-    add = _asked(MemoryService.add)
-    get = _asked(MemoryService.get)
-    search = _asked(MemoryService.search)
-    list = _asked(MemoryService.list)
-    context = _asked(MemoryService.context)
-    delete = _asked(MemoryService.delete)
-    feedback = _asked(MemoryService.feedback)
-    forget = _asked(MemoryService.forget)
+    add = _remote(MemoryService.add)
+    get = _remote(MemoryService.get)
+    search = _remote(MemoryService.search)
+    list = _remote(MemoryService.list)
+    context = _remote(MemoryService.context)
+    delete = _remote(MemoryService.delete)
+    feedback = _remote(MemoryService.feedback)
+    forget = _remote(MemoryService.forget)
 
     def full_text(self, hit: Hit) -> str:
         return all_words(hit)

@@ -275,7 +275,7 @@ def test_a_memory_without_an_agent_says_so(serve_http):
     assert "does not support 'chat'" in said["error"]
 
 
-async def asked(system, folder, path, **values):
+async def call_web(system, folder, path, **values):
     memory = SYSTEMS[system]
     settings = memory.settings(None, {"embedding_model": "words"}, "test", str(folder))
     opened = await memory.open(settings)
@@ -292,18 +292,18 @@ async def asked(system, folder, path, **values):
 
 @pytest.mark.parametrize("system", ["pipeline", "turns"])
 async def test_a_job_called_restore_that_is_of_the_whole_memory_is_reached_by_its_own_path(tmp_path, system):
-    snapshot = await asked(system, tmp_path / "old", "POST snapshot")
-    assert await asked(system, tmp_path / "new", "POST restore", snapshot=snapshot["rows"])
+    snapshot = await call_web(system, tmp_path / "old", "POST snapshot")
+    assert await call_web(system, tmp_path / "new", "POST restore", snapshot=snapshot["rows"])
     with pytest.raises(KeyError):
-        await asked(system, tmp_path / "third", "POST memories/{id}/restore")
+        await call_web(system, tmp_path / "third", "POST memories/{id}/restore")
 
 
 async def test_a_memory_that_takes_no_edits_says_so_and_not_which_fields_it_takes(tmp_path):
     with pytest.raises(NotSupported, match="no field that can be edited"):
-        await asked("observations", tmp_path, "PATCH memories/{id}", content={"text": "Rex is black."})
+        await call_web("observations", tmp_path, "PATCH memories/{id}", content={"text": "Rex is black."})
 
 
 @pytest.mark.parametrize("session", ["", " "])
 async def test_a_turn_of_a_blank_session_is_of_no_session(tmp_path, session):
     with pytest.raises(InputError, match="session_id"):
-        await asked("turns", tmp_path, "POST turn", said="Hello", session_id=session)
+        await call_web("turns", tmp_path, "POST turn", said="Hello", session_id=session)
